@@ -1,0 +1,145 @@
+"""Every exception and warning that assay raises, and the one form their messages have.
+
+::
+
+    AssayError(Exception)
+    ├── InputError(ValueError)           the arguments of a call cannot be measured
+    │   ├── ShapeError                   shapes that do not belong together
+    │   ├── DtypeError                   a dtype that has no meaning here
+    │   ├── DeviceError                  tensors on several devices, under strict=True
+    │   └── ValuesError                  bad values (a label out of range, NaN), found when reading
+    ├── ConfigError(ValueError)          a description that cannot be: unknown average, impossible class count
+    ├── CapacityError                    a counter or a sum would leave the range in which it is exact
+    ├── StateError                       a state that cannot be used: cut short, another version, another metric
+    ├── SyncError                        ranks that do not agree, or a collective that failed
+    └── MissingDependencyError(ImportError)   an optional package is absent; names the extra that brings it
+
+    AssayWarning(UserWarning)
+    ├── PlacementWarning                 a tensor was on another device and has been moved
+    ├── ValuesWarning                    bad values were found when reading and left out
+    └── NoDataWarning                    nothing was counted, so the value is NaN
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AssayError",
+    "AssayWarning",
+    "CapacityError",
+    "ConfigError",
+    "DeviceError",
+    "DtypeError",
+    "InputError",
+    "MissingDependencyError",
+    "NoDataWarning",
+    "PlacementWarning",
+    "ShapeError",
+    "StateError",
+    "SyncError",
+    "ValuesError",
+    "ValuesWarning",
+    "describe",
+]
+
+
+class AssayError(Exception):
+    """The base of every error that assay raises on purpose."""
+
+
+class InputError(AssayError, ValueError):
+    """The arguments of a call cannot be measured."""
+
+
+class ShapeError(InputError):
+    """The shapes of the arguments do not belong together."""
+
+
+class DtypeError(InputError):
+    """A dtype has no meaning for this argument."""
+
+
+class DeviceError(InputError):
+    """Tensors sit on several devices and the caller asked for ``strict=True``."""
+
+
+class ValuesError(InputError):
+    """Values that cannot be (a label out of range, a NaN score) were counted; raised when the metric is read."""
+
+
+class ConfigError(AssayError, ValueError):
+    """A metric, a tally or a meter was described in a way that cannot be."""
+
+
+class CapacityError(AssayError):
+    """A counter or an exact sum would leave the range in which it is exact."""
+
+
+class StateError(AssayError):
+    """A stored or merged state cannot be used: cut short, of another version, or of another metric."""
+
+
+class SyncError(AssayError):
+    """The ranks do not agree, or a collective failed."""
+
+
+class MissingDependencyError(AssayError, ImportError):
+    """An optional package is absent.
+
+    Args:
+        package: the name of the package that could not be imported.
+        extra: the extra of assay that brings it.
+        purpose: what it is needed for.
+
+    Example:
+        >>> print(MissingDependencyError("scikit-learn", extra="demo", purpose="the demo's data sets"))
+        scikit-learn: got no such package, expected it for the demo's data sets. Run: pip install "assay[demo]".
+    """
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        self.package, self.extra, self.purpose = package, extra, purpose
+        do = f'Run: pip install "assay[{extra}]"'
+        super().__init__(describe(package, "no such package", f"it for {purpose}", do), name=package)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _missing_dependency, (self.package, self.extra, self.purpose)
+
+
+def _missing_dependency(package: str, extra: str, purpose: str) -> MissingDependencyError:
+    return MissingDependencyError(package, extra=extra, purpose=purpose)
+
+
+class AssayWarning(UserWarning):
+    """The base of every warning that assay gives."""
+
+
+class PlacementWarning(AssayWarning):
+    """A tensor was on another device than the predictions and has been moved."""
+
+
+class ValuesWarning(AssayWarning):
+    """Values that cannot be were found when reading and have been left out."""
+
+
+class NoDataWarning(AssayWarning):
+    """Nothing has been counted, so the value is NaN."""
+
+
+def describe(what: str, got: object, expected: str, do: str) -> str:
+    """Write a message in the one form that all messages of assay have.
+
+    ``what: got …, expected …. Do ….``
+
+    Args:
+        what: the argument or the thing that is wrong, as the caller names it.
+        got: what was found.
+        expected: what would have been right.
+        do: what the caller can do about it, as a sentence that begins with a verb.
+
+    Returns:
+        One line that ends with a full stop.
+
+    Example:
+        >>> describe("preds", "shape (3,)", "shape (3, 10)", "Pass one score per class")
+        'preds: got shape (3,), expected shape (3, 10). Pass one score per class.'
+    """
+    return f"{what}: got {got}, expected {expected.rstrip('.')}. {do.rstrip('.')}."

@@ -1,0 +1,26 @@
+"""What every test run has in common: few threads, reproducible examples, counted operators."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+from counting import Counts, counted
+
+torch.set_num_threads(1)  # workers of pytest-xdist share the cores
+
+settings.register_profile("assay", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("assay"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "assay")
+
+
+@pytest.fixture
+def count_ops() -> type[counted]:
+    """``with count_ops() as counts:`` counts the ATen calls and the host synchronisations of the block."""
+    return counted
+
+
+__all__ = ["Counts", "counted"]
