@@ -1,0 +1,27 @@
+"""What a result depends on besides the data: versions, not places or names of machines."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+_PACKAGES = ("assay", "torch", "numpy")
+
+
+def environment() -> dict[str, str]:
+    """The versions that a reader needs to get the same numbers, read without importing anything.
+
+    Returns:
+        Names and versions: Python, the system, the processor's kind, and the packages that are installed.
+
+    Example:
+        >>> sorted(environment())[-1]
+        'torch'
+    """
+    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

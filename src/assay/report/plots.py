@@ -1,0 +1,274 @@
+"""Plots as data: what a plot shows, in numbers, never as a picture.
+
+Each renderer (terminal, HTML) draws them in its own way, and a stored report can be drawn again, compared, or read by
+another program. ``summary()`` says in a sentence what the plot shows: the caption, and what a screen reader reads out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from assay.errors import ConfigError, ShapeError, describe
+from assay.report.plain import Plain
+
+Floats: TypeAlias = NDArray[np.float64]
+
+MAX_POINTS = 400
+"""Points kept of one curve: more than a screen shows, few enough for a page of many curves to stay small."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionMatrix(Plain, tag="confusion_matrix"):
+    """How often each class was predicted for each target.
+
+    Args:
+        name: the title.
+        labels: the names of the N classes.
+        counts: N rows of N counts; rows are targets, columns are predictions.
+
+    Raises:
+        ShapeError: the counts are not N by N.
+
+    Example:
+        >>> matrix = ConfusionMatrix("animals", ("cat", "dog"), [[8, 2], [1, 9]])
+        >>> matrix.summary()
+        'animals: 17 of 20 samples are on the diagonal, 2 classes. Most frequent error: cat taken for dog, 2 times.'
+        >>> matrix.confusions()
+        (('cat', 'dog', 2), ('dog', 'cat', 1))
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+    def _check(self) -> None:
+        expected = f"{len(self.labels)} rows of {len(self.labels)} counts"
+        if len(self.counts) != len(self.labels) or any(len(row) != len(self.labels) for row in self.counts):
+            got = f"{len(self.counts)} rows of {sorted({len(row) for row in self.counts})}"
+            raise ShapeError(describe("ConfusionMatrix.counts", got, expected, "Give one label for each class"))
+
+    def confusions(self, limit: int = 5) -> tuple[tuple[str, str, int], ...]:
+        """The most frequent errors as (target, prediction, count), the most frequent first."""
+        errors = [
+            (count, -i, -j) for i, row in enumerate(self.counts) for j, count in enumerate(row) if i != j and count
+        ]
+        return tuple((self.labels[-i], self.labels[-j], count) for count, i, j in sorted(errors, reverse=True)[:limit])
+
+    def summary(self) -> str:
+        total = sum(map(sum, self.counts))
+        right = sum(row[i] for i, row in enumerate(self.counts))
+        text = f"{self.name}: {right:,} of {total:,} samples are on the diagonal, {len(self.labels)} classes."
+        for target, pred, count in self.confusions(1):
+            text += f" Most frequent error: {target} taken for {pred}, {count:,} times."
+        return text
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(Plain):
+    """One line of a plot: its points and the area under it.
+
+    Args:
+        name: what the line is for, mostly a class.
+        x: the abscissas, in the order in which the line runs.
+        y: as many ordinates.
+        area: the area under the whole curve, as the metric gave it (not computed from the points kept here).
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    area: float | None = None
+
+    def _check(self) -> None:
+        _same_length("Curve", x=self.x, y=self.y)
+
+    @classmethod
+    def thinned(cls, name: str, x: ArrayLike, y: ArrayLike, area: float | None = None, limit: int = MAX_POINTS) -> Self:
+        """A curve of at most ``limit`` points, evenly spread along its length; the first and the last stay.
+
+        Example:
+            >>> Curve.thinned("step", [0.0, 0.0, 0.5, 1.0], [0.0, 1.0, 1.0, 1.0], limit=3).x
+            (0.0, 0.0, 1.0)
+        """
+        xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if len(xs) > limit:
+            length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(xs)) + np.abs(np.diff(ys)))])
+            keep = np.unique(np.searchsorted(length, np.linspace(0.0, length[-1], limit)))
+            xs, ys = xs[keep], ys[keep]
+        return cls(name, tuple(xs.tolist()), tuple(ys.tolist()), area)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Plain, tag="curves"):
+    """ROC or precision-recall curves, one a class.
+
+    Args:
+        name: the title.
+        kind: ``"roc"`` (x: false positive rate, y: true positive rate) or ``"pr"`` (x: recall, y: precision).
+        curves: the lines.
+
+    Raises:
+        ConfigError: another kind.
+    """
+
+    name: str
+    kind: str
+    curves: tuple[Curve, ...]
+
+    def _check(self) -> None:
+        if self.kind not in ("roc", "pr"):
+            raise ConfigError(describe("Curves.kind", repr(self.kind), "'roc' or 'pr'", "Choose one of the two"))
+
+    @property
+    def axes(self) -> tuple[str, str]:
+        """What the two axes are."""
+        return ("False positive rate", "True positive rate") if self.kind == "roc" else ("Recall", "Precision")
+
+    @property
+    def measure(self) -> str:
+        """What the area under a curve is called."""
+        return "AUROC" if self.kind == "roc" else "AP"
+
+    def summary(self) -> str:
+        areas = [(c.area, c.name) for c in self.curves if c.area is not None and math.isfinite(c.area)]
+        if not areas:
+            return f"{self.name}: {len(self.curves)} curves."
+        if len(areas) == 1:
+            return f"{self.name}: {self.measure} {areas[0][0]:.4f}."
+        (low, worst), (high, best) = min(areas), max(areas)
+        return f"{self.name}: {self.measure} from {low:.4f} ({worst}) to {high:.4f} ({best})."
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability(Plain, tag="reliability"):
+    """How often predictions made with some confidence are right.
+
+    Args:
+        name: the title.
+        edges: the B + 1 edges of the bins of confidence, rising.
+        confidence: the mean confidence in each of the B bins; NaN where a bin is empty.
+        accuracy: the share of right predictions in each bin; NaN where a bin is empty.
+        counts: the samples in each bin.
+        error: the expected calibration error, as the metric gave it.
+
+    Raises:
+        ShapeError: the series do not belong together.
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    confidence: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    counts: tuple[int, ...]
+    error: float | None = None
+
+    def _check(self) -> None:
+        _same_length("Reliability", confidence=self.confidence, accuracy=self.accuracy, counts=self.counts)
+        if len(self.edges) != len(self.counts) + 1:
+            expected = f"{len(self.counts) + 1} edges for {len(self.counts)} bins"
+            raise ShapeError(describe("Reliability.edges", len(self.edges), expected, "Give both ends of each bin"))
+
+    def summary(self) -> str:
+        error = "" if self.error is None else f" Expected calibration error {self.error:.4f}."
+        return f"{self.name}: {sum(self.counts):,} samples in {len(self.counts)} bins of confidence.{error}"
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals(Plain, tag="residuals"):
+    """What a regression leaves: prediction minus target, over the prediction.
+
+    Args:
+        name: the title.
+        preds: predictions, in the unit of the target.
+        residuals: as many differences, prediction minus target.
+        total: how many samples there were; more than the points shown where these are a sample.
+
+    Raises:
+        ShapeError: as many residuals as predictions are needed.
+    """
+
+    name: str
+    preds: tuple[float, ...]
+    residuals: tuple[float, ...]
+    total: int
+
+    def _check(self) -> None:
+        _same_length("Residuals", preds=self.preds, residuals=self.residuals)
+
+    @classmethod
+    def sampled(cls, name: str, preds: ArrayLike, target: ArrayLike, limit: int = 1000) -> Self:
+        """The residuals of ``preds`` and ``target``, thinned evenly to at most ``limit`` points.
+
+        Example:
+            >>> Residuals.sampled("rent", [10.0, 12.0], [11.0, 12.0]).residuals
+            (-1.0, 0.0)
+        """
+        preds_N, target_N = np.asarray(preds, dtype=np.float64).ravel(), np.asarray(target, dtype=np.float64).ravel()
+        _same_length("Residuals", preds=preds_N, target=target_N)
+        step = max(1, math.ceil(len(preds_N) / limit))
+        shown = preds_N[::step]
+        return cls(name, tuple(shown.tolist()), tuple((shown - target_N[::step]).tolist()), len(preds_N))
+
+    def finite(self) -> tuple[Floats, Floats]:
+        """The points that can be drawn."""
+        preds, residuals = np.asarray(self.preds), np.asarray(self.residuals)
+        drawable = np.isfinite(preds) & np.isfinite(residuals)
+        return preds[drawable], residuals[drawable]
+
+    def summary(self) -> str:
+        shown = "" if len(self.preds) == self.total else f", {len(self.preds):,} of them shown"
+        _, residuals = self.finite()
+        if not len(residuals):
+            return f"{self.name}: {self.total:,} samples{shown}."
+        low, middle, high = np.quantile(residuals, [0.05, 0.5, 0.95])
+        spread = f"Median {middle:.4g}, nine tenths between {low:.4g} and {high:.4g}."
+        return f"{self.name}: {self.total:,} samples{shown}. {spread}"
+
+
+@dataclass(frozen=True, eq=False)
+class Bars(Plain, tag="bars"):
+    """One bar a label, with an interval where there is one.
+
+    Args:
+        name: the title.
+        labels: what each bar is for.
+        values: as many lengths.
+        lower: as many lower ends of the intervals, or none.
+        upper: as many upper ends, or none.
+
+    Raises:
+        ShapeError: the series do not belong together.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+
+    def _check(self) -> None:
+        _same_length("Bars", labels=self.labels, values=self.values)
+        if self.lower or self.upper:
+            _same_length("Bars", values=self.values, lower=self.lower, upper=self.upper)
+
+    def summary(self) -> str:
+        finite = [(value, label) for value, label in zip(self.values, self.labels, strict=True) if math.isfinite(value)]
+        if not finite:
+            return f"{self.name}: {len(self.values)} bars."
+        (low, least), (high, most) = min(finite), max(finite)
+        return f"{self.name}: from {low:.4g} ({least}) to {high:.4g} ({most})."
+
+
+Plot: TypeAlias = ConfusionMatrix | Curves | Reliability | Residuals | Bars
+
+
+def _same_length(owner: str, **series: Any) -> None:
+    lengths = {name: len(values) for name, values in series.items()}
+    if len(set(lengths.values())) > 1:
+        got = ", ".join(f"{length} {name}" for name, length in lengths.items())
+        raise ShapeError(describe(owner, got, "as many of each", "Give one entry of each series per point"))

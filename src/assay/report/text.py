@@ -1,0 +1,83 @@
+"""Numbers and names as text, the same in every rendering."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+from assay.report.plain import Cell
+
+UNDEFINED = "–"
+
+
+def number(value: float) -> str:
+    """A number as a reader wants it: about four digits that count, thousands apart, an en dash for NaN.
+
+    Example:
+        >>> [number(v) for v in (0.94172, 2875.3162, 1e-7, 12.0, math.nan, -math.inf)]
+        ['0.9417', '2,875.3', '1.000e-07', '12.0000', '–', '-∞']
+    """
+    if math.isnan(value):
+        return UNDEFINED
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    size = abs(value)
+    if size and not 1e-3 <= size < 1e9:
+        return f"{value:.3e}"
+    return f"{value:,.4f}" if size < 100 else f"{value:,.1f}"
+
+
+def cell(value: Cell) -> str:
+    """What stands in a table for a text, a count, a number or nothing."""
+    if value is None:
+        return UNDEFINED
+    if isinstance(value, str):
+        return clean(value)
+    return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+def interval(lower: float | None, upper: float | None) -> str:
+    """``[0.9301, 0.9533]``, or nothing where no interval is known."""
+    return "" if lower is None or upper is None else f"[{number(lower)}, {number(upper)}]"
+
+
+def seconds(duration: float) -> str:
+    """A duration in the unit that fits it.
+
+    Example:
+        >>> seconds(0.0312), seconds(4.25), seconds(754.0)
+        ('31 ms', '4.2 s', '12 min 34 s')
+    """
+    if duration < 1:
+        return f"{1000 * duration:.0f} ms"
+    return f"{duration:.1f} s" if duration < 100 else f"{int(duration) // 60} min {int(duration) % 60} s"
+
+
+def clean(text: str) -> str:
+    """``text`` on one line, with a visible mark for what would steer a terminal or a page instead of being read.
+
+    Class names come from data: they may hold escape sequences, line breaks, or marks that turn the writing round.
+
+    Example:
+        >>> clean("cat\\n\\x1b[31mdog")
+        'cat �[31mdog'
+    """
+    return "".join(" " if char in "\t\n\r" else char if _is_readable(char) else "\ufffd" for char in text)
+
+
+def shorten(text: str, width: int) -> str:
+    """``text`` in at most ``width`` characters, with an ellipsis where something was cut.
+
+    Example:
+        >>> shorten("Norwegian forest cat", 10)
+        'Norwegian…'
+    """
+    text = clean(text)
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def _is_readable(char: str) -> bool:
+    category = unicodedata.category(
+        char
+    )  # Cc: control. Cs: half of a surrogate pair. Cf: format; scripts need the joiners.
+    return category not in ("Cc", "Cs") and (category != "Cf" or char in "\u200c\u200d")
