@@ -1,0 +1,165 @@
+"""``assay devices``: what is on this machine, what each kind of device can do, and why not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import torch
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from assay.devices import available, facts, policy, self_test
+from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
+
+MARKS = {"yes": ("yes", "green"), "no": ("no", "red"), "partial": ("partly", "yellow"), "unknown": ("?", "dim")}
+
+
+def show(*, as_json: bool) -> None:
+    """Print the devices of this machine and the facts about each kind, as tables or as JSON."""
+    if as_json:
+        print(json.dumps(collect(), indent=2))
+        return
+    # Away from a terminal nobody can widen the window, so lines are left long instead of broken.
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    data = collect()
+    console.print(Group(*_machine(data), Text(), *_kinds(data)), highlight=False)
+
+
+def collect() -> dict[str, Any]:
+    """Everything that ``assay devices`` shows, as plain values."""
+    return {
+        "torch": torch.__version__,
+        "here": [_here(device) for device in available()],
+        "kinds": [_kind(name) for name in DEVICES],
+    }
+
+
+def _here(device: torch.device) -> dict[str, Any]:
+    test = self_test(device)
+    return {
+        "device": str(device),
+        "name": _name(device),
+        "self_test": {outcome.name: outcome.detail if not outcome.passed else "ok" for outcome in test.outcomes},
+        "passed": test.passed,
+        "policy": {
+            name: {"value": _plain(made.value), "reason": made.reason}
+            for name, made in policy(device).decisions.items()
+        },
+    }
+
+
+def _kind(name: str) -> dict[str, Any]:
+    known = kind(name)
+    assert known is not None, name
+    return {
+        "type": name,
+        "name": known.name,
+        "torch": known.torch,
+        "checked": known.checked,
+        "tested": known.tested,
+        "facts": {
+            fact.feature: {
+                "supported": _answer(fact),
+                "since": fact.since,
+                "why": fact.why,
+                "source": fact.source,
+            }
+            for fact in facts(name)
+        },
+    }
+
+
+def _answer(fact: Fact) -> str:
+    return {True: "yes", False: "no", None: "unknown"}.get(fact.supported, "partial")  # type: ignore[arg-type]
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int) else str(value)
+
+
+def _name(device: torch.device) -> str:
+    if device.type == "cpu":
+        return f"{_processor()}, {torch.get_num_threads()} threads"
+    if device.type in ("cuda", "xpu"):
+        return str(getattr(torch, device.type).get_device_name(device))
+    known = kind(device)
+    return known.name if known else device.type
+
+
+def _processor() -> str:
+    """The processor's name where the system tells it, else its architecture."""
+    import platform
+
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            named = next((line for line in lines if line.startswith("model name")), "")
+    except OSError:
+        named = ""
+    return named.partition(":")[2].strip() or platform.processor() or platform.machine()
+
+
+def _machine(data: dict[str, Any]) -> list[Table | Text]:
+    parts: list[Table | Text] = [Text.assemble(("On this machine", "bold"), (f"  torch {data['torch']}", "dim"))]
+    for here in data["here"]:
+        total, good = len(here["self_test"]), sum(result == "ok" for result in here["self_test"].values())
+        verdict = f"self-test passed: {good} of {total}" if here["passed"] else f"self-test FAILED: {good} of {total}"
+        style = "green" if here["passed"] else "red"
+        parts.append(Text.assemble(f"\n{here['device']}", (f"  {here['name']}  ", "dim"), (verdict, style)))
+        for name, result in here["self_test"].items():
+            if result != "ok":
+                parts.append(Text(f"  {name}: {result}", style="red"))
+        parts.append(_policy_table(here["policy"]))
+    return parts
+
+
+def _policy_table(decisions: dict[str, Any]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="cyan")
+    table.add_column(style="dim", overflow="fold")
+    for name, made in decisions.items():
+        table.add_row(f"  {name.replace('_', ' ')}", str(made["value"]).removeprefix("torch."), made["reason"])
+    return table
+
+
+def _kinds(data: dict[str, Any]) -> list[Table | Text]:
+    heading = Text.assemble(("What each kind of device can do", "bold"), "\n")
+    return [heading, _overview(data["kinds"]), *_reasons(data["kinds"])]
+
+
+def _overview(kinds: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
+    table.add_column("", no_wrap=True)
+    for each in kinds:
+        table.add_column(each["type"], no_wrap=True)
+    for feature in FEATURES:
+        marks = (MARKS[each["facts"][feature]["supported"]] for each in kinds)
+        table.add_row(f"  {feature}", *(Text(text, style=style) for text, style in marks))
+    return table
+
+
+def _reasons(kinds: list[dict[str, Any]]) -> list[Table | Text]:
+    parts: list[Table | Text] = []
+    for each in kinds:
+        tried = "tried on a real one" if each["tested"] else "never tried on a real one by this project"
+        dated = f"facts of {each['checked']} for torch {each['torch']}, {tried}"
+        parts.append(Text.assemble(f"\n{each['type']}", (f"  {each['name']}: {dated}", "dim")))
+        rows = [(name, fact) for name, fact in each["facts"].items() if fact["supported"] in ("no", "partial")]
+        parts.append(_reason_table(rows))
+    return parts
+
+
+def _reason_table(rows: list[tuple[str, dict[str, str]]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, fact in rows:
+        text, style = MARKS[fact["supported"]]
+        since = f" (since torch {fact['since']})" if fact["since"] else ""
+        reason = Text.assemble(fact["why"] + since, (f"  [{fact['source']}]" if fact["source"] else "", "dim"))
+        table.add_row(f"  {name}", Text(text, style=style), reason)
+    return table

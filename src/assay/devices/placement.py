@@ -1,0 +1,169 @@
+"""Bring operands together, move trees of tensors, and read on the host: the only code that copies between devices."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Mapping, MutableMapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.devices.policies import can_hold, policy
+from assay.errors import DeviceError, PlacementWarning, describe
+
+_INSIDE = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent))
+_warned: set[tuple[str, str, str, str, int]] = set()
+
+
+def bring_together(
+    *, to: torch.device | None = None, strict: bool = False, **tensors: Tensor | None
+) -> dict[str, Tensor | None]:
+    """Bring the arguments of a call to one device.
+
+    They meet where the first of them is, so give ``preds`` first. A tensor that is elsewhere is moved, with one warning
+    a line of the caller's code. Where the meeting place cannot hold a dtype (float64 on an Apple GPU), all meet on the
+    CPU, so that no value is rounded. A 0-dimensional CPU tensor is moved without a word, as torch itself mixes those.
+
+    Args:
+        to: the device to meet on, instead of that of the first tensor.
+        strict: raise instead of moving.
+        **tensors: the arguments by name; ``None`` stays ``None``.
+
+    Returns:
+        The same names, with all tensors on one device. Tensors that were there already are the same objects.
+
+    Raises:
+        DeviceError: tensors are on several devices and ``strict`` is set.
+
+    Warns:
+        PlacementWarning: a tensor was moved.
+
+    Example:
+        >>> operands = bring_together(preds=torch.zeros(3), target=torch.ones(3), weights=None)
+        >>> operands["target"]
+        tensor([1., 1., 1.])
+    """
+    home = to
+    for tensor in tensors.values():
+        if tensor is None:
+            continue
+        if home is None:
+            home = tensor.device
+        elif tensor.device != home:
+            return _bring(home, strict, tensors)
+    return tensors
+
+
+def to_host(tensor: Tensor) -> Tensor:
+    """A copy of a tensor on the host for reading; the tensor itself where it is there already.
+
+    It is made contiguous first, because copies of strided tensors from an Apple GPU are wrong in some versions
+    (pytorch/pytorch#189961).
+    """
+    tensor = tensor.detach()
+    return tensor if tensor.device.type == "cpu" else tensor.contiguous().to("cpu")
+
+
+def move(tree: Any, device: str | torch.device) -> Any:
+    """Move every tensor of a tree to a device and leave the rest as it is.
+
+    Args:
+        tree: a tensor, or a mapping, list, tuple, named tuple or dataclass of trees, nested at will.
+        device: where to.
+
+    Returns:
+        A tree of the same types. The tree given is not changed.
+
+    Example:
+        >>> batch = {"image": torch.zeros(2), "meta": ["a", (torch.ones(1), 3)]}
+        >>> move(batch, "cpu")["meta"][1]
+        (tensor([1.]), 3)
+    """
+    return _move(tree, torch.device(device))
+
+
+def _move(tree: Any, device: torch.device) -> Any:
+    if isinstance(tree, Tensor):
+        return _to(tree, device)
+    if isinstance(tree, Mapping):
+        return _move_mapping(tree, device)
+    if isinstance(tree, tuple):
+        moved = [_move(branch, device) for branch in tree]
+        return type(tree)(*moved) if hasattr(tree, "_fields") else type(tree)(moved)
+    if isinstance(tree, list):
+        return type(tree)(_move(branch, device) for branch in tree)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        moved_copy = copy.copy(tree)
+        for field in fields(tree):  # object.__setattr__, because the dataclass may be frozen
+            object.__setattr__(moved_copy, field.name, _move(getattr(tree, field.name), device))
+        return moved_copy
+    return tree
+
+
+def _move_mapping(tree: Mapping[Any, Any], device: torch.device) -> Any:
+    moved = {key: _move(branch, device) for key, branch in tree.items()}
+    if not isinstance(tree, MutableMapping) or type(tree) is dict:
+        return moved
+    result = copy.copy(tree)  # keeps a default factory, and the class that a model gives back
+    for key, branch in moved.items():
+        result[key] = branch
+    return result
+
+
+def _to(tensor: Tensor, device: torch.device) -> Tensor:
+    if tensor.device == device:
+        return tensor
+    asynchronous = policy(device).non_blocking.value and tensor.device.type == "cpu" and tensor.is_pinned()
+    return tensor.to(device, non_blocking=asynchronous)
+
+
+def _bring(home: torch.device, strict: bool, tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
+    home = _common_ground(home, tensors)
+    moved: dict[str, Tensor | None] = {}
+    for name, tensor in tensors.items():
+        if tensor is None or tensor.device == home:
+            moved[name] = tensor
+            continue
+        if not (tensor.dim() == 0 and tensor.device.type == "cpu"):
+            _tell(name, tensor, home, strict)
+        moved[name] = _to(tensor, home)
+    return moved
+
+
+def _common_ground(home: torch.device, tensors: dict[str, Tensor | None]) -> torch.device:
+    if all(tensor is None or can_hold(home, tensor.dtype) for tensor in tensors.values()):
+        return home
+    return torch.device("cpu")
+
+
+def _tell(name: str, tensor: Tensor, home: torch.device, strict: bool) -> None:
+    filename, line = _caller()
+    key = (name, str(tensor.device), str(home), filename, line)
+    if not strict and key in _warned:
+        return
+    message = describe(
+        f"{name} at {filename}:{line}",
+        f"a tensor on {tensor.device}",
+        f"one on {home}, where the other arguments are",
+        f'Call {name}.to("{home}") once before the loop'
+        if strict
+        else f"It has been moved; to save the copy each time, call {name}.to({str(home)!r}) yourself, "
+        "or pass strict=True to make this an error",
+    )
+    if strict:
+        raise DeviceError(message)
+    warnings.warn_explicit(message, PlacementWarning, filename, line)
+    _warned.add(key)
+
+
+def _caller() -> tuple[str, int]:
+    """File and line of the first frame that belongs neither to assay nor to torch (whose decorators stand between)."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

@@ -1,0 +1,169 @@
+"""What assay does on a device, and why: every choice is a value that can be printed before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Generic, TypeVar
+
+import torch
+
+from assay.devices.capabilities import Fact, supports
+from assay.devices.selftest import SelfTest, self_test
+
+T = TypeVar("T")
+
+CACHE_FRIENDLY = 131_072  # elements: the int64 temporaries of a chunk stay in a core's L2 cache
+FEW_LAUNCHES = 2**24  # elements: bounds the temporaries at 128 MiB each and keeps the number of launches small
+WITHOUT_VALUES = ("meta",)
+
+
+@dataclass(frozen=True)
+class Decision(Generic[T]):
+    """What to do, and why."""
+
+    value: T
+    reason: str
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What assay does on one device.
+
+    Attributes:
+        device: the device.
+        accumulate: the dtype of everything that is counted.
+        tally_on: where batches of this device are counted; the host where int64 scatter cannot be trusted.
+        read_on: where values are read from counts.
+        widest_float: the widest float dtype that tensors of this device may have.
+        chunk_elements: how many elements are counted in one go.
+        non_blocking: whether a copy from pinned host memory may be asynchronous.
+    """
+
+    device: torch.device
+    accumulate: Decision[torch.dtype]
+    tally_on: Decision[torch.device]
+    read_on: Decision[torch.device]
+    widest_float: Decision[torch.dtype]
+    chunk_elements: Decision[int]
+    non_blocking: Decision[bool]
+
+    @property
+    def decisions(self) -> dict[str, Decision[object]]:
+        """The decisions by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "device"}
+
+    def __str__(self) -> str:
+        width = max(map(len, self.decisions))
+        lines = (f"  {name:{width}} = {made.value}: {made.reason}" for name, made in self.decisions.items())
+        return "\n".join([f"policy on {self.device}", *lines])
+
+
+def policy(device: str | torch.device) -> Policy:
+    """Decide what to do on a device.
+
+    Cached for each device. Where the facts leave open whether int64 scatter is exact, the first call runs the self-test
+    on the device, which waits for it once.
+
+    Args:
+        device: any device; an unknown kind gets the careful choices.
+
+    Returns:
+        The decisions with their reasons; ``print`` shows them.
+
+    Example:
+        >>> policy("cpu").accumulate.value
+        torch.int64
+        >>> policy("cpu").chunk_elements.value
+        131072
+    """
+    return _policy(torch.device(device))
+
+
+@cache
+def _policy(device: torch.device) -> Policy:
+    host = torch.device("cpu")
+    return Policy(
+        device=device,
+        accumulate=Decision(torch.int64, "integer sums do not depend on the order, and every device has int64"),
+        tally_on=_tally_on(device),
+        read_on=Decision(host, "the host has float64 and exact integers on every machine"),
+        widest_float=_widest_float(device),
+        chunk_elements=_chunk_elements(device),
+        non_blocking=_non_blocking(device),
+    )
+
+
+def available() -> list[torch.device]:
+    """The devices of this machine: the CPU first, then every accelerator that torch can use."""
+    found = [torch.device("cpu")]
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is not None and torch.accelerator.is_available():
+        found += [torch.device(accelerator.type, index) for index in range(torch.accelerator.device_count())]
+    return found
+
+
+def default_device() -> torch.device:
+    """The first accelerator of this machine, or the CPU."""
+    return next((device for device in available() if device.type != "cpu"), torch.device("cpu"))
+
+
+def can_hold(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether a tensor of this dtype can exist on this device."""
+    if dtype in (torch.float64, torch.complex128):
+        return _widest_float(device).value == torch.float64
+    return True
+
+
+def _tally_on(device: torch.device) -> Decision[torch.device]:
+    if device.type in WITHOUT_VALUES:
+        return Decision(device, "it holds shapes and no values, so there is nothing to count")
+    fact = supports(device, "int64_scatter")
+    if fact.supported is True:
+        return Decision(device, f"int64 scatter is exact{_cited(fact)}")
+    test = self_test(device)
+    if test.passed:
+        return Decision(device, f"int64 scatter passed the self-test here; the facts say: {fact.why}{_cited(fact)}")
+    wrong = ", ".join(outcome.name for outcome in test.failures)
+    return Decision(
+        torch.device("cpu"), f"the self-test failed on {device} ({wrong}), so batches are moved to the host"
+    )
+
+
+def _what_failed(test: SelfTest) -> str:
+    if len(test.failures) == len(test.outcomes):
+        return f"nothing runs on {test.device} here ({test.failures[0].detail})"
+    return f"the self-test failed on {test.device} ({', '.join(outcome.name for outcome in test.failures)})"
+
+
+def _widest_float(device: torch.device) -> Decision[torch.dtype]:
+    fact = supports(device, "float64")
+    if fact.supported is True or device.type in WITHOUT_VALUES:
+        return Decision(torch.float64, "float64 inputs stay as they are; nothing is widened to it while counting")
+    if fact.supported == "partial" and _has_fp64(device):
+        return Decision(torch.float64, "this card says that it has float64")
+    return Decision(torch.float32, f"{fact.why}{_cited(fact)}")
+
+
+def _has_fp64(device: torch.device) -> bool:
+    """Ask an Intel card; without one, or without an answer, no."""
+    try:
+        return bool(torch.xpu.get_device_properties(device).has_fp64)
+    except (AssertionError, AttributeError, RuntimeError):
+        return False
+
+
+def _chunk_elements(device: torch.device) -> Decision[int]:
+    if device.type == "cpu":
+        return Decision(CACHE_FRIENDLY, "the temporaries of a chunk stay in the cache of one core")
+    return Decision(FEW_LAUNCHES, "few launches, and temporaries of at most 128 MiB")
+
+
+def _non_blocking(device: torch.device) -> Decision[bool]:
+    fact = supports(device, "non_blocking_copies")
+    allowed = device.type != "cpu" and fact.supported in (True, "partial")
+    return Decision(allowed, f"{fact.why}{_cited(fact)}")
+
+
+def _cited(fact: Fact) -> str:
+    return f" [{fact.source}]" if fact.source else ""

@@ -1,0 +1,140 @@
+"""Run the integer operators that tallies stand on, on the device at hand, and compare with NumPy on the host.
+
+A fact file says what a kind of device should do; this says what this one does. Values lie above 2^32, indices repeat,
+and some results are slices with an offset, because these are the cases that went wrong on real devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+BINS, SAMPLES = 7, 4099
+
+TorchRun = Callable[[Tensor, Tensor, Tensor], Tensor]
+NumpyRun = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One operation of the self-test: its name, whether it passed, and what went wrong."""
+
+    name: str
+    passed: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What the self-test found on one device."""
+
+    device: torch.device
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every operation gave the right integers."""
+        return all(outcome.passed for outcome in self.outcomes)
+
+    @property
+    def failures(self) -> tuple[Outcome, ...]:
+        """The operations that did not."""
+        return tuple(outcome for outcome in self.outcomes if not outcome.passed)
+
+
+def self_test(device: str | torch.device) -> SelfTest:
+    """Run the self-test on a device, once a process; later calls give the same answer.
+
+    Waits for the device, so it belongs to start-up and to ``assay devices``, never to an update.
+
+    Args:
+        device: the device to try. One that cannot be used fails; it does not raise.
+
+    Returns:
+        The outcome of each operation.
+
+    Example:
+        >>> self_test("cpu").passed
+        True
+    """
+    return _self_test(torch.device(device))
+
+
+@cache
+def _self_test(device: torch.device) -> SelfTest:
+    generator = np.random.default_rng(0)
+    integers = generator.integers(-(2**45), 2**45, SAMPLES)
+    index = generator.integers(0, BINS, SAMPLES)
+    floats = generator.standard_normal(SAMPLES).astype(np.float32)
+    arrays = (integers, index, floats)
+    outcomes = tuple(_try(name, device, run, oracle, arrays) for name, (run, oracle) in OPERATIONS.items())
+    return SelfTest(device, outcomes)
+
+
+def _try(name: str, device: torch.device, run: TorchRun, oracle: NumpyRun, arrays: tuple[Any, Any, Any]) -> Outcome:
+    try:
+        integers, index, floats = (torch.from_numpy(array).to(device) for array in arrays)
+        got = run(integers, index, floats).cpu().numpy()
+    except Exception as error:  # any failure of a device's kernel is an answer here
+        return Outcome(name, False, str(error).strip().partition("\n")[0] or type(error).__name__)
+    expected = oracle(*arrays)
+    if got.dtype == expected.dtype and np.array_equal(got, expected):
+        return Outcome(name, True)
+    return Outcome(name, False, f"{_wrong(got, expected)} of {expected.size} numbers are wrong")
+
+
+def _wrong(got: Any, expected: Any) -> int:
+    return int(expected.size if got.shape != expected.shape else (got != expected).sum())
+
+
+def _index_add(integers: Tensor, index: Tensor, floats: Tensor) -> Tensor:
+    return integers.new_zeros(BINS).index_add_(0, index, integers)
+
+
+def _index_add_slice(integers: Tensor, index: Tensor, floats: Tensor) -> Tensor:
+    table = integers.new_zeros(3, BINS)
+    table[1].index_add_(0, index, integers)
+    return table
+
+
+def _scatter_add(integers: Tensor, index: Tensor, floats: Tensor) -> Tensor:
+    return integers.new_zeros(BINS).scatter_add_(0, index, integers)
+
+
+def _scatter_add_slice(integers: Tensor, index: Tensor, floats: Tensor) -> Tensor:
+    table = integers.new_zeros(3, BINS)
+    table[1].scatter_add_(0, index, integers)
+    return table
+
+
+def _numpy_add(integers: Any, index: Any, floats: Any) -> Any:
+    bins = np.zeros(BINS, dtype=np.int64)
+    np.add.at(bins, index, integers)
+    return bins
+
+
+def _numpy_add_slice(integers: Any, index: Any, floats: Any) -> Any:
+    return np.stack(
+        [np.zeros(BINS, dtype=np.int64), _numpy_add(integers, index, floats), np.zeros(BINS, dtype=np.int64)]
+    )
+
+
+OPERATIONS: dict[str, tuple[TorchRun, NumpyRun]] = {
+    "index_add_": (_index_add, _numpy_add),
+    "index_add_ into a slice": (_index_add_slice, _numpy_add_slice),
+    "scatter_add_": (_scatter_add, _numpy_add),
+    "scatter_add_ into a slice": (_scatter_add_slice, _numpy_add_slice),
+    "sum": (lambda n, i, f: n.sum().reshape(1), lambda n, i, f: n.sum().reshape(1)),
+    "sum of a slice": (lambda n, i, f: n[5:].sum().reshape(1), lambda n, i, f: n[5:].sum().reshape(1)),
+    "shift": (lambda n, i, f: (n << 7) ^ (n >> 9), lambda n, i, f: (n << 7) ^ (n >> 9)),
+    "product": (lambda n, i, f: (n >> 22) * (n >> 20), lambda n, i, f: (n >> 22) * (n >> 20)),
+    "bits of a float": (lambda n, i, f: f.view(torch.int32), lambda n, i, f: f.view(np.int32)),
+    "float to integer": (lambda n, i, f: (f * 2**20).long(), lambda n, i, f: (f * 2**20).astype(np.int64)),
+    "strided copy to the host": (lambda n, i, f: n[::3], lambda n, i, f: n[::3]),
+}
