@@ -46,8 +46,8 @@ def _assay(
     pass
 
 
-@app.command()
-def devices(
+@app.command("devices")
+def _devices(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")] = False,
 ) -> None:
     """What is on this machine, what each kind of device can do, and why not."""
@@ -56,8 +56,8 @@ def devices(
     show(as_json=json)
 
 
-@app.command()
-def demo(
+@app.command("demo")
+def _demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the report as JSON and HTML.")] = Path("assay-demo"),
 ) -> None:
     """Real data, a few seconds, a report to look at."""

@@ -22,10 +22,15 @@ def show(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps(collect(), indent=2))
         return
-    # Away from a terminal nobody can widen the window, so lines are left long instead of broken.
-    console = Console() if sys.stdout.isatty() else Console(width=160)
     data = collect()
-    console.print(Group(*_machine(data), Text(), *_kinds(data)), highlight=False)
+    shown = Group(*_machine(data), Text(), *_kinds(data))
+    if sys.stdout.isatty():
+        Console(highlight=False).print(shown)
+        return
+    console = Console(width=160, color_system=None, highlight=False)  # nobody can widen a pipe: few broken lines
+    with console.capture() as captured:
+        console.print(shown)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def collect() -> dict[str, Any]:
@@ -121,17 +126,28 @@ def _policy_table(decisions: dict[str, Any]) -> Table:
     table.add_column(no_wrap=True, style="cyan")
     table.add_column(style="dim", overflow="fold")
     for name, made in decisions.items():
-        table.add_row(f"  {name.replace('_', ' ')}", str(made["value"]).removeprefix("torch."), made["reason"])
+        table.add_row(f"  {name.replace('_', ' ')}", _shown(made["value"]), made["reason"])
     return table
 
 
+def _shown(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value).removeprefix("torch.")
+
+
 def _kinds(data: dict[str, Any]) -> list[Table | Text]:
-    heading = Text.assemble(("What each kind of device can do", "bold"), "\n")
-    return [heading, _overview(data["kinds"]), *_reasons(data["kinds"])]
+    heading = Text.assemble(("What each kind of device can do", "bold"))
+    return [heading, _overview(data["kinds"]), *_reasons(data["kinds"]), *_provenance(data["kinds"])]
+
+
+def _provenance(kinds: list[dict[str, Any]]) -> list[Text]:
+    tried = ", ".join(each["type"] for each in kinds if each["tested"])
+    dates = ", ".join(sorted({f"{each['checked']} for torch {each['torch']}" for each in kinds}))
+    text = f"\nFacts of {dates}. Tried on a real one: {tried}; the others rest on the sources in brackets."
+    return [Text(text, style="dim"), Text("The sources in full: assay devices --json", style="dim")]
 
 
 def _overview(kinds: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("", no_wrap=True)
     for each in kinds:
         table.add_column(each["type"], no_wrap=True)
@@ -144,9 +160,7 @@ def _overview(kinds: list[dict[str, Any]]) -> Table:
 def _reasons(kinds: list[dict[str, Any]]) -> list[Table | Text]:
     parts: list[Table | Text] = []
     for each in kinds:
-        tried = "tried on a real one" if each["tested"] else "never tried on a real one by this project"
-        dated = f"facts of {each['checked']} for torch {each['torch']}, {tried}"
-        parts.append(Text.assemble(f"\n{each['type']}", (f"  {each['name']}: {dated}", "dim")))
+        parts.append(Text.assemble("\n", (each["type"], "bold"), (f"  {each['name']}", "dim")))
         rows = [(name, fact) for name, fact in each["facts"].items() if fact["supported"] in ("no", "partial")]
         parts.append(_reason_table(rows))
     return parts
@@ -154,12 +168,18 @@ def _reasons(kinds: list[dict[str, Any]]) -> list[Table | Text]:
 
 def _reason_table(rows: list[tuple[str, dict[str, str]]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, min_width=max(map(len, FEATURES)) + 2)
+    table.add_column(no_wrap=True, min_width=len("partly"))
     table.add_column(overflow="fold")
     for name, fact in rows:
         text, style = MARKS[fact["supported"]]
         since = f" (since torch {fact['since']})" if fact["since"] else ""
-        reason = Text.assemble(fact["why"] + since, (f"  [{fact['source']}]" if fact["source"] else "", "dim"))
+        reason = Text.assemble(fact["why"] + since, (_short(fact["source"]), "dim"))
         table.add_row(f"  {name}", Text(text, style=style), reason)
     return table
+
+
+def _short(source: str) -> str:
+    """Sources as they fit a table: issues as ``pytorch#1``, other documents by their last part."""
+    names = (part.rsplit("/", 1)[-1].partition(":")[0] for part in source.split(", ") if part)
+    return f"  [{' '.join(names)}]" if source else ""

@@ -124,10 +124,7 @@ def _tally_on(device: torch.device) -> Decision[torch.device]:
     test = self_test(device)
     if test.passed:
         return Decision(device, f"int64 scatter passed the self-test here; the facts say: {fact.why}{_cited(fact)}")
-    wrong = ", ".join(outcome.name for outcome in test.failures)
-    return Decision(
-        torch.device("cpu"), f"the self-test failed on {device} ({wrong}), so batches are moved to the host"
-    )
+    return Decision(torch.device("cpu"), f"{_what_failed(test)}, so batches are counted on the host")
 
 
 def _what_failed(test: SelfTest) -> str:

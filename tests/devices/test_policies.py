@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from assay.devices import SelfTest, available, default_device, policy
+from assay.devices import policies as module
+from assay.devices.capabilities import DEVICES
+from assay.devices.selftest import Outcome
+
+
+def pretend_tested(monkeypatch, *, passed):
+    bad = (Outcome("shift", True), Outcome("scatter_add_", passed, "" if passed else "1 of 7 numbers are wrong"))
+    monkeypatch.setattr(module, "self_test", lambda device: SelfTest(device, bad))
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "cuda:1", "meta", "privateuseone", "hpu"])
+def test_every_device_gets_every_decision_with_a_reason(device):
+    made = policy(device)
+    assert made.device == torch.device(device)
+    assert made.accumulate.value == torch.int64
+    assert made.read_on.value == torch.device("cpu")
+    assert all(decision.reason for decision in made.decisions.values())
+
+
+def test_it_is_made_once():
+    assert policy("cuda:1") is policy(torch.device("cuda", 1))
+
+
+def test_it_prints_a_line_a_decision():
+    lines = str(policy("cpu")).splitlines()
+    assert lines[0] == "policy on cpu"
+    assert "  chunk_elements = 131072: the temporaries of a chunk stay in the cache of one core" in lines
+    assert len(lines) == 1 + len(policy("cpu").decisions)
+
+
+def test_chunks_fit_the_cache_on_the_host_and_keep_launches_few_elsewhere():
+    assert policy("cpu").chunk_elements.value == 131_072
+    assert policy("cuda").chunk_elements.value == 2**24
+
+
+def test_apple_gpus_get_no_float64_and_no_asynchronous_copies():
+    made = policy("mps")
+    assert made.widest_float.value == torch.float32
+    assert made.non_blocking.value is False
+    assert "139550" in made.non_blocking.reason
+
+
+def test_cuda_keeps_float64_inputs_and_copies_asynchronously_from_pinned_memory():
+    made = policy("cuda")
+    assert made.widest_float.value == torch.float64
+    assert made.non_blocking.value is True
+
+
+def test_int64_scatter_is_trusted_where_the_facts_say_so():
+    assert policy("cuda:1").tally_on.value == torch.device("cuda:1")
+
+
+def test_where_the_facts_leave_it_open_a_passed_self_test_decides(monkeypatch):
+    pretend_tested(monkeypatch, passed=True)
+    made = module._tally_on(torch.device("mps"))
+    assert made.value == torch.device("mps")
+    assert made.reason.startswith("int64 scatter passed the self-test here")
+
+
+def test_where_the_self_test_fails_batches_are_counted_on_the_host(monkeypatch):
+    pretend_tested(monkeypatch, passed=False)
+    made = module._tally_on(torch.device("mps"))
+    assert made.value == torch.device("cpu")
+    assert made.reason == "the self-test failed on mps (scatter_add_), so batches are counted on the host"
+
+
+def test_a_device_that_runs_nothing_says_why():
+    assert policy("privateuseone").tally_on.value == torch.device("cpu")
+    assert policy("privateuseone").tally_on.reason.startswith("nothing runs on privateuseone here (")
+
+
+def test_meta_tensors_stay_where_they_are():
+    assert policy("meta").tally_on.value == torch.device("meta")
+
+
+@pytest.mark.parametrize(("has", "widest"), [(True, torch.float64), (False, torch.float32)])
+def test_an_intel_card_is_asked_for_float64(monkeypatch, has, widest):
+    class Properties:
+        has_fp64 = has
+
+    monkeypatch.setattr(torch.xpu, "get_device_properties", lambda device: Properties)
+    assert module._widest_float(torch.device("xpu")).value == widest
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_what_a_device_can_hold(dtype):
+    assert module.can_hold(torch.device("cpu"), dtype)
+    assert not module.can_hold(torch.device("mps"), dtype)
+    assert module.can_hold(torch.device("mps"), torch.float32)
+
+
+def test_the_machine_has_a_cpu_first():
+    assert available()[0] == torch.device("cpu")
+
+
+def test_the_default_is_the_first_accelerator(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    assert available() == [torch.device("cpu"), torch.device("cuda:0"), torch.device("cuda:1")]
+    assert default_device() == torch.device("cuda:0")
+
+
+def test_without_an_accelerator_the_default_is_the_cpu(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: None)
+    assert available() == [torch.device("cpu")]
+    assert default_device() == torch.device("cpu")
