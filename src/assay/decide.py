@@ -1,0 +1,116 @@
+"""From scores to decisions: argmax, threshold and top-k, as the caller said, never guessed from values.
+
+A decision turns `preds` into one label per row. Rows that cannot be decided, because a score is NaN, get the label
+`num_classes`, which tallies count apart; nothing is read on the host. Half-precision scores are compared as float32,
+which holds them exactly, so a decision does not depend on the dtype that carried the scores.
+
+Ties go to the lowest class index, for the argmax and within the top k alike.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+
+_FEW_CLASSES = 32
+
+
+class Decision(ABC):
+    """A frozen rule that turns scores into labels."""
+
+    @abstractmethod
+    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
+        """Labels, int64 of shape `(N,)`, for float `scores` and the `target` of the same rows."""
+
+
+@dataclass(frozen=True)
+class Argmax(Decision):
+    """The class with the highest score: `scores (N, C)` to labels in `0 ... C - 1`, or `C` where a score is NaN."""
+
+    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
+        return first_largest(scores)
+
+
+@dataclass(frozen=True)
+class TopK(Decision):
+    """The target where it is among the `k` highest scores, else the class with the highest score.
+
+    A class is among the top `k` when fewer than `k` classes come before it: those with a higher score, and those with
+    the same score and a lower index.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ConfigError(describe("top_k", self.k, "a whole number of 1 or more", "Give the k of the top-k"))
+
+    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
+        best = first_largest(scores)
+        if self.k == 1:
+            return best
+        wanted = target.clamp(0, scores.shape[1] - 1)
+        missed = target_rank(scores, wanted).clamp_(self.k - 1, self.k).sub_(self.k - 1)  # 0: in the top k, 1: not
+        invalid = best // scores.shape[1]  # 1 where a score is NaN
+        return wanted + (best - wanted) * torch.maximum(missed, invalid)
+
+
+@dataclass(frozen=True)
+class Threshold(Decision):
+    """1 where the score is above the threshold, else 0, or 2 where it is NaN.
+
+    Args:
+        threshold: in [0, 1], a probability.
+        logits: the scores are logits; the threshold is then compared as a logit, so no sigmoid rounds the scores.
+    """
+
+    threshold: float = 0.5
+    logits: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise ConfigError(
+                describe("threshold", self.threshold, "a probability in [0, 1]", "With logits=True, too, give a probability")
+            )
+
+    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
+        level = _logit(self.threshold) if self.logits else self.threshold
+        above = torch.gt(scores, level).to(torch.int64)
+        return above.add_(torch.isnan(scores), alpha=2)
+
+
+def _logit(p: float) -> float:
+    if p in (0.0, 1.0):
+        return math.inf if p else -math.inf
+    return math.log(p / (1 - p))
+
+
+def first_largest(scores: Tensor) -> Tensor:
+    """The lowest index of the highest score in each row, int64 of shape `(N,)`; `C` where a score of the row is NaN.
+
+    For many classes this takes three passes of vectorised arithmetic, which costs a third of `argmax`.
+    """
+    num_classes = scores.shape[1]
+    if num_classes < _FEW_CLASSES:
+        best = scores.max(1)
+        # NaN is the largest value for `max`. Adding C and clamping sends such rows, and only them, to C.
+        return torch.add(best.indices, torch.isnan(best.values), alpha=num_classes).clamp_(max=num_classes)
+    is_best = torch.eq(scores, scores.amax(1, keepdim=True), out=torch.empty_like(scores))
+    countdown = torch.arange(num_classes, 0, -1, dtype=scores.dtype, device=scores.device)
+    return num_classes - is_best.mul_(countdown).amax(1).to(torch.int64)
+
+
+def target_rank(scores: Tensor, target: Tensor) -> Tensor:
+    """How many classes come before the target's in each row, int64 of shape `(N,)`."""
+    own = scores.gather(1, target[:, None])
+    before = torch.gt(scores, own, out=torch.empty_like(scores)).sum(1)
+    classes = torch.arange(scores.shape[1], dtype=scores.dtype, device=scores.device)
+    tied = torch.eq(scores, own, out=torch.empty_like(scores))
+    lower = torch.lt(classes, target[:, None].to(scores.dtype), out=torch.empty_like(scores))
+    return before.add_(tied.mul_(lower).sum(1)).to(torch.int64)

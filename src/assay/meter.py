@@ -1,0 +1,354 @@
+"""The meter: the one class that changes. It holds what was counted for the metrics it was given."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.devices.placement import bring_together
+from assay.devices.policies import policy
+from assay.errors import ConfigError, NoDataWarning, ShapeError, StateError, ValuesError, ValuesWarning, describe
+from assay.metrics.base import Metric
+from assay.tally.base import Batch, Column, Layout, State, Tally, merge, shown
+
+STAGE_BYTES = 1 << 21
+
+
+class Meter:
+    """Counts batches for several metrics and reads their values.
+
+    Every distinct tally is counted once, however many metrics are read from it. Batches may come from any device, in any
+    size and order; each device has its own counts, which are added when the meter is read. Small batches are staged: an
+    update copies its rows into a buffer, and the tallies run when it is full or when someone reads. The value does not
+    depend on it, to the bit.
+
+    Args:
+        *metrics: metrics that are named after their class.
+        weighted: updates come with `weights`.
+        strict: raise a `DeviceError` when the arguments of an update are on several devices, instead of moving them to
+            the device of `preds` with a warning.
+        stage_bytes: how many bytes of a device's memory the staged rows may take; 0 counts every batch at once.
+        **named: metrics under the names that `compute` shall give them.
+
+    Raises:
+        ConfigError: no metric, or one name twice.
+
+    Example:
+        >>> import torch
+        >>> from assay import Accuracy, Meter
+        >>> meter = Meter(acc=Accuracy(num_classes=3))
+        >>> meter.update(torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 2, 1]))
+        >>> meter.compute()
+        {'acc': tensor(0.7500, dtype=torch.float64)}
+    """
+
+    def __init__(
+        self,
+        *metrics: Metric,
+        weighted: bool = False,
+        strict: bool = False,
+        stage_bytes: int = STAGE_BYTES,
+        **named: Metric,
+    ) -> None:
+        self.metrics = _named(metrics, named)
+        self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
+        self._plan = Plan(self.metrics, weighted)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that was counted."""
+        self._lanes: dict[torch.device, Lane] = {}
+        self._lane: Lane | None = None
+        self._carried: list[State] | None = None
+        self._carried_rows = 0
+
+    @property
+    def rows(self) -> int:
+        """How many samples (rows of dimension 0) were given."""
+        return self._carried_rows + sum(lane.rows for lane in self._lanes.values())
+
+    def update(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> None:
+        """Count a batch.
+
+        Args:
+            preds: shape `(N, ...)`, as the metrics state; a 0-dimensional tensor is one sample.
+            target: shape `(N, ...)`.
+            weights: shape `(N,)`, or that of `target`; only for a meter made with `weighted=True`.
+
+        Raises:
+            ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
+        """
+        lane = self._lane
+        if lane is None or not lane.takes(preds, target, weights):
+            preds, target, weights, lane = self._prepare(preds, target, weights)
+        lane.push(preds, target, weights)
+
+    def _prepare(
+        self, preds: Tensor, target: Tensor | None, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Lane]:
+        """Check a batch of a new layout, and find or make the lane of its device."""
+        given: dict[str, Tensor | None] = {"preds": preds, "target": target, "weights": weights}
+        for name, tensor in given.items():
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise ShapeError(describe(name, type(tensor).__name__, "a tensor", f"Pass torch.as_tensor({name})"))
+        if (weights is not None) != self.weighted:
+            got = "no weights" if weights is None else "weights"
+            expected = "weights" if self.weighted else "none"
+            raise ConfigError(describe("weights", got, expected, "Make the meter with weighted=True, or leave them out"))
+        together = bring_together(strict=self.strict, **given)
+        tensors = {name: t[None] if t.ndim == 0 else t for name, t in together.items() if t is not None}
+        preds = tensors["preds"]
+        for name, tensor in tensors.items():
+            if tensor.shape[0] != preds.shape[0]:
+                raise ShapeError(
+                    describe(
+                        name,
+                        f"{tensor.shape[0]} samples",
+                        f"as many as preds has, {preds.shape[0]}",
+                        "Dimension 0 counts the samples",
+                    )
+                )
+        target, weights = tensors.get("target"), tensors.get("weights")
+        layout = Layout(*(None if t is None else Column(t.dtype, tuple(t.shape[1:])) for t in (preds, target, weights)))
+        self._plan.check(layout)
+        lane = self._lanes.get(preds.device)
+        if lane is None:
+            lane = self._lanes[preds.device] = Lane(self._plan.tallies, preds.device, self.stage_bytes)
+        lane.expect(preds, target, weights)
+        self._lane = lane
+        return preds, target, weights, lane
+
+    def compute(self) -> dict[str, Any]:
+        """The value of every metric, read on the host.
+
+        Returns:
+            A dictionary from names to values: float64 tensors on the host, or named tuples of them. A metric without
+            data reads NaN and warns.
+
+        Raises:
+            ValuesError: labels out of range or scores that are NaN were counted; says how many, and for which metric.
+        """
+        states, rows = self._states()
+        return {name: self._value(name, metric, states, rows) for name, metric in self.metrics.items()}
+
+    def _value(self, name: str, metric: Metric, states: Sequence[State], rows: int) -> Any:
+        tally, state = self._plan.state_of(name, states)
+        if not rows:
+            warnings.warn(
+                describe(name, "no data", "at least one sample", "It reads NaN; call update first"),
+                NoDataWarning,
+                stacklevel=3,
+            )
+        for problem in tally.problems(state):
+            message = describe(name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples")
+            if problem.fatal:
+                raise ValuesError(message)
+            warnings.warn(message, ValuesWarning, stacklevel=3)
+        return metric.read(tally.read(state))
+
+    def _states(self) -> tuple[list[State], int]:
+        """Everything counted so far: one settled host state per tally, and the number of rows."""
+        parts = [lane.host_states() for lane in self._lanes.values()]
+        if self._carried is not None:
+            parts.append(self._carried)
+        if not parts:
+            parts.append([tally.zero(torch.device("cpu")) for tally in self._plan.tallies])
+        merged = [merge(tally, [p[k] for p in parts]) for k, tally in enumerate(self._plan.tallies)]
+        rows = self.rows
+        return [tally.settle(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
+
+    def merge(self, *others: Meter) -> Meter:
+        """Add what other meters of the same metrics have counted to this one; they stay as they are.
+
+        Raises:
+            StateError: a meter of other metrics, or with other weights.
+        """
+        for other in others:
+            if other.metrics != self.metrics or other.weighted != self.weighted:
+                raise StateError(
+                    describe(
+                        "merge",
+                        f"a meter of {_listed(other.metrics)}",
+                        f"one of {_listed(self.metrics)}",
+                        "Make both meters with equal metrics",
+                    )
+                )
+        parts = [meter._states() for meter in others]
+        for states, rows in parts:
+            self._carry(states, rows)
+        return self
+
+    def _carry(self, states: Sequence[State], rows: int) -> None:
+        own = [self._carried] if self._carried is not None else []
+        self._carried = [
+            merge(tally, [*(s[k] for s in own), states[k]]) for k, tally in enumerate(self._plan.tallies)
+        ]
+        self._carried_rows += rows
+
+    def __add__(self, other: Meter) -> Meter:
+        """A new meter with what both have counted."""
+        if not isinstance(other, Meter):
+            return NotImplemented
+        return self.fresh().merge(self, other)
+
+    def fresh(self) -> Meter:
+        """A meter of the same metrics that has counted nothing."""
+        return Meter(weighted=self.weighted, strict=self.strict, stage_bytes=self.stage_bytes, **self.metrics)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Meter:
+        return self.fresh().merge(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        states, rows = self._states()
+        options = {"weighted": self.weighted, "strict": self.strict, "stage_bytes": self.stage_bytes}
+        return {"metrics": self.metrics, "options": options, "states": states, "rows": rows}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__init__(**saved["options"], **saved["metrics"])  # type: ignore[misc]
+        self._carry(saved["states"], saved["rows"])
+
+    def __repr__(self) -> str:
+        return f"Meter({_listed(self.metrics)}; {self.rows} samples)"
+
+
+class Plan:
+    """Which tallies serve which metrics: as few as their descriptions allow."""
+
+    def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
+        self._wanted = {name: metric.tally(weighted) for name, metric in metrics.items()}
+        joined: list[Tally] = []
+        for tally in self._wanted.values():
+            for k, other in enumerate(joined):
+                both = other.join(tally)
+                if both is not None:
+                    joined[k] = both
+                    break
+            else:
+                joined.append(tally)
+        self.tallies: tuple[Tally, ...] = tuple(joined)
+        self._index = {name: self._serving(tally) for name, tally in self._wanted.items()}
+
+    def _serving(self, tally: Tally) -> int:
+        return next(k for k, other in enumerate(self.tallies) if other.join(tally) == other)
+
+    def check(self, layout: Layout) -> None:
+        for tally in self._wanted.values():
+            tally.check(layout)
+
+    def state_of(self, name: str, states: Sequence[State]) -> tuple[Tally, State]:
+        """The tally that a metric asked for, and its state."""
+        wanted, k = self._wanted[name], self._index[name]
+        return wanted, self.tallies[k].part(states[k], wanted) if wanted != self.tallies[k] else states[k]
+
+
+class Lane:
+    """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
+
+    def __init__(self, tallies: Sequence[Tally], device: torch.device, stage_bytes: int) -> None:
+        self.rows = 0
+        self._policy = policy(device)
+        self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
+        self._staged = 0
+        self._capacity = 0
+        self._buffers: tuple[Tensor | None, ...] = ()
+        self._signature: tuple[Any, ...] = ()
+        with torch.inference_mode(False):
+            self._states = [tally.zero(self._device) for tally in tallies]
+
+    def takes(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> bool:
+        """Whether a batch has the layout of the last one, so that it needs no further check."""
+        try:
+            return _signature(preds, target, weights) == self._signature and (
+                target is None or len(target) == len(preds)
+            ) and (weights is None or len(weights) == len(preds))
+        except (AttributeError, TypeError):
+            return False
+
+    def expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Count what is staged, and stage batches of this layout from now on."""
+        self._flush()
+        given = (preds, target, weights)
+        row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given if t is not None)
+        self._capacity = self._stage_bytes // max(1, row_bytes)
+        self._signature = _signature(preds, target, weights)
+        with torch.inference_mode(False):
+            self._buffers = tuple(
+                None if t is None else torch.empty(self._capacity, *t.shape[1:], dtype=t.dtype, device=self._device)
+                for t in given
+            )
+
+    def push(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Stage a batch, or count it at once when it is large."""
+        rows = preds.shape[0]
+        self.rows += rows
+        if rows * 2 > self._capacity:
+            self._count(preds, target, weights)
+            return
+        if self._staged + rows > self._capacity:
+            self._flush()
+        end = self._staged + rows
+        for buffer, tensor in zip(self._buffers, (preds, target, weights), strict=True):
+            if tensor is not None:
+                buffer[self._staged : end].copy_(tensor.detach() if tensor.requires_grad else tensor)  # type: ignore[index]
+        self._staged = end
+
+    def _flush(self) -> None:
+        if self._staged:
+            staged, self._staged = self._staged, 0
+            self._count(*(None if b is None else b[:staged] for b in self._buffers))
+
+    def _count(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+        assert preds is not None
+        elements = self._policy.chunk_elements.value
+        size = max(1, elements * len(preds) // max(1, preds.numel()))
+        with torch.no_grad(), torch.autocast(preds.device.type, enabled=False):
+            for start in range(0, len(preds), size):
+                rows = slice(start, start + size)
+                chunk = (None if t is None else t.detach()[rows].to(self._device) for t in (preds, target, weights))
+                batch = Batch(*chunk, elements // 4)
+                for tally, state in zip(self._tallies, self._states, strict=True):
+                    tally.add(state, batch)
+
+    def host_states(self) -> list[State]:
+        """The states on the host, with everything that was staged."""
+        self._flush()
+        return [
+            {name: value.cpu() if isinstance(value, Tensor) else value for name, value in state.items()}
+            for state in self._states
+        ]
+
+
+def _signature(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
+    return (
+        preds.shape[1:],
+        preds.dtype,
+        preds.device,
+        None if target is None else (target.shape[1:], target.dtype, target.device),
+        None if weights is None else (weights.shape[1:], weights.dtype, weights.device),
+    )
+
+
+def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, Metric]:
+    names = [type(metric).__name__ for metric in metrics]
+    for name in names:
+        if names.count(name) > 1 or name in named:
+            raise ConfigError(describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords"))
+    everything = dict(zip(names, metrics, strict=True)) | dict(named)
+    if not everything:
+        raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
+    for name, metric in everything.items():
+        if not isinstance(metric, Metric):
+            raise ConfigError(describe(name, type(metric).__name__, "a metric", "Pass an instance such as Accuracy()"))
+    return everything
+
+
+def _listed(metrics: Mapping[str, Metric]) -> str:
+    return ", ".join(f"{name}={metric!r}" for name, metric in metrics.items())
+
+
+__all__ = ["Meter"]

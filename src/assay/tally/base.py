@@ -1,0 +1,163 @@
+"""What a tally is: a frozen description of an additive integer state.
+
+A tally says how a batch turns into counts. Its state is a plain dictionary of tensors; states of the same tally add
+up, so any split of the samples, any order and any number of devices or processes gives the same sum. Nothing in
+here reads a value of a tensor on the host; that is left to `metrics`, which read a settled state once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+Rule = Literal["sum", "max", "late", "samples"]
+"""How a field of a state merges.
+
+* `sum`: an int64 tensor whose shape the description fixes; merged by addition.
+* `max`: an int64 tensor whose shape the description fixes; merged by the elementwise maximum.
+* `late`: as `sum`, but absent until the first count goes in (large tables that small data never need).
+* `samples`: a `SampleStore`; merged by concatenation.
+"""
+
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Metadata of one argument of `update`: its dtype and its shape without the leading sample dimension."""
+
+    dtype: torch.dtype
+    tail: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Metadata of a whole batch: what can be checked at once, without reading a value."""
+
+    preds: Column
+    target: Column | None
+    weights: Column | None
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows on one device: `preds (N, ...)`, `target (N, ...)` and `weights (N, ...)`.
+
+    `cached` says how many elements a temporary may have to stay in the device's cache. `once` keeps what several
+    tallies need of the same batch, such as the decided labels.
+    """
+
+    preds: Tensor
+    target: Tensor | None = None
+    weights: Tensor | None = None
+    cached: int = 1 << 15
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[Batch], Any]) -> Any:
+        """The result of `make(self)`, made at the first call with this key."""
+        if key not in self._made:
+            self._made[key] = make(self)
+        return self._made[key]
+
+    @property
+    def needed_target(self) -> Tensor:
+        assert self.target is not None, "Layout was checked before"
+        return self.target
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Values that should not have been in the data, found when a state is read."""
+
+    what: str
+    count: int
+    fatal: bool = True
+
+
+class Tally(ABC):
+    """A frozen description of a state that batches are counted into.
+
+    Subclasses are frozen dataclasses: two tallies are the same when their descriptions are equal, and then a meter
+    counts them once.
+    """
+
+    @property
+    @abstractmethod
+    def fields(self) -> Mapping[str, Rule]:
+        """The names of the state's fields and how each merges."""
+
+    @abstractmethod
+    def check(self, layout: Layout) -> None:
+        """Raise an `InputError` when a batch of this layout cannot be counted."""
+
+    @abstractmethod
+    def zero(self, device: torch.device) -> State:
+        """The state without any sample, on a device. `late` fields are left out."""
+
+    @abstractmethod
+    def add(self, state: State, batch: Batch) -> None:
+        """Count a batch into a state, in place, without a host synchronisation."""
+
+    def settle(self, state: State, rows: int) -> State:
+        """The one form, on the host, that every state of the same samples has; `rows` is how many were counted."""
+        return state
+
+    def problems(self, state: State) -> Sequence[Problem]:
+        """What the settled state says of values that should not have been there."""
+        return ()
+
+    def join(self, other: Tally) -> Tally | None:
+        """A tally from whose state both can be read, or None when there is none cheaper than counting both."""
+        return self if self == other else None
+
+    def part(self, state: State, wanted: Tally) -> State:
+        """The state of `wanted`, read from a state of this join of it."""
+        return state
+
+
+def merge(tally: Tally, states: Sequence[State]) -> State:
+    """One host state with everything that the given host states counted."""
+    merged: State = {}
+    for name, rule in tally.fields.items():
+        parts = [state[name] for state in states if name in state]
+        if parts:
+            merged[name] = _MERGE[rule](parts)
+    return merged
+
+
+def _added(parts: Sequence[Tensor]) -> Tensor:
+    total = parts[0].clone()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _largest(parts: Sequence[Tensor]) -> Tensor:
+    largest = parts[0].clone()
+    for part in parts[1:]:
+        torch.maximum(largest, part, out=largest)
+    return largest
+
+
+def _concatenated(parts: Sequence[Any]) -> Any:
+    store = parts[0].copy()
+    for part in parts[1:]:
+        store.extend(part)
+    return store
+
+
+_MERGE: dict[Rule, Callable[[Sequence[Any]], Any]] = {
+    "sum": _added,
+    "late": _added,
+    "max": _largest,
+    "samples": _concatenated,
+}
+
+def shown(tail: tuple[int, ...]) -> str:
+    """A shape with the sample dimension, for messages."""
+    return "(N" + "".join(f", {size}" for size in tail) + ("" if tail else ",") + ")"

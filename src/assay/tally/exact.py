@@ -1,0 +1,259 @@
+"""Exact sums and sums of products of floating-point numbers, in int64 and without an order.
+
+A finite float is an integer times a power of two: `x = significand * 2 ** (position + base)`. A sum of such numbers is
+kept as *limbs*: int64 words of 32 bits each, of which word `k` weighs `2 ** (32 * k + origin(order))`. Adding a number
+adds its significand, shifted, to the words it overlaps. Only integers are added, so the sum is exact and does not
+depend on the order; limbs of two parts of the data add up. After each call the words are normalised by one carry, which
+keeps them below 2 ** 34: there is no number of samples at which they wrap around (below 2 ** 63).
+
+A product of `order` floats has a significand of at most `order` times 24 bits. Significands of more than 24 bits (float64,
+large integers, products) are split into pieces first, so that a product of two pieces fits 48 bits and 2 ** 15 of those
+fit an int64 word.
+
+The idea of one integer accumulator per exponent is that of Neal's superaccumulators (arXiv:1505.05571).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+WORD = 32
+MASK = (1 << WORD) - 1
+PIECE_BITS = 24
+CHUNK_ROWS = 1 << 15  # the products of two pieces stay below 2 ** 48 - 2 ** 24: 2 ** 15 of them fit an int64
+TABLE_CELLS = 1 << 18  # scratch for the tables of one block of columns: 2 MiB
+
+_FLOAT32_BASE = -149  # the weight of the last bit of the smallest float32
+_FLOAT32_SPAN = 255
+_FLOAT64_BASE = -1074
+_FLOAT64_SPAN = 2047
+_HEADROOM = 64  # bits above the largest single value
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`significand * 2 ** (position + base)`, elementwise; `|significand| < 2 ** 24`, or 2 ** 48 for a product."""
+
+    significand: Tensor
+    position: Tensor
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Numbers as sums of pieces. `order` counts the floats that were multiplied; `span` bounds the positions."""
+
+    pieces: tuple[Piece, ...]
+    base: int
+    span: int
+    order: int
+
+    def times_sign(self, sign: Tensor) -> Parts:
+        """The numbers multiplied elementwise by -1, 0 or 1, given as int64."""
+        pieces = tuple(Piece(p.significand * sign, p.position) for p in self.pieces)
+        return Parts(pieces, self.base, self.span, self.order)
+
+
+def parts(x: Tensor) -> Parts:
+    """Take a float or integer tensor of any dtype apart, without rounding."""
+    if x.dtype == torch.float64:
+        return _float64_parts(x)
+    if x.dtype.is_floating_point:
+        return _float32_parts(x.float())
+    return _integer_parts(x)
+
+
+def _float32_parts(x: Tensor) -> Parts:
+    bits = x.contiguous().view(torch.int32)
+    exponent = bits >> 23
+    exponent &= 255
+    normal = exponent.clamp(max=1)  # 0 for denormals and zero, which have no hidden bit
+    significand = bits & 0x7FFFFF
+    exponent -= normal
+    significand |= normal.bitwise_left_shift_(23)
+    sign = bits >> 31
+    significand ^= sign
+    significand -= sign
+    return Parts((Piece(significand.to(torch.int64), exponent),), _FLOAT32_BASE, _FLOAT32_SPAN, 1)
+
+
+def _float64_parts(x: Tensor) -> Parts:
+    bits = x.contiguous().view(torch.int64)
+    exponent = (bits >> 52) & 2047
+    normal = exponent.clamp(max=1)
+    significand = (bits & ((1 << 52) - 1)) | (normal << 52)
+    sign = bits >> 63
+    position = (exponent - normal).to(torch.int32)
+    pieces = tuple(
+        Piece((((significand >> low) & 0x3FFFF) ^ sign) - sign, position + low if low else position)
+        for low in (0, 18, 36)
+    )
+    return Parts(pieces, _FLOAT64_BASE, _FLOAT64_SPAN + 36, 1)
+
+
+def _integer_parts(x: Tensor) -> Parts:
+    position = torch.full(x.shape, -_FLOAT32_BASE, dtype=torch.int32, device=x.device)
+    wide = x.to(torch.int64)
+    if x.dtype in (torch.bool, torch.uint8, torch.int8, torch.int16):
+        return Parts((Piece(wide, position),), _FLOAT32_BASE, -_FLOAT32_BASE + 1, 1)
+    pieces = tuple(Piece(wide >> low if low == 48 else (wide >> low) & 0xFFFFFF, position + low) for low in (0, 24, 48))
+    return Parts(pieces, _FLOAT32_BASE, -_FLOAT32_BASE + 49, 1)
+
+
+def base(dtype: torch.dtype) -> int:
+    """The power of two that positions of numbers of this dtype count from."""
+    return _FLOAT64_BASE if dtype == torch.float64 else _FLOAT32_BASE
+
+
+def both(a: Parts, b: Parts) -> Parts:
+    """Numbers that are elementwise sums, as the pieces of both terms."""
+    low = min(a.base, b.base)
+    pieces = tuple(Piece(p.significand, p.position + (x.base - low)) for x in (a, b) for p in x.pieces)
+    return Parts(pieces, low, max(x.span + x.base - low for x in (a, b)), a.order)
+
+
+def product(a: Parts, b: Parts) -> Parts:
+    """The elementwise product, without rounding."""
+    left, right = _narrow(a), _narrow(b)
+    pieces = tuple(
+        Piece(p.significand * q.significand, p.position + q.position) for p in left.pieces for q in right.pieces
+    )
+    return Parts(pieces, a.base + b.base, left.span + right.span, a.order + b.order)
+
+
+def _narrow(x: Parts) -> Parts:
+    """Pieces of at most 24 bits."""
+    if x.order == 1:
+        return x
+    pieces = [
+        Piece(half, p.position + low)
+        for p in x.pieces
+        for low, half in ((0, p.significand & 0xFFFFFF), (PIECE_BITS, p.significand >> PIECE_BITS))
+    ]
+    return Parts(tuple(pieces), x.base, x.span + PIECE_BITS, x.order)
+
+
+def origin(order: int) -> int:
+    """The weight of the first bit of the first limb, as a power of two: low enough for float64, aligned for float32."""
+    words_below = -(-(order * (_FLOAT32_BASE - _FLOAT64_BASE)) // WORD)
+    return order * _FLOAT32_BASE - WORD * words_below
+
+
+def num_limbs(order: int) -> int:
+    """How many limbs hold any sum of fewer than 2 ** 63 products of `order` finite float64 values."""
+    return -(-(order * 1024 + _HEADROOM - origin(order)) // WORD) + 1
+
+
+def add_to(limbs: Tensor, values: Parts, channel: Tensor) -> None:
+    """Add numbers to the limbs of the channel each belongs to, in place.
+
+    Args:
+        limbs: int64 of shape `(channels, num_limbs(1))`.
+        values: the numbers, of order 1 and any shape.
+        channel: int64 of the same shape: the row of `limbs` that each goes to.
+    """
+    offset = values.base - origin(1)
+    width = limbs.shape[1]
+    flat = limbs.view(-1)
+    start = channel * width
+    for piece in values.pieces:
+        position = piece.position + offset
+        shifted = piece.significand << (position & (WORD - 1))
+        word = (start + (position >> 5)).view(-1)
+        flat.scatter_add_(0, word, (shifted & MASK).view(-1))
+        flat.scatter_add_(0, word + 1, (shifted >> WORD).view(-1))
+    _carry(limbs)
+
+
+def add_columns(limbs: Tensor, chunks: Iterable[Sequence[Parts]]) -> None:
+    """Add the sums over the rows of several terms to their limbs, in place.
+
+    Args:
+        limbs: int64 of shape `(terms, columns, num_limbs(order))`.
+        chunks: for each chunk of rows the terms, one for each row of `limbs`, all of one order, each of shape
+            `(rows, columns)`; every chunk of the same dtypes.
+    """
+    tables: dict[tuple[int, int], list[Tensor]] = {}
+    for terms in chunks:
+        offset = terms[0].base - origin(terms[0].order)
+        span = max(term.span for term in terms) + offset % WORD + 1
+        cells = -(-span // WORD) * WORD
+        width = max(1, TABLE_CELLS // (cells * len(terms)))
+        for left in range(0, limbs.shape[1], width):
+            block = slice(left, min(limbs.shape[1], left + width))
+            sums = torch.stack([_column_sums(term, block, cells, offset % WORD) for term in terms])
+            kept = tables.setdefault((left, offset // WORD), [])
+            kept.append(sums)
+            if len(kept) * sums.numel() > TABLE_CELLS:
+                _fold(limbs[:, block], torch.cat(kept, 1), offset // WORD)
+                kept.clear()
+    for (left, first), kept in tables.items():
+        if kept:
+            _fold(limbs[:, left : left + kept[0].shape[2]], torch.cat(kept, 1), first)
+
+
+def _column_sums(term: Parts, block: slice, cells: int, shift: int) -> Tensor:
+    """Sums of significands by column and position: int64 of shape `(tables, columns, cells)`."""
+    rows = term.pieces[0].significand.shape[0]
+    width = block.stop - block.start
+    spans = -(-rows // CHUNK_ROWS) or 1
+    device = term.pieces[0].position.device
+    table = torch.zeros(len(term.pieces), spans, width, cells, dtype=torch.int64, device=device)
+    for piece, into in zip(term.pieces, table, strict=True):
+        cell = piece.position[:, block].to(torch.int64)
+        if width > 1:
+            cell += torch.arange(0, width * cells, cells, device=device)
+        if spans > 1:  # each table takes the rows that surely fit it
+            cell += (
+                torch.arange(rows, device=device).div_(CHUNK_ROWS, rounding_mode="floor").mul_(width * cells)[:, None]
+            )
+        into.view(-1)[shift:].scatter_add_(0, cell.view(-1), piece.significand[:, block].reshape(-1))
+    return table.flatten(0, 1)
+
+
+def _fold(limbs: Tensor, tables: Tensor, first: int) -> None:
+    """Add tables of shape `(terms, tables, columns, cells)` to limbs of shape `(terms, columns, words)`."""
+    words = tables.unflatten(-1, (-1, WORD))
+    shift = torch.arange(WORD, device=tables.device)
+    low = (words & MASK) << shift  # below 2 ** 63
+    high = (words >> WORD) << shift  # below 2 ** 61
+    # The word itself, and what falls into the next and the one after: sums of words below 2 ** 33, so no overflow.
+    here = (low & MASK).sum((1, -1))
+    next_ = ((low >> WORD) + (high & MASK)).sum((1, -1))
+    after = (high >> WORD).sum((1, -1))
+    count = here.shape[-1]
+    limbs[..., first : first + count] += here
+    limbs[..., first + 1 : first + 1 + count] += next_
+    limbs[..., first + 2 : first + 2 + count] += after
+    _carry(limbs)
+
+
+def _carry(limbs: Tensor) -> None:
+    """One carry to the next word, in place: the words below the last are then between -2 ** 32 and 2 ** 33."""
+    carry = limbs[..., :-1] >> WORD
+    limbs[..., :-1] &= MASK
+    limbs[..., 1:] += carry
+
+
+def settled(limbs: Tensor) -> Tensor:
+    """The one form of a sum: all words but the last in [0, 2 ** 32). On the host."""
+    words = limbs.clone()
+    for k in range(words.shape[-1] - 1):
+        words[..., k + 1] += words[..., k] >> WORD
+        words[..., k] &= MASK
+    return words
+
+
+def to_integers(limbs: Tensor) -> np.ndarray:
+    """Settled limbs of shape `(..., words)` as Python integers of shape `(...)`, in units of `2 ** origin(order)`."""
+    words = limbs.numpy()
+    low = np.ascontiguousarray(words[..., :-1]).astype("<u4")
+    top = words[..., -1]
+    values = np.empty(top.shape, dtype=object)
+    for index in np.ndindex(top.shape):
+        values[index] = int.from_bytes(low[index].tobytes(), "little") + (int(top[index]) << (WORD * low.shape[-1]))
+    return values

@@ -1,0 +1,135 @@
+"""Rows of labels out of batches of any shape: what the classification tallies have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.decide import Decision
+from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.tally.base import Batch, Layout, shown
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How a batch becomes one predicted and one true label per row.
+
+    Args:
+        num_classes: how many classes there are; 2 for binary and for each label of multilabel data.
+        decision: how scores become a label; integer `preds` are taken as labels.
+        num_labels: for multilabel data, the size of dimension 1 of `preds` and `target`.
+        ignore_index: rows with this target are left out.
+
+    Shapes: with a class dimension `preds (N, C, ...)` and `target (N, ...)`; without, both alike. Scores have a class
+    dimension exactly when the task is multiclass; labels never have one.
+    """
+
+    num_classes: int
+    decision: Decision
+    num_labels: int | None = None
+    ignore_index: int | None = None
+    multiclass: bool = True
+
+    def __post_init__(self) -> None:
+        if self.num_classes < 2:
+            raise ConfigError(
+                describe("num_classes", self.num_classes, "2 or more", "For binary data leave num_classes out")
+            )
+        if self.num_labels is not None and self.num_labels < 1:
+            raise ConfigError(describe("num_labels", self.num_labels, "1 or more", "Give the number of labels"))
+
+    @property
+    def groups(self) -> int:
+        return self.num_labels or 1
+
+    def check(self, layout: Layout) -> None:
+        """Raise when labels cannot be had from batches of this layout."""
+        preds, target, weights = layout.preds, layout.target, layout.weights
+        if target is None:
+            raise ShapeError(describe("target", "nothing", "one label per row", "Pass preds and target"))
+        if target.dtype.is_floating_point or target.dtype.is_complex:
+            raise DtypeError(describe("target", target.dtype, "an integer or bool dtype", "Pass target.long()"))
+        if preds.dtype.is_complex:
+            raise DtypeError(describe("preds", preds.dtype, "scores or labels", "Pass real numbers"))
+        classes = (self.num_classes,) if self.multiclass and preds.dtype.is_floating_point else ()
+        expected = (*classes, *target.tail)
+        if preds.tail != expected:
+            raise ShapeError(
+                describe(
+                    "preds",
+                    f"shape {shown(preds.tail)} and dtype {preds.dtype} with target of shape {shown(target.tail)}",
+                    f"shape {shown(expected)}" + (" (scores: one per class in dimension 1)" if classes else ""),
+                    "Give scores as floats with the class dimension second, or labels as integers",
+                )
+            )
+        if self.num_labels is not None and target.tail[:1] != (self.num_labels,):
+            raise ShapeError(
+                describe(
+                    "target", f"shape {shown(target.tail)}", f"shape (N, {self.num_labels}, ...)", "Check num_labels"
+                )
+            )
+        if weights is not None and weights.tail not in ((), target.tail):
+            raise ShapeError(
+                describe(
+                    "weights",
+                    f"shape {shown(weights.tail)}",
+                    f"shape (N,) or {shown(target.tail)}",
+                    "Give one weight per sample or per target",
+                )
+            )
+
+    def predicted(self, batch: Batch) -> Tensor:
+        """Predicted labels, int64 of shape `(rows,)`, in `0 ... num_classes` (the last: undecidable) or out of range."""
+        if not batch.preds.dtype.is_floating_point:
+            return batch.once("labels", lambda b: b.preds.reshape(-1).to(torch.int64))
+        return batch.once(
+            (self.decision, self.multiclass), lambda b: self.decision(scores(b, self.multiclass), true_labels(b))
+        )
+
+    def rows(self, batch: Batch) -> Tensor:
+        """True labels mapped to `0`: below range, `1 ... C`: class + 1, `C + 1`: above range, `C + 2`: ignored."""
+        return batch.once(("rows", self.num_classes, self.ignore_index), lambda b: self._rows(true_labels(b)))
+
+    def _rows(self, target: Tensor) -> Tensor:
+        row = target.clamp(-1, self.num_classes).add_(1)
+        if self.ignore_index is not None:
+            shown = min(max(self.ignore_index, -1), self.num_classes) + 1
+            ignored = target.clone().eq_(self.ignore_index)
+            row.add_(ignored, alpha=self.num_classes + 2 - shown)
+        return row
+
+    def weights(self, batch: Batch) -> Tensor:
+        """One weight per row."""
+        weights, target = batch.weights, batch.needed_target
+        assert weights is not None, "the layout was checked"
+        if weights.shape != target.shape:
+            weights = weights.view(-1, *(1,) * (target.ndim - 1)).expand(target.shape)
+        return weights.reshape(-1)
+
+    def group_start(self, batch: Batch, cells: int) -> Tensor | int:
+        """The first cell of each row's label in a table with `cells` cells per label."""
+        if self.num_labels is None:
+            return 0
+        shape = batch.needed_target.shape
+        start = torch.arange(0, self.num_labels * cells, cells, device=batch.preds.device)
+        return start.view(-1, *(1,) * (len(shape) - 2)).expand(shape).reshape(-1)
+
+
+def true_labels(batch: Batch) -> Tensor:
+    """The target as int64 rows."""
+    return batch.once("target", lambda b: b.needed_target.reshape(-1).to(torch.int64))
+
+
+def scores(batch: Batch, class_dimension: bool) -> Tensor:
+    """The scores as float32 or float64 rows: `(rows, C)` with a class dimension, else `(rows,)`."""
+    return batch.once(("scores", class_dimension), lambda b: _scores(b.preds, class_dimension))
+
+
+def _scores(preds: Tensor, class_dimension: bool) -> Tensor:
+    if preds.dtype != torch.float64:
+        preds = preds.float()
+    if not class_dimension:
+        return preds.reshape(-1)
+    return preds.movedim(1, -1).reshape(-1, preds.shape[1])
