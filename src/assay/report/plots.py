@@ -37,7 +37,7 @@ class ConfusionMatrix(Plain, tag="confusion_matrix"):
     Example:
         >>> matrix = ConfusionMatrix("animals", ("cat", "dog"), [[8, 2], [1, 9]])
         >>> matrix.summary()
-        'animals: 17 of 20 samples are on the diagonal, 2 classes. Most frequent error: cat taken for dog, 2 times.'
+        '17 of 20 samples are on the diagonal, 2 classes. Most frequent error: cat taken for dog, 2 times.'
         >>> matrix.confusions()
         (('cat', 'dog', 2), ('dog', 'cat', 1))
     """
@@ -62,7 +62,7 @@ class ConfusionMatrix(Plain, tag="confusion_matrix"):
     def summary(self) -> str:
         total = sum(map(sum, self.counts))
         right = sum(row[i] for i, row in enumerate(self.counts))
-        text = f"{self.name}: {right:,} of {total:,} samples are on the diagonal, {len(self.labels)} classes."
+        text = f"{right:,} of {total:,} samples are on the diagonal, {len(self.labels)} classes."
         for target, pred, count in self.confusions(1):
             text += f" Most frequent error: {target} taken for {pred}, {count:,} times."
         return text
@@ -137,11 +137,11 @@ class Curves(Plain, tag="curves"):
     def summary(self) -> str:
         areas = [(c.area, c.name) for c in self.curves if c.area is not None and math.isfinite(c.area)]
         if not areas:
-            return f"{self.name}: {len(self.curves)} curves."
+            return f"{len(self.curves)} curves."
         if len(areas) == 1:
-            return f"{self.name}: {self.measure} {areas[0][0]:.4f}."
+            return f"{self.measure} {areas[0][0]:.4f}."
         (low, worst), (high, best) = min(areas), max(areas)
-        return f"{self.name}: {self.measure} from {low:.4f} ({worst}) to {high:.4f} ({best})."
+        return f"{self.measure} from {low:.4f} ({worst}) to {high:.4f} ({best})."
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Reliability(Plain, tag="reliability"):
 
     def summary(self) -> str:
         error = "" if self.error is None else f" Expected calibration error {self.error:.4f}."
-        return f"{self.name}: {sum(self.counts):,} samples in {len(self.counts)} bins of confidence.{error}"
+        return f"{sum(self.counts):,} samples in {len(self.counts)} bins of confidence.{error}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +224,10 @@ class Residuals(Plain, tag="residuals"):
         shown = "" if len(self.preds) == self.total else f", {len(self.preds):,} of them shown"
         _, residuals = self.finite()
         if not len(residuals):
-            return f"{self.name}: {self.total:,} samples{shown}."
+            return f"{self.total:,} samples{shown}."
         low, middle, high = np.quantile(residuals, [0.05, 0.5, 0.95])
         spread = f"Median {middle:.4g}, nine tenths between {low:.4g} and {high:.4g}."
-        return f"{self.name}: {self.total:,} samples{shown}. {spread}"
+        return f"{self.total:,} samples{shown}. {spread}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,9 +259,9 @@ class Bars(Plain, tag="bars"):
     def summary(self) -> str:
         finite = [(value, label) for value, label in zip(self.values, self.labels, strict=True) if math.isfinite(value)]
         if not finite:
-            return f"{self.name}: {len(self.values)} bars."
+            return f"{len(self.values)} bars."
         (low, least), (high, most) = min(finite), max(finite)
-        return f"{self.name}: from {low:.4g} ({least}) to {high:.4g} ({most})."
+        return f"From {low:.4g} ({least}) to {high:.4g} ({most})."
 
 
 Plot: TypeAlias = ConfusionMatrix | Curves | Reliability | Residuals | Bars

@@ -109,7 +109,7 @@ class Report(Plain):
     Args:
         title: the title.
         sections: what was measured, in the order in which to show it.
-        device: where it ran, as text (``"cpu"``, ``"cuda:0 (NVIDIA H100)"``).
+        device: where it ran, as text (``"cpu"``, ``"cuda:0 (NVIDIA H100)"``); empty where that is not known.
         notes: what a reader must know of the whole.
         duration_s: how long it took, in seconds.
         created: when, ISO 8601 with the time zone; now unless given.
@@ -126,7 +126,7 @@ class Report(Plain):
 
     title: str
     sections: tuple[Section, ...] = ()
-    device: str = "cpu"
+    device: str = ""
     notes: tuple[str, ...] = ()
     duration_s: float | None = None
     created: str = field(default_factory=_now)
@@ -142,8 +142,8 @@ class Report(Plain):
     def to_json(self) -> str:
         """The report as JSON, schema ``assay.report/1``, with every digit.
 
-        NaN and infinities, which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; in the cells
-        of tables, which may be text too, they are ``{"number": "NaN"}``.
+        NaN and infinities, which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; in the
+        cells of tables, which may be text too, they are ``{"number": "NaN"}``.
         """
         text = json.dumps({"schema": SCHEMA} | encode(self), indent=1, allow_nan=False)
         # A series of numbers belongs on one line. Strings hold no line break (it is written \\n): only lists match.

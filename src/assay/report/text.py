@@ -80,4 +80,5 @@ def _is_readable(char: str) -> bool:
     category = unicodedata.category(
         char
     )  # Cc: control. Cs: half of a surrogate pair. Cf: format; scripts need the joiners.
-    return category not in ("Cc", "Cs") and (category != "Cf" or char in "\u200c\u200d")
+    allowed = category not in ("Cc", "Cs") and (category != "Cf" or char in "\u200c\u200d")
+    return allowed and ord(char) & 0xFFFE != 0xFFFE  # XML and HTML have no U+FFFE and U+FFFF

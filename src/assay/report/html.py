@@ -1,0 +1,81 @@
+"""The report as one HTML page that needs nothing else: styles, script and plots are inside it.
+
+All text of the report is escaped by Jinja. The page's security policy forbids every load from elsewhere and every
+script but the one written here, whose hash it names, so that even text that slipped through could not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+
+from assay.report import text
+from assay.report.plain import Cell
+from assay.report.plots import Curves, Plot
+from assay.report.report import Report
+from assay.report.svg import line_style, to_svg
+
+
+def to_html(report: Report) -> str:
+    """Draw a report as a page.
+
+    Args:
+        report: what to draw.
+
+    Returns:
+        A whole HTML document: light or dark as the reader's system is, fit for a phone and for paper.
+
+    Example:
+        >>> to_html(Report("my <model>")).splitlines()[0]
+        '<!doctype html>'
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("assay.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        clean=text.clean, number=text.number, cell=text.cell, seconds=text.seconds, kind=_kind, sort_key=_sort_key
+    )
+    script = _part("page.js")
+    keys = (f"p{i}" for i in range(10**9))
+    return environment.get_template("page.html").render(
+        report=report,
+        style=Markup(_part("page.css")),  # ours, not the report's
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        draw=lambda plot: Markup(to_svg(plot, next(keys))),
+        legend=_legend,
+        interval=text.interval,
+    )
+
+
+def _part(name: str) -> str:
+    return resources.files("assay.report").joinpath("page", name).read_text(encoding="utf-8").strip()
+
+
+def _legend(plot: Plot) -> list[tuple[str, str, str, str]]:
+    """For each line of a plot of several: ink, dashes, name, area."""
+    if not isinstance(plot, Curves) or len(plot.curves) < 2:
+        return []
+    return [
+        (*line_style(i), curve.name, "" if curve.area is None else text.number(curve.area))
+        for i, curve in enumerate(plot.curves)
+    ]
+
+
+def _kind(value: Cell) -> str:
+    """The CSS class of a cell: numbers to the right, bit patterns in a fixed pitch."""
+    if isinstance(value, str):
+        return "bits" if value.startswith(("0x", "-0x")) else "text"
+    return "number"
+
+
+def _sort_key(value: Cell) -> str:
+    return "" if value is None or isinstance(value, str) else repr(value)

@@ -1,0 +1,24 @@
+// A click on the name of a column sorts its table: numbers by value, text as text, the undefined last.
+for (const button of document.querySelectorAll("table.sortable th button")) {
+  button.addEventListener("click", () => {
+    const header = button.parentElement;
+    const table = header.closest("table");
+    const column = header.cellIndex;
+    const sign = header.getAttribute("aria-sort") === "descending" ? 1 : -1;
+    for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", sign < 0 ? "descending" : "ascending");
+    const key = (row) => {
+      const cell = row.cells[column];
+      const word = cell.dataset.key.replace("inf", "Infinity");
+      return word === "" ? cell.textContent : Number(word);
+    };
+    const compare = (a, b) => {
+      const [x, y] = [key(a), key(b)];
+      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
+      if (typeof x === "number" && typeof y === "number") return sign * (x - y || 0);
+      return sign * String(x).localeCompare(String(y), undefined, { numeric: true });
+    };
+    const body = table.tBodies[0];
+    body.append(...[...body.rows].sort(compare));
+  });
+}

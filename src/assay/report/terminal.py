@@ -1,0 +1,191 @@
+"""The report in a terminal: colours and bars where there is one, plain text where the output goes to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+from itertools import pairwise
+
+import numpy as np
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table as Grid
+from rich.text import Text
+
+from assay.report import text
+from assay.report.plain import Cell
+from assay.report.plots import Bars, ConfusionMatrix, Plot, Reliability, Residuals
+from assay.report.report import Report, Section, Table
+
+_SHOWN_CLASSES = 16  # a matrix of more does not fit the width of a terminal
+_BAR = 24
+_RIGHT, _WRONG = (38, 104, 210), (196, 88, 32)  # what the page uses for the same
+_BACKGROUND = (30, 33, 40)
+
+
+def show(report: Report, console: Console | None = None) -> None:
+    """Print a report.
+
+    Args:
+        report: what to print.
+        console: where to; the standard output unless given. Colours are left out where it is no terminal or where
+            ``NO_COLOR`` is set, and what its encoding lacks is replaced.
+    """
+    console = console or Console()
+    ascii_only = console.options.ascii_only
+    if (console.is_terminal or console.is_jupyter) and not ascii_only:
+        console.print(render(report))
+        return
+    with console.capture() as captured:
+        console.print(render(report, full="#" if ascii_only else "█"))
+    for line in captured.get().splitlines():
+        plain = line.rstrip()
+        console.file.write((plain.encode("ascii", "replace").decode() if ascii_only else plain) + "\n")
+
+
+def to_text(report: Report, width: int = 100) -> str:
+    """The report as plain text.
+
+    Example:
+        >>> from assay.report import Section, Value
+        >>> report = Report("digits", [Section("test", [Value("accuracy", 0.94172, count=450)])])
+        >>> print(to_text(report).splitlines()[5])
+          accuracy   0.9417      n = 450
+    """
+    file = StringIO()
+    show(report, Console(file=file, width=width, no_color=True, force_terminal=False, _environ={}))
+    return file.getvalue()
+
+
+def render(report: Report, full: str = "█") -> RenderableType:
+    """What rich prints for a report; ``full`` is the character that bars are made of."""
+    facts = [report.device] if report.device else []
+    facts += [report.created.replace("T", " ").replace("+00:00", " UTC")]
+    if report.duration_s is not None:
+        facts.append(text.seconds(report.duration_s))
+    head: list[RenderableType] = [Text(), _text(report.title, "bold"), _text(" · ".join(facts), "dim")]
+    head += [_text(note) for note in report.notes]
+    return Group(*head, *(_section(section, full) for section in report.sections))
+
+
+def _section(section: Section, full: str) -> RenderableType:
+    parts: list[RenderableType] = [Text(), Rule(_text(section.name, "bold"), align="left", style="dim")]
+    if section.note:
+        parts.append(_text(section.note, "dim"))
+    if section.values:
+        parts += [_values(section), Text()]
+    for table in section.tables:
+        parts.append(_table(table))
+    for plot in section.plots:
+        parts += [*_plot(plot, full), Text()]
+    return Group(*parts)
+
+
+def _values(section: Section) -> RenderableType:
+    grid = Grid.grid(padding=(0, 3, 0, 0))
+    for justify in ("left", "right", "left", "left", "left"):
+        grid.add_column(justify=justify)
+    for value in section.values:
+        interval = text.interval(value.lower, value.upper)
+        count = "" if value.count is None else f"n = {value.count:,}"
+        name, number = _text(value.name), Text(text.number(value.value), "bold")
+        grid.add_row(name, number, Text(interval, "dim"), Text(count, "dim"), _text(value.note, "dim"))
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _table(table: Table) -> RenderableType:
+    grid = Grid(
+        title=_text(table.name, "bold"), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
+    )
+    for i, column in enumerate(table.columns):
+        is_text = bool(table.rows) and isinstance(table.rows[0][i], str)
+        grid.add_column(_text(column), justify="left" if is_text else "right", overflow="fold")
+    for row in table.rows:
+        grid.add_row(*(_text(text.cell(value), _cell_style(value)) for value in row))
+    return Padding(Group(grid, _text(table.note, "dim")) if table.note else grid, (0, 0, 1, 2))
+
+
+def _plot(plot: Plot, full: str) -> Iterator[RenderableType]:
+    yield Text("  ").append_text(_text(plot.name, "bold"))
+    yield Text("  ").append_text(_text(plot.summary(), "dim"))
+    if isinstance(plot, ConfusionMatrix):
+        yield Padding(_matrix(plot) if len(plot.labels) <= _SHOWN_CLASSES else _confusions(plot), (0, 0, 0, 2))
+    elif isinstance(plot, Reliability):
+        yield Padding(_reliability(plot, full), (0, 0, 0, 2))
+    elif isinstance(plot, Residuals):
+        yield Padding(_histogram(plot, full), (0, 0, 0, 2))
+    elif isinstance(plot, Bars):
+        yield Padding(_bars(list(plot.labels), list(plot.values), full), (0, 0, 0, 2))
+
+
+def _matrix(plot: ConfusionMatrix) -> RenderableType:
+    """Rows are targets, columns are predictions; the shade is the share of the row."""
+    width = max([4, *(len(str(count)) for row in plot.counts for count in row)])
+    grid = Grid.grid()
+    grid.add_column(justify="right")
+    grid.add_column(width=1)
+    for _ in plot.labels:
+        grid.add_column(width=width + 2, no_wrap=True)
+    grid.add_row("", "", *(Text(text.shorten(label, width).rjust(width + 1), "dim") for label in plot.labels))
+    for i, row in enumerate(plot.counts):
+        total = max(1, sum(row))
+        cells = [_shade(count, width, count / total, i == j) for j, count in enumerate(row)]
+        grid.add_row(Text(text.shorten(plot.labels[i], 16), "dim"), "", *cells)
+    return grid
+
+
+def _shade(count: int, width: int, share: float, is_right: bool) -> Text:
+    if not count:
+        return Text("·".rjust(width + 1), "dim")
+    strength = 0.25 + 0.75 * share**0.6  # rare errors stay visible
+    colour = _RIGHT if is_right else _WRONG
+    mixed = (round(b + (c - b) * strength) for b, c in zip(_BACKGROUND, colour, strict=True))
+    return Text(f"{count:>{width + 1}} ", f"white on rgb({','.join(map(str, mixed))})")
+
+
+def _confusions(plot: ConfusionMatrix) -> RenderableType:
+    rows = plot.confusions(8)
+    return _table(Table("Most frequent errors", ("target", "predicted", "times"), rows))
+
+
+def _reliability(plot: Reliability, full: str) -> RenderableType:
+    used = [i for i, count in enumerate(plot.counts) if count]
+    labels = [f"{plot.edges[i]:.2f} to {plot.edges[i + 1]:.2f}" for i in used]
+    return _bars(labels, [plot.accuracy[i] for i in used], full, [f"n = {plot.counts[i]:,}" for i in used], top=1.0)
+
+
+def _histogram(plot: Residuals, full: str) -> RenderableType:
+    _, residuals = plot.finite()
+    counts, edges = np.histogram(residuals, bins=9) if len(residuals) else (np.zeros(0, int), np.zeros(1))
+    labels = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
+    return _bars(labels, counts.tolist(), full)
+
+
+def _bars(
+    labels: list[str],
+    values: list[float] | list[int],
+    full: str,
+    notes: list[str] | None = None,
+    top: float | None = None,
+) -> RenderableType:
+    finite = [abs(value) for value in values if np.isfinite(value)]
+    scale = top or max(finite, default=1.0) or 1.0
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    for justify in ("right", "left", "right", "left"):
+        grid.add_column(justify=justify)
+    for label, value, note in zip(labels, values, notes or [""] * len(values), strict=True):
+        length = round(_BAR * min(1.0, abs(value) / scale)) if np.isfinite(value) else 0
+        bar = Text(full * length, "blue").append(" " * (_BAR - length))
+        grid.add_row(_text(text.shorten(label, 24), "dim"), bar, Text(text.cell(value)), Text(note, "dim"))
+    return grid
+
+
+def _cell_style(value: Cell) -> str:
+    return "cyan" if isinstance(value, str) and value.startswith(("0x", "-0x")) else ""
+
+
+def _text(content: str, style: str = "") -> Text:
+    """The report's words as they are: no markup of rich in them is followed, no escape sequence gets through."""
+    return Text(text.clean(content), style)

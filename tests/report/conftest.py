@@ -1,0 +1,42 @@
+"""Two reports: one with everything in it, and one whose every word is an attack."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from assay.report import Bars, ConfusionMatrix, Curve, Curves, Reliability, Report, Residuals, Section, Table, Value
+
+EVIL = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\x1b[31m\x00\ud800 url(#a) #0a5c00 $x^ | [red]"
+
+
+def everything(word: str = "name") -> Report:
+    """A report with every kind of part; all of its text holds ``word``."""
+    plots = (
+        ConfusionMatrix(word, (word, "b", "_c"), [[5, 1, 0], [0, 7, 2], [0, 0, 0]]),
+        Curves(word, "roc", [Curve(word, [0, 0, 1], [0, 1, 1], 1.0), Curve("b", [0, 1], [0, 1], math.nan)]),
+        Curves(word, "pr", [Curve(word, [1, 0], [0.5, 1.0])]),
+        Reliability(word, [0, 0.5, 1], [math.nan, 0.8], [math.nan, 0.75], [0, 4], 0.05),
+        Residuals(word, [1.0, 2.0, math.inf], [0.5, -0.5, math.nan], 3),
+        Bars(word, (word, "b"), [0.25, math.nan], [0.2, math.nan], [0.3, math.nan]),
+    )
+    values = (
+        Value(word, 1 / 3, 0.3, 0.4, 2**60, word),
+        Value("nan", math.nan),
+        Value("inf", math.inf, -math.inf, math.inf),
+    )
+    cells = [(word, 1, 0.1, None), ("NaN", 2**70, math.nan, math.inf), (word, -1, -math.inf, None)]
+    table = Table(word, (word, "int", "float", "none"), cells, note=word)
+    sections = (Section(word, values, (table,), plots, note=word), Section("empty"))
+    return Report(word, sections, device=word, notes=(word,), duration_s=1.5, environment={word: word})
+
+
+@pytest.fixture
+def report() -> Report:
+    return everything()
+
+
+@pytest.fixture
+def hostile() -> Report:
+    return everything(EVIL)

@@ -1,0 +1,102 @@
+"""Plots as data: what they refuse, how curves are thinned, what their captions say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import ConfigError, InputError, ShapeError
+from assay.report import Bars, ConfusionMatrix, Curve, Curves, Reliability, Residuals
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ConfusionMatrix("m", ("a", "b"), [[1, 2]]), "got 1 rows of \\[2\\], expected 2 rows of 2 counts"),
+        (lambda: ConfusionMatrix("m", ("a",), [[1, 2]]), "got 1 rows of \\[2\\], expected 1 rows of 1 counts"),
+        (lambda: Curve("c", [1.0], [1.0, 2.0]), "Curve: got 1 x, 2 y, expected as many of each"),
+        (lambda: Reliability("r", [0, 1], [0.5], [0.5], [1, 2]), "Reliability: got 1 confidence, 1 accuracy, 2 counts"),
+        (
+            lambda: Reliability("r", [0, 1], [0.5, 0.5], [0.5, 0.5], [1, 2]),
+            "Reliability.edges: got 2, expected 3 edges",
+        ),
+        (lambda: Residuals("r", [1.0], [], 1), "Residuals: got 1 preds, 0 residuals"),
+        (lambda: Residuals.sampled("r", [1.0], [1.0, 2.0]), "Residuals: got 1 preds, 2 target"),
+        (lambda: Bars("b", ("a",), []), "Bars: got 1 labels, 0 values"),
+        (lambda: Bars("b", ("a",), [1.0], [0.0]), "Bars: got 1 values, 1 lower, 0 upper"),
+    ],
+)
+def test_series_must_belong_together(make, message):
+    with pytest.raises(ShapeError, match=message):
+        make()
+
+
+def test_unknown_kinds_of_curves_are_refused():
+    with pytest.raises(ConfigError, match=r"Curves.kind: got 'det', expected 'roc' or 'pr'. Choose one of the two."):
+        Curves("c", "det", [])
+
+
+def test_counts_are_whole_numbers():
+    with pytest.raises(InputError, match=r"ConfusionMatrix.counts\[0\]\[0\]: got float 0.5, expected a whole number"):
+        ConfusionMatrix("m", ("a",), [[0.5]])
+
+
+@pytest.mark.parametrize("make", [np.array, torch.tensor, tuple])
+def test_a_matrix_takes_what_metrics_give(make):
+    assert ConfusionMatrix("m", ("a", "b"), make([[3, 1], [0, 2]])).counts == ((3, 1), (0, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_curves_take_tensors_of_any_dtype(dtype):
+    assert Curve("c", torch.tensor([0.0, 0.5], dtype=dtype), [0, 1]).x == (0.0, 0.5)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=200), st.integers(2, 50))
+def test_thinning_keeps_the_ends_and_only_points_of_the_curve(points, limit):
+    xs, ys = zip(*points, strict=True)
+    curve = Curve.thinned("c", xs, ys, limit=limit)
+    kept = list(zip(curve.x, curve.y, strict=True))
+    assert len(kept) <= max(limit, 1)
+    assert kept[0] == points[0]
+    assert kept[-1] == points[-1]
+    rest = iter(points)
+    assert all(point in rest for point in kept)  # in the order in which they came
+
+
+def test_residuals_are_thinned_evenly_and_remember_how_many_there_were():
+    plot = Residuals.sampled("r", np.arange(2500.0), np.zeros(2500), limit=1000)
+    assert (len(plot.preds), plot.total) == (834, 2500)
+    assert plot.residuals[1] == 3.0
+    assert plot.summary().startswith("2,500 samples, 834 of them shown. Median 12")
+
+
+def test_errors_are_sorted_by_frequency_then_by_class():
+    plot = ConfusionMatrix("m", ("a", "b", "c"), [[9, 1, 2], [2, 9, 0], [0, 5, 9]])
+    assert plot.confusions(3) == (("c", "b", 5), ("a", "c", 2), ("b", "a", 2))
+
+
+@pytest.mark.parametrize(
+    ("plot", "summary"),
+    [
+        (ConfusionMatrix("m", (), []), "0 of 0 samples are on the diagonal, 0 classes."),
+        (Curves("c", "roc", []), "0 curves."),
+        (Curves("c", "roc", [Curve("a", [0], [0], 0.75)]), "AUROC 0.7500."),
+        (
+            Curves("c", "pr", [Curve("a", [0], [0], 0.75), Curve("b", [0], [0], 0.5)]),
+            "AP from 0.5000 (b) to 0.7500 (a).",
+        ),
+        (Curves("c", "pr", [Curve("a", [0], [0], math.nan)]), "1 curves."),
+        (Reliability("r", [0, 1], [0.5], [0.5], [3]), "3 samples in 1 bins of confidence."),
+        (Residuals("r", [], [], 0), "0 samples."),
+        (Residuals("r", [1, 1], [-1, 1], 2), "2 samples. Median 0, nine tenths between -0.9 and 0.9."),
+        (Bars("b", ("a", "c"), [0.5, math.nan]), "From 0.5 (a) to 0.5 (a)."),
+        (Bars("b", (), []), "0 bars."),
+    ],
+)
+def test_captions(plot, summary):
+    assert plot.summary() == summary
