@@ -14,7 +14,8 @@ def to_markdown(report: Report) -> str:
 
     Example:
         >>> from assay.report import Value
-        >>> print(to_markdown(Report("digits", [Section("test", [Value("accuracy", 0.94172)])], "cpu", created="today")))
+        >>> section = Section("test", [Value("accuracy", 0.94172)])
+        >>> print(to_markdown(Report("digits", [section], "cpu", created="today")))
         # digits
         <BLANKLINE>
         cpu · today
