@@ -84,7 +84,7 @@ class Meter:
             ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
         """
         lane = self._lane
-        if lane is None or not lane.takes(preds, target, weights):
+        if lane is None or not isinstance(preds, Tensor) or lane.layout != _layout(preds, target, weights):
             preds, target, weights, lane = self._prepare(preds, target, weights)
         lane.push(preds, target, weights)
 
@@ -255,32 +255,29 @@ class Lane:
         self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
         self._staged = 0
         self._capacity = 0
-        self._buffers: tuple[Tensor | None, ...] = ()
-        self._signature: tuple[Any, ...] = ()
+        self._buffers: list[Tensor] = []
+        self._staged_rows: tuple[Any, ...] = ()
+        self.layout: tuple[Any, ...] = ()
         with torch.inference_mode(False):
             self._states = [tally.zero(self._device) for tally in tallies]
 
-    def takes(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> bool:
-        """Whether a batch has the layout of the last one, so that it needs no further check."""
-        try:
-            return _signature(preds, target, weights) == self._signature and (
-                target is None or len(target) == len(preds)
-            ) and (weights is None or len(weights) == len(preds))
-        except (AttributeError, TypeError):
-            return False
-
     def expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
-        """Count what is staged, and stage batches of this layout from now on."""
-        self._flush()
+        """Stage batches of this layout from now on; what is staged of another one is counted first."""
         given = (preds, target, weights)
-        row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given if t is not None)
-        self._capacity = self._stage_bytes // max(1, row_bytes)
-        self._signature = _signature(preds, target, weights)
-        with torch.inference_mode(False):
-            self._buffers = tuple(
-                None if t is None else torch.empty(self._capacity, *t.shape[1:], dtype=t.dtype, device=self._device)
-                for t in given
-            )
+        rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in given)
+        if rows != self._staged_rows:
+            self._flush()
+            row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given if t is not None)
+            self._capacity = self._stage_bytes // max(1, row_bytes)
+            self._staged_rows = rows
+            with torch.inference_mode(False):
+                self._buffers = [
+                    torch.empty(self._capacity, *t.shape[1:], dtype=t.dtype, device=self._device)
+                    for t in given
+                    if t is not None
+                ]
+        self._slots: dict[int, list[Tensor]] = {}
+        self.layout = _layout(*given)
 
     def push(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
         """Stage a batch, or count it at once when it is large."""
@@ -291,16 +288,19 @@ class Lane:
             return
         if self._staged + rows > self._capacity:
             self._flush()
-        end = self._staged + rows
-        for buffer, tensor in zip(self._buffers, (preds, target, weights), strict=True):
-            if tensor is not None:
-                buffer[self._staged : end].copy_(tensor.detach() if tensor.requires_grad else tensor)  # type: ignore[index]
-        self._staged = end
+        given = [t.detach() if t.requires_grad else t for t in (preds, target, weights) if t is not None]
+        slot = self._slots.get(self._staged)
+        if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
+            slot = self._slots[self._staged] = [b[self._staged : self._staged + rows] for b in self._buffers]
+        for into, tensor in zip(slot, given, strict=True):
+            into.copy_(tensor)
+        self._staged += rows
 
     def _flush(self) -> None:
         if self._staged:
             staged, self._staged = self._staged, 0
-            self._count(*(None if b is None else b[:staged] for b in self._buffers))
+            buffers = iter(self._buffers)
+            self._count(*(None if rows is None else next(buffers)[:staged] for rows in self._staged_rows))
 
     def _count(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
         assert preds is not None
@@ -323,14 +323,15 @@ class Lane:
         ]
 
 
-def _signature(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
-    return (
-        preds.shape[1:],
-        preds.dtype,
-        preds.device,
-        None if target is None else (target.shape[1:], target.dtype, target.device),
-        None if weights is None else (weights.shape[1:], weights.dtype, weights.device),
-    )
+def _layout(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
+    """All that is checked of a batch, in a form that is quick to make and to compare."""
+    if not isinstance(target, Tensor):
+        return preds.shape, preds.dtype, preds.device, target, _column(weights)
+    return preds.shape, preds.dtype, preds.device, target.shape, target.dtype, target.device, _column(weights)
+
+
+def _column(tensor: Tensor | None) -> tuple[Any, ...] | None:
+    return None if tensor is None else (tensor.shape, tensor.dtype, tensor.device)
 
 
 def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, Metric]:
