@@ -184,7 +184,7 @@ def _draw_residuals(axes: Axes, plot: Residuals) -> None:
     preds, residuals = plot.finite()
     axes.axhline(0, color=ink("faint"), linewidth=1, linestyle=(0, (2, 3)))
     size = 18 if len(preds) < 300 else 6
-    axes.scatter(preds, residuals, s=size, color=ink("heat"), alpha=0.5, linewidth=0)
+    axes.scatter(preds, residuals, s=size, color=ink("line0"), alpha=0.6, linewidth=0)
     _name_axes(axes, "Predicted", "Residual (predicted - target)".replace("-", "−"))
 
 

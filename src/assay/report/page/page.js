@@ -1,12 +1,15 @@
-// A click on the name of a column sorts its table: numbers by value, text as text, the undefined last.
+// A click on the name of a column sorts its table: numbers by value, the largest first; text as text; the undefined last.
 for (const button of document.querySelectorAll("table.sortable th button")) {
   button.addEventListener("click", () => {
     const header = button.parentElement;
     const table = header.closest("table");
     const column = header.cellIndex;
-    const sign = header.getAttribute("aria-sort") === "descending" ? 1 : -1;
+    const first = header.classList.contains("number") ? "descending" : "ascending";
+    const now = header.getAttribute("aria-sort");
+    const order = now === null ? first : now === "ascending" ? "descending" : "ascending";
+    const sign = order === "ascending" ? 1 : -1;
     for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
-    header.setAttribute("aria-sort", sign < 0 ? "descending" : "ascending");
+    header.setAttribute("aria-sort", order);
     const key = (row) => {
       const cell = row.cells[column];
       const word = cell.dataset.key.replace("inf", "Infinity");
