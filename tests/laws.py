@@ -1,0 +1,244 @@
+"""What the laws are tested on: a case for every public metric, and how the bits of a meter are compared.
+
+A case is a metric, whether its samples are weighted, and a way to draw samples for it. Values are drawn so that every
+dtype down to bfloat16 holds them exactly; ties, constants and absent classes are frequent. `tests/test_laws.py` holds
+the laws themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+import assay.metrics
+from assay.errors import AssayWarning
+from assay.meter import Meter
+from assay.metrics.base import Metric
+
+CLASSES, LABELS, OUTPUTS = 4, 3, 2
+IGNORED = -100
+
+
+class Data(NamedTuple):
+    """Samples: row k of each tensor belongs to sample k."""
+
+    preds: Tensor
+    target: Tensor | None = None
+    weights: Tensor | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.preds)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Data:
+        """The samples with every tensor changed."""
+        return Data(*(None if tensor is None else change(tensor) for tensor in self))
+
+    def rows(self, index: slice | Tensor | list[int]) -> Data:
+        """Some of the samples."""
+        return self.map(lambda tensor: tensor[index])
+
+
+Draw = Callable[[torch.Generator, int], Data]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A metric with the samples it is tested on."""
+
+    metric: Metric
+    draw: Draw
+    weighted: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.metric!r}, {self.draw.__name__}{', weighted' if self.weighted else ''}"
+
+    def data(self, seed: int, count: int) -> Data:
+        """`count` samples, with weights where the case has them."""
+        generator = torch.Generator().manual_seed(seed)
+        data = self.draw(generator, count)
+        if self.weighted:
+            data = data._replace(weights=torch.randint(0, 9, (count,), generator=generator) / 4)
+        return data
+
+    def meter(self, stage_bytes: int = 1 << 21) -> Meter:
+        return Meter(value=self.metric, weighted=self.weighted, stage_bytes=stage_bytes)
+
+    def counted(self, *batches: Data, stage_bytes: int = 1 << 21) -> Meter:
+        """A new meter that was fed these batches."""
+        return feed(self.meter(stage_bytes), *batches)
+
+
+def feed(meter: Meter, *batches: Data) -> Meter:
+    for batch in batches:
+        meter.update(batch.preds, batch.target, weights=batch.weights)
+    return meter
+
+
+def value(meter: Meter) -> Any:
+    """What the meter of a case reads. Random samples may well lack a class: what it warns of is not the point here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssayWarning)
+        return meter.compute()
+
+
+def bits(tree: Any) -> Any:
+    """A tree of tensors in a form that is equal to another exactly when all types, shapes and bits are."""
+    if isinstance(tree, Meter):
+        states, rows = tree._states()
+        return bits(states), rows, bits(value(tree))
+    if isinstance(tree, Tensor):
+        assert tree.device.type == "cpu"
+        return tree.dtype, tuple(tree.shape), tree.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+    if isinstance(tree, dict):
+        return {name: bits(branch) for name, branch in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree).__name__, [bits(branch) for branch in tree]
+    if hasattr(tree, "names") and hasattr(tree, "column"):  # a store of samples
+        return tree.rows, {name: bits(tree.column(name)) for name in tree.names}
+    return tree
+
+
+def leaves(tree: Any) -> Iterator[Tensor]:
+    """Every tensor of a value."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, dict):
+        yield from leaves(list(tree.values()))
+    elif isinstance(tree, list | tuple):
+        for branch in tree:
+            yield from leaves(branch)
+
+
+def public_metrics() -> dict[str, type[Metric]]:
+    """Every metric that assay.metrics defines, by name."""
+    found = {}
+    for module in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."):
+        for name, thing in vars(importlib.import_module(module.name)).items():
+            if inspect.isclass(thing) and issubclass(thing, Metric) and not inspect.isabstract(thing):
+                if not name.startswith("_"):
+                    found[name] = thing
+    return found
+
+
+# --- samples -------------------------------------------------------------------------------------------------------
+
+
+def _integers(generator: torch.Generator, low: int, high: int, *shape: int) -> Tensor:
+    return torch.randint(low, high, shape, generator=generator)
+
+
+def _probabilities(generator: torch.Generator, *shape: int) -> Tensor:
+    """Rows that sum to 1, in steps of 1/64."""
+    cuts = _integers(generator, 0, 65, *shape[:-1], shape[-1] - 1).sort(-1).values
+    ends = torch.zeros(*shape[:-1], 1, dtype=torch.int64)
+    return torch.cat([ends, cuts, ends + 64], -1).diff(dim=-1) / 64
+
+
+def binary(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, 0, 65, count) / 64, _integers(generator, 0, 2, count))
+
+
+def binary_logits(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, -128, 129, count) / 4, _integers(generator, 0, 2, count))
+
+
+def binary_labels(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, 0, 2, count), _integers(generator, 0, 2, count))
+
+
+def multiclass(generator: torch.Generator, count: int) -> Data:
+    return Data(_probabilities(generator, count, CLASSES), _integers(generator, 0, CLASSES, count))
+
+
+def multiclass_logits(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, -128, 129, count, CLASSES) / 4, _integers(generator, 0, CLASSES, count))
+
+
+def multiclass_labels(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, 0, CLASSES, count), _integers(generator, 0, CLASSES, count))
+
+
+def multiclass_images(generator: torch.Generator, count: int) -> Data:
+    scores = _probabilities(generator, count, 2, 3, CLASSES).movedim(-1, 1)
+    return Data(scores, _integers(generator, 0, CLASSES, count, 2, 3))
+
+
+def multilabel(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, 0, 65, count, LABELS) / 64, _integers(generator, 0, 2, count, LABELS))
+
+
+def ignoring(draw: Draw) -> Draw:
+    """Some targets are to be ignored."""
+
+    def some_ignored(generator: torch.Generator, count: int) -> Data:
+        data = draw(generator, count)
+        assert data.target is not None
+        ignored = _integers(generator, 0, 4, *data.target.shape) == 0
+        return data._replace(target=data.target.masked_fill(ignored, IGNORED))
+
+    some_ignored.__name__ = f"{draw.__name__} with some ignored"
+    return some_ignored
+
+
+def regression(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, -128, 129, count) / 8, _integers(generator, -128, 129, count) / 8)
+
+
+def regression_outputs(generator: torch.Generator, count: int) -> Data:
+    shape = (count, OUTPUTS)
+    return Data(_integers(generator, -128, 129, *shape) / 8, _integers(generator, -128, 129, *shape) / 8)
+
+
+def positive(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, 1, 129, count) / 8, _integers(generator, 1, 129, count) / 8)
+
+
+def wide(generator: torch.Generator, count: int) -> Data:
+    """Values over the whole range of float32, whose sums cancel."""
+    preds = torch.randint(-(2**31), 2**31, (count,), generator=generator, dtype=torch.int64).to(torch.int32)
+    target = preds.roll(1) ^ _integers(generator, 0, 2, count).to(torch.int32)
+    exponent = 0x7F800000
+    finite = [torch.where(x & exponent == exponent, x & 0x7FFFFF, x) for x in (preds, target)]
+    return Data(*(x.view(torch.float32) for x in finite))
+
+
+def values(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, -128, 129, count) / 8)
+
+
+# --- cases ---------------------------------------------------------------------------------------------------------
+
+
+def cases(metrics: Sequence[Metric], *draws: Draw, weights: Sequence[bool] = (False, True)) -> list[Case]:
+    """Every metric on every kind of samples, without and with weights."""
+    return [Case(metric, draw, weighted) for metric in metrics for draw in draws for weighted in weights]
+
+
+def _classification() -> list[Case]:
+    from assay.metrics.classification import Accuracy
+
+    metrics = [Accuracy(num_classes=CLASSES)]
+    return cases(metrics, multiclass, multiclass_labels, multiclass_images)
+
+
+def _regression() -> list[Case]:
+    from assay.metrics.regression import MeanSquaredError
+
+    return cases([MeanSquaredError()], regression, regression_outputs, wide)
+
+
+CASES = [*_classification(), *_regression()]
+
+# Metrics that read a count, which is 0 without data.
+COUNTS_WITHOUT_DATA: frozenset[str] = frozenset()
+# Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
+ROUNDED_BY_DTYPE: frozenset[str] = frozenset()
