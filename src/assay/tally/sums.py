@@ -15,10 +15,11 @@ from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally import exact
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, shown
+from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally, shown
 
 Argument = Literal["preds", "target", "weights"]
 Number = Fraction | float
+"""An exact number, or a float where the data was not finite: inf, -inf or NaN."""
 
 
 class Term(ABC):
@@ -29,29 +30,68 @@ class Term(ABC):
         """How many floats are multiplied in it."""
         return 1
 
+    @property
+    @abstractmethod
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The floats that it is made of; it is finite where they are."""
+
     @abstractmethod
     def parts(self, batch: Batch) -> exact.Parts:
         """The term of every row, exactly, of shape `(rows, outputs)`."""
 
+
+class Leaf(Term):
+    """A term that is one float, which may be infinite or NaN."""
+
     @abstractmethod
-    def scaled(self, batch: Batch) -> Tensor:
-        """The term as floats, scaled so that only infinities and NaN among the inputs make it not finite."""
+    def values(self, batch: Batch) -> Tensor:
+        """The float of every row, of shape `(rows, outputs)`."""
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.once(("parts", self), lambda b: exact.parts(self.values(b)))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
-class Value(Term):
+class Value(Leaf):
     """The argument itself."""
 
     argument: Argument = "preds"
 
-    def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(("parts", self.argument), lambda b: exact.parts(column(b, self.argument)))
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (self,)
 
-    def scaled(self, batch: Batch) -> Tensor:
-        return batch.once(("scaled", self.argument), lambda b: _scaled_down(column(b, self.argument)))
+    def values(self, batch: Batch) -> Tensor:
+        return column(batch, self.argument)
 
 
 PREDS, TARGET, WEIGHTS = Value("preds"), Value("target"), Value("weights")
+
+
+class FloatTerm(Leaf):
+    """A term that is computed in floating point, sample by sample, and then summed exactly.
+
+    It is computed in float32, or in float64 where an argument is float64. The rounding of each term is that of the
+    device; the sum adds none.
+    """
+
+    needs: str = "preds and target for which it is defined"
+
+    @abstractmethod
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        """The term of every row, of the shape of `preds`, from floats of one dtype."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (self, PREDS, TARGET)
+
+    def values(self, batch: Batch) -> Tensor:
+        return batch.once(self, self._values)  # type: ignore[no-any-return]
+
+    def _values(self, batch: Batch) -> Tensor:
+        preds, target = column(batch, "preds"), column(batch, "target")
+        dtype = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
+        return self(preds.to(dtype), target.to(dtype))
 
 
 @dataclass(frozen=True)
@@ -65,50 +105,74 @@ class Product(Term):
     def order(self) -> int:
         return self.left.order + self.right.order
 
-    def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (*self.left.leaves, *self.right.leaves)
 
-    def scaled(self, batch: Batch) -> Tensor:
-        return self.left.scaled(batch) * self.right.scaled(batch)
+    def parts(self, batch: Batch) -> exact.Parts:
+        product = batch.once(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
+        return product  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class AbsoluteValue(Term):
+    """`|argument|`."""
+
+    argument: Argument = "target"
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (Value(self.argument),)
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.once(self, self._parts)  # type: ignore[no-any-return]
+
+    def _parts(self, batch: Batch) -> exact.Parts:
+        # The pieces of a large integer may differ in sign, so the sign is that of the value and not of each piece.
+        sign = torch.sign(column(batch, self.argument)).to(torch.int64)
+        return Value(self.argument).parts(batch).times_sign(sign)
 
 
 @dataclass(frozen=True)
 class AbsoluteError(Term):
-    """`|preds - target|`, exactly: the sign of the difference is a comparison, and the sum of signed values is exact."""
+    """`|preds - target|`, exactly: the sign of the difference is a comparison, and sums of signed values are exact."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (PREDS, TARGET)
 
     def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(self, self._parts)
+        return batch.once(self, self._parts)  # type: ignore[no-any-return]
 
     def _parts(self, batch: Batch) -> exact.Parts:
-        preds, target = column(batch, "preds"), column(batch, "target")
-        sign = torch.gt(preds, target).to(torch.int64).sub_(torch.lt(preds, target))
+        sign = sign_of_difference(column(batch, "preds"), column(batch, "target"))
         return exact.both(PREDS.parts(batch).times_sign(sign), TARGET.parts(batch).times_sign(-sign))
 
-    def scaled(self, batch: Batch) -> Tensor:
-        return (PREDS.scaled(batch) - TARGET.scaled(batch)).abs_()
+
+def sign_of_difference(a: Tensor, b: Tensor) -> Tensor:
+    """-1, 0 or 1 as int64, without rounding `a`, `b` or their difference."""
+    if a.dtype.is_floating_point == b.dtype.is_floating_point:
+        dtype = torch.promote_types(a.dtype, b.dtype)
+        return _compared(a.to(dtype), b.to(dtype))
+    if b.dtype.is_floating_point:
+        return -sign_of_difference(b, a)
+    # A float and an integer: an integer of 64 bits need not fit a float, but the whole part of a float fits an integer.
+    if a.element_size() < 4:
+        a = a.float()
+    top = 2.0**63
+    whole = a.floor()
+    fits = whole.clamp(-top, top - top * torch.finfo(a.dtype).eps / 2)
+    sign = _compared(fits.long(), b.long()).mul_(2) + torch.gt(a, whole)
+    return sign.add_(torch.ge(a, top), alpha=4).sub_(torch.lt(a, -top).long(), alpha=4).clamp_(-1, 1)
 
 
-class FloatTerm(Term):
-    """A term that is computed in floating point, sample by sample, and then summed exactly.
-
-    It is computed in float32, or in float64 where an argument is float64. The rounding of each term is that of the
-    device; the sum adds none.
-    """
-
-    @abstractmethod
-    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        """The term of every row, of the shape of `preds`, from floats of one dtype."""
-
-    def _values(self, batch: Batch) -> Tensor:
-        preds, target = column(batch, "preds"), column(batch, "target")
-        dtype = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
-        return self(preds.to(dtype), target.to(dtype))
-
-    def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(self, lambda b: exact.parts(batch.once((self, "values"), self._values)))
-
-    def scaled(self, batch: Batch) -> Tensor:
-        return _scaled_down(batch.once((self, "values"), self._values))
+def _compared(a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype == torch.bool:
+        a, b = a.to(torch.int8), b.to(torch.int8)
+    above, below = torch.gt(a, b, out=torch.empty_like(a)), torch.lt(a, b, out=torch.empty_like(a))
+    if not a.dtype.is_signed:
+        above, below = above.to(torch.int64), below.to(torch.int64)
+    return above.sub_(below).to(torch.int64)
 
 
 def column(batch: Batch, argument: Argument) -> Tensor:
@@ -118,22 +182,15 @@ def column(batch: Batch, argument: Argument) -> Tensor:
     return tensor
 
 
-def _scaled_down(x: Tensor) -> Tensor:
-    if not x.dtype.is_floating_point:
-        return torch.zeros(x.shape, device=x.device)
-    if x.dtype == torch.float64:
-        return x * 2.0**-700
-    return x.float().mul(2.0**-80)
-
-
 @dataclass(frozen=True)
 class Totals:
     """Exact sums on the host, for each output.
 
     `totals[term]` is a list with one `Fraction` per output, or a float (inf, -inf, NaN) where the data was not finite.
+    `count` is the number of values and `weight` the sum of their weights, which without weights is the same.
     """
 
-    count: int
+    count: list[int]
     weight: list[Number]
     sums: Mapping[Term, list[Number]]
 
@@ -145,18 +202,21 @@ class Totals:
 class Sums(Tally):
     """Exact sums of terms over all samples, for each of `num_outputs` outputs.
 
-    State, all int64: `count` (how many values each output has), `strange` (how many of them were not finite), and for
-    each order of terms `sums<order>` of shape `(terms, outputs, num_limbs(order))` with `special<order>` of shape
-    `(terms, outputs, 3)`, which is positive where a sum met +inf, -inf or NaN. Size: 0.6, 1.1 or 1.6 KiB per term and
-    output for orders 1, 2 and 3. Weighted, each term is multiplied by the weight of its sample.
+    State, all int64: `count` of shape `(outputs,)`; for every float that the terms are made of, how many were not
+    finite in `strange` of shape `(leaves, outputs)`, and in `special` of shape `(leaves, outputs, 3)` what is positive
+    where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
+    `(terms, outputs, num_limbs(order))`. Size: 0.6, 1.1 or 1.6 KiB per term and output for orders 1, 2 and 3. Weighted,
+    each term is multiplied by the weight of its sample.
 
-    With `num_outputs`, arguments are `(N, num_outputs)`; without, every element of `(N, ...)` is a sample of one output.
+    With `num_outputs`, arguments are `(N, num_outputs)`, or `(N,)` for 1; without, every element of `(N, ...)` is a
+    sample of one output. With `skip_nan`, samples whose `preds` are NaN are left out.
     """
 
     terms: frozenset[Term]
     num_outputs: int | None = None
     weighted: bool = False
     arguments: tuple[Argument, ...] = ("preds", "target")
+    skip_nan: bool = False
 
     @property
     def _outputs(self) -> int:
@@ -165,117 +225,129 @@ class Sums(Tally):
     @cached_property
     def _by_order(self) -> dict[int, list[Term]]:
         terms = sorted(self.terms, key=repr)
-        counted = [Product(term, WEIGHTS) for term in terms] + [WEIGHTS] if self.weighted else terms
+        counted = [*(Product(term, WEIGHTS) for term in terms), WEIGHTS] if self.weighted else terms
         orders = sorted({term.order for term in counted})
         return {order: [term for term in counted if term.order == order] for order in orders}
 
+    @cached_property
+    def _leaves(self) -> list[Leaf]:
+        found = {leaf for terms in self._by_order.values() for term in terms for leaf in term.leaves}
+        return sorted(found, key=repr)
+
     @property
     def fields(self) -> Mapping[str, Rule]:
-        names = ["count", "strange"]
-        for order in self._by_order:
-            names += [f"sums{order}", f"special{order}"]
-        return dict.fromkeys(names, "sum")
+        return dict.fromkeys(["count", "strange", "special", *(f"sums{order}" for order in self._by_order)], "sum")
 
     def check(self, layout: Layout) -> None:
-        preds, target, weights = layout.preds, layout.target, layout.weights
-        columns = {"preds": preds, "target": target}
+        columns = {"preds": layout.preds, "target": layout.target}
         for name in self.arguments:
-            given = columns[name]
-            if given is None:
-                raise ShapeError(describe(name, "nothing", "a tensor of the shape of preds", f"Pass {name}"))
-            if given.dtype.is_complex:
-                raise DtypeError(describe(name, given.dtype, "real numbers", "Pass the real part or the modulus"))
-            if given.tail != preds.tail:
-                raise ShapeError(
-                    describe(
-                        name,
-                        f"shape {shown(given.tail)} with preds of shape {shown(preds.tail)}",
-                        "the shape of preds",
-                        f"Reshape {name}, for example with squeeze(-1) or unsqueeze(-1)",
-                    )
-                )
-        if self.num_outputs is not None and (preds.tail or (1,)) != (self.num_outputs,):
-            raise ShapeError(
-                describe("preds", f"shape {shown(preds.tail)}", f"shape (N, {self.num_outputs})", "Check num_outputs")
-            )
-        if weights is not None and weights.tail not in ((), preds.tail):
-            raise ShapeError(
-                describe("weights", f"shape {shown(weights.tail)}", "shape (N,) or that of preds", "Give one weight each")
-            )
+            _check_argument(name, columns[name], layout.preds)
+        tail = layout.preds.tail
+        if self.num_outputs == 1 and tail not in ((), (1,)):
+            do = "Give num_outputs for several outputs, or flatten preds and target for one"
+            raise ShapeError(describe("preds", f"shape {shown(tail)}", "shape (N,) or (N, 1)", do))
+        if self.num_outputs not in (None, 1) and tail != (self.num_outputs,):
+            expected = f"shape (N, {self.num_outputs})"
+            raise ShapeError(describe("preds", f"shape {shown(tail)}", expected, "Check num_outputs"))
+        weights = layout.weights
+        if weights is not None and weights.tail not in ((), tail):
+            expected = "shape (N,) or that of preds"
+            raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", expected, "Give one weight each"))
+        if weights is not None and weights.dtype.is_complex:
+            raise DtypeError(describe("weights", weights.dtype, "real numbers", "Pass the real part or the modulus"))
 
     def zero(self, device: torch.device) -> State:
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(shape, dtype=torch.int64, device=device)
 
-        state: State = {"count": zeros(1), "strange": zeros(self._outputs)}
+        leaves, outputs = len(self._leaves), self._outputs
+        state = {"count": zeros(outputs), "strange": zeros(leaves, outputs), "special": zeros(leaves, outputs, 3)}
         for order, terms in self._by_order.items():
-            state[f"sums{order}"] = zeros(len(terms), self._outputs, exact.num_limbs(order))
-            state[f"special{order}"] = zeros(len(terms), self._outputs, 3)
+            state[f"sums{order}"] = zeros(len(terms), outputs, exact.num_limbs(order))
         return state
 
     def add(self, state: State, batch: Batch) -> None:
-        columns = batch.once(("columns", self.num_outputs is None, self.arguments), self._columns)
-        state["count"] += columns.preds.shape[0]
-        pieces = batch.once(("pieces", self.num_outputs is None, self.arguments), lambda b: _split(columns, b.cached))
-        given = [getattr(columns, name) for name in (*self.arguments, "weights") if getattr(columns, name) is not None]
-        mixed = len({exact.base(tensor.dtype) for tensor in given}) > 1
-        for piece in pieces:
-            strange = sum(Value(name).scaled(piece) for name in self._given)
-            state["strange"] += torch.count_nonzero(strange - strange, 0)
+        layout = ("columns", self._outputs, self.weighted, self.arguments, self.skip_nan)
+        columns, left_out = batch.once(layout, self._columns)
+        chunks = batch.once((*layout, "chunks"), lambda b: _split(columns, b.cached))
+        state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
+        self._inspect(state, chunks)
+        dtypes = [column(columns, argument).dtype for argument in self._given]
+        mixed = len({exact.base(dtype) for dtype in dtypes}) > 1
         for order, terms in self._by_order.items():
-            limbs, special = state[f"sums{order}"], state[f"special{order}"]
-            for group in [[k] for k in range(len(terms))] if mixed else [list(range(len(terms)))]:
-                chosen = slice(group[0], group[-1] + 1)
-                exact.add_columns(limbs[chosen], ([t.parts(piece) for t in terms[chosen]] for piece in pieces))
-            for piece in pieces:
-                values = torch.stack([term.scaled(piece).sum(0) for term in terms])
-                special += torch.stack([values == math.inf, values == -math.inf, values.isnan()], -1)
+            limbs = state[f"sums{order}"]
+            for group in [slice(k, k + 1) for k in range(len(terms))] if mixed else [slice(len(terms))]:
+                exact.add_columns(limbs[group], ([term.parts(chunk) for term in terms[group]] for chunk in chunks))
+
+    def _inspect(self, state: State, chunks: Sequence[Batch]) -> None:
+        """Count the floats that are not finite. Comparisons that give floats and not booleans are vectorised."""
+        for k, leaf in enumerate(self._leaves):
+            seen = [_seen(leaf.values(chunk)) for chunk in chunks]
+            if seen[0] is not None:
+                strange, high, low = torch.stack(seen, 1)  # type: ignore[arg-type]
+                state["strange"][k] += strange.sum(0).to(torch.int64)
+                flags = torch.stack([high == math.inf, low == -math.inf, high.isnan()], -1)
+                state["special"][k] += flags.sum(0)
 
     @property
     def _given(self) -> tuple[Argument, ...]:
         return (*self.arguments, "weights") if self.weighted else self.arguments
 
-    def _columns(self, batch: Batch) -> Batch:
-        """The batch with every argument of shape `(rows, outputs)`."""
+    def _columns(self, batch: Batch) -> tuple[Batch, Tensor | None]:
+        """The batch with every argument of shape `(rows, outputs)`, and how many rows of each are left out."""
         shape = batch.preds.shape
-        outputs = 1 if self.num_outputs is None else self._outputs
 
         def arranged(tensor: Tensor) -> Tensor:
             if tensor.shape != shape:  # weights of shape (N,)
                 tensor = tensor.view(-1, *(1,) * (len(shape) - 1)).expand(shape)
-            return tensor.reshape(-1, outputs)
+            return tensor.reshape(-1, self._outputs)
 
-        target = batch.target if "target" in self.arguments else None
-        return Batch(
-            arranged(batch.preds),
-            None if target is None else arranged(target),
-            None if batch.weights is None else arranged(batch.weights),
-            batch.cached,
-        )
+        given = {name: arranged(column(batch, name)) for name in self._given}
+        left_out = None
+        if self.skip_nan and batch.preds.dtype.is_floating_point:
+            preds = given["preds"]
+            is_nan = preds.isnan()
+            left_out = is_nan.sum(0)
+            given = {name: tensor.masked_fill(is_nan, 0) for name, tensor in given.items()}
+        return Batch(given["preds"], given.get("target"), given.get("weights"), batch.cached), left_out
 
     def settle(self, state: State, rows: int) -> State:
-        done = dict(state)
-        for order in self._by_order:
-            done[f"sums{order}"] = exact.settled(state[f"sums{order}"])
-            done[f"special{order}"] = _settled_special(state[f"special{order}"])
+        special = _settled_special(state["special"])
+        done = {**state, "special": special}
+        for order, terms in self._by_order.items():
+            finite = torch.stack([1 - special[self._index(_decisive(term))].amax((0, 2)) for term in terms])
+            done[f"sums{order}"] = exact.settled(state[f"sums{order}"]) * finite[..., None]
         return done
 
+    def _index(self, leaves: Sequence[Leaf]) -> list[int]:
+        return [self._leaves.index(leaf) for leaf in leaves]
+
     def problems(self, state: State) -> Sequence[Problem]:
-        strange = int(state["strange"].sum())
-        return [Problem("values are NaN or infinite", strange, fatal=False)] if strange else []
+        strange = dict(zip(self._leaves, state["strange"].sum(1).tolist(), strict=True))
+        given = sum(count for leaf, count in strange.items() if isinstance(leaf, Value))
+        found = [Problem("values are NaN or infinite", given, fatal=False)] if given else []
+        for k, (leaf, count) in enumerate(strange.items()):
+            if isinstance(leaf, FloatTerm) and count > given:  # finite inputs gave a term that is not
+                undefined = not given and bool(state["special"][k, :, 2].any())
+                what = f"terms of {leaf!r} are {'NaN' if undefined else 'NaN or infinite'}, which needs {leaf.needs}"
+                found.append(Problem(what, count - given, fatal=undefined))
+        return found
 
     def join(self, other: Tally) -> Tally | None:
-        if not isinstance(other, Sums) or replace(other, terms=self.terms) != self:
+        if not isinstance(other, Sums) or self._outputs != other._outputs:
             return None
-        return replace(self, terms=self.terms | other.terms)
+        flat = None if None in (self.num_outputs, other.num_outputs) else self.num_outputs
+        joined = replace(self, terms=self.terms | other.terms, num_outputs=flat)
+        return joined if replace(other, terms=joined.terms, num_outputs=flat) == joined else None
 
     def part(self, state: State, wanted: Tally) -> State:
         assert isinstance(wanted, Sums)
-        chosen: State = {"count": state["count"], "strange": state["strange"]}
+        leaves = torch.tensor(self._index(wanted._leaves))
+        chosen: State = {"count": state["count"]}
+        chosen |= {name: state[name].index_select(0, leaves) for name in ("strange", "special")}
         for order, terms in wanted._by_order.items():
             index = torch.tensor([self._by_order[order].index(term) for term in terms])
-            for name in (f"sums{order}", f"special{order}"):
-                chosen[name] = state[name].index_select(0, index)
+            chosen[f"sums{order}"] = state[f"sums{order}"].index_select(0, index)
         return chosen
 
     def read(self, state: State) -> Totals:
@@ -283,11 +355,24 @@ class Sums(Tally):
         sums: dict[Term, list[Number]] = {}
         for order, terms in self._by_order.items():
             values = exact.to_integers(state[f"sums{order}"])
-            for term, integers, special in zip(terms, values, state[f"special{order}"].tolist(), strict=True):
-                name = term.left if isinstance(term, Product) and term.right == WEIGHTS else term
-                sums[name] = [_number(v, s, exact.origin(order)) for v, s in zip(integers, special, strict=True)]
-        count = int(state["count"])
-        return Totals(count, sums.pop(WEIGHTS) if self.weighted else [Fraction(count)] * self._outputs, sums)
+            for term, integers in zip(terms, values, strict=True):
+                name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
+                special = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
+                unit = exact.origin(order)
+                sums[name] = [_number(term, v, unit, s) for v, s in zip(integers, special, strict=True)]
+        count = state["count"].tolist()
+        return Totals(count, sums.pop(WEIGHTS) if self.weighted else [Fraction(n) for n in count], sums)
+
+
+def _check_argument(name: str, given: Column | None, preds: Column) -> None:
+    if given is None:
+        raise ShapeError(describe(name, "nothing", "a tensor of the shape of preds", f"Pass {name}"))
+    if given.dtype.is_complex:
+        raise DtypeError(describe(name, given.dtype, "real numbers", "Pass the real part or the modulus"))
+    if given.tail != preds.tail:
+        got = f"shape {shown(given.tail)} with preds of shape {shown(preds.tail)}"
+        do = f"Reshape {name}, for example with squeeze(-1) or unsqueeze(-1)"
+        raise ShapeError(describe(name, got, "the shape of preds", do))
 
 
 def _split(batch: Batch, elements: int) -> list[Batch]:
@@ -296,8 +381,24 @@ def _split(batch: Batch, elements: int) -> list[Batch]:
     if rows * outputs <= elements:
         return [batch]
     size = max(1, elements // outputs)
-    parts = [x.split(size) if x is not None else None for x in (batch.preds, batch.target, batch.weights)]
-    return [Batch(*(p[k] if p else None for p in parts), batch.cached) for k in range(-(-rows // size))]
+
+    def chunk(start: int) -> Batch:
+        given = (None if x is None else x[start : start + size] for x in (batch.preds, batch.target, batch.weights))
+        preds, target, weights = given
+        assert preds is not None
+        return Batch(preds, target, weights, batch.cached)
+
+    return [chunk(start) for start in range(0, rows, size)]
+
+
+def _seen(x: Tensor) -> Tensor | None:
+    """How many values of each column are not finite, the largest and the smallest; nothing for integers."""
+    if not x.dtype.is_floating_point or not len(x):
+        return None
+    if x.element_size() < 4:
+        x = x.float()  # a count of rows does not fit float16
+    strange = x - x  # NaN where x is not finite, else 0
+    return torch.stack([torch.ne(strange, strange, out=strange).sum(0), x.amax(0), x.amin(0)])
 
 
 def _settled_special(special: Tensor) -> Tensor:
@@ -307,8 +408,15 @@ def _settled_special(special: Tensor) -> Tensor:
     return torch.stack([plus * (1 - nan), minus * (1 - nan), nan], -1)
 
 
-def _number(value: int, special: Sequence[int], unit: int) -> Number:
-    for flag, number in zip(special, (math.inf, -math.inf, math.nan), strict=True):
-        if flag:
-            return number
-    return Fraction(value, 1 << -unit)
+def _decisive(term: Term) -> tuple[Leaf, ...]:
+    """The floats that must be finite for the sum of a term to be."""
+    return (term,) if isinstance(term, Leaf) else term.leaves
+
+
+def _number(term: Term, value: int, unit: int, special: Sequence[Sequence[int]]) -> Number:
+    """The sum: of floats, as IEEE 754 has it; of what is computed from floats that are not all finite, NaN."""
+    if not any(map(any, special)):
+        return Fraction(value, 1 << -unit)
+    if not isinstance(term, Leaf):
+        return math.nan
+    return (math.inf, -math.inf, math.nan)[special[0].index(1)]
