@@ -76,7 +76,9 @@ class Threshold(Decision):
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
             raise ConfigError(
-                describe("threshold", self.threshold, "a probability in [0, 1]", "With logits=True, too, give a probability")
+                describe(
+                    "threshold", self.threshold, "a probability in [0, 1]", "With logits=True, too, give a probability"
+                )
             )
 
     def __call__(self, scores: Tensor, target: Tensor) -> Tensor:

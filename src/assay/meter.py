@@ -14,7 +14,7 @@ from assay.devices.placement import bring_together
 from assay.devices.policies import policy
 from assay.errors import ConfigError, NoDataWarning, ShapeError, StateError, ValuesError, ValuesWarning, describe
 from assay.metrics.base import Metric
-from assay.tally.base import Batch, Column, Layout, State, Tally, merge, shown
+from assay.tally.base import Batch, Column, Layout, State, Tally, merge
 
 STAGE_BYTES = 1 << 21
 
@@ -22,10 +22,10 @@ STAGE_BYTES = 1 << 21
 class Meter:
     """Counts batches for several metrics and reads their values.
 
-    Every distinct tally is counted once, however many metrics are read from it. Batches may come from any device, in any
-    size and order; each device has its own counts, which are added when the meter is read. Small batches are staged: an
-    update copies its rows into a buffer, and the tallies run when it is full or when someone reads. The value does not
-    depend on it, to the bit.
+    Every distinct tally is counted once, however many metrics are read from it. Batches may come from any device, in
+    any size and order; each device has its own counts, which are added when the meter is read. Small batches are
+    staged: an update copies its rows into a buffer, and the tallies run when it is full or when someone reads. The
+    value does not depend on it, to the bit.
 
     Args:
         *metrics: metrics that are named after their class.
@@ -99,7 +99,9 @@ class Meter:
         if (weights is not None) != self.weighted:
             got = "no weights" if weights is None else "weights"
             expected = "weights" if self.weighted else "none"
-            raise ConfigError(describe("weights", got, expected, "Make the meter with weighted=True, or leave them out"))
+            raise ConfigError(
+                describe("weights", got, expected, "Make the meter with weighted=True, or leave them out")
+            )
         together = bring_together(strict=self.strict, **given)
         tensors = {name: t[None] if t.ndim == 0 else t for name, t in together.items() if t is not None}
         preds = tensors["preds"]
@@ -145,7 +147,9 @@ class Meter:
                 stacklevel=3,
             )
         for problem in tally.problems(state):
-            message = describe(name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples")
+            message = describe(
+                name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples"
+            )
             if problem.fatal:
                 raise ValuesError(message)
             warnings.warn(message, ValuesWarning, stacklevel=3)
@@ -185,9 +189,7 @@ class Meter:
 
     def _carry(self, states: Sequence[State], rows: int) -> None:
         own = [self._carried] if self._carried is not None else []
-        self._carried = [
-            merge(tally, [*(s[k] for s in own), states[k]]) for k, tally in enumerate(self._plan.tallies)
-        ]
+        self._carried = [merge(tally, [*(s[k] for s in own), states[k]]) for k, tally in enumerate(self._plan.tallies)]
         self._carried_rows += rows
 
     def __add__(self, other: Meter) -> Meter:
@@ -253,6 +255,7 @@ class Lane:
         self.rows = 0
         self._policy = policy(device)
         self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
+        self._compiled = policy(self._device).compiled.value
         self._staged = 0
         self._capacity = 0
         self._buffers: list[Tensor] = []
@@ -309,8 +312,8 @@ class Lane:
         with torch.no_grad(), torch.autocast(preds.device.type, enabled=False):
             for start in range(0, len(preds), size):
                 rows = slice(start, start + size)
-                chunk = (None if t is None else t.detach()[rows].to(self._device) for t in (preds, target, weights))
-                batch = Batch(*chunk, elements // 4)
+                given = (None if t is None else t.detach()[rows].to(self._device) for t in (preds, target, weights))
+                batch = Batch(*given, cached=elements // 4, compiled=self._compiled)  # type: ignore[arg-type]
                 for tally, state in zip(self._tallies, self._states, strict=True):
                     tally.add(state, batch)
 
@@ -338,7 +341,9 @@ def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, 
     names = [type(metric).__name__ for metric in metrics]
     for name in names:
         if names.count(name) > 1 or name in named:
-            raise ConfigError(describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords"))
+            raise ConfigError(
+                describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords")
+            )
     everything = dict(zip(names, metrics, strict=True)) | dict(named)
     if not everything:
         raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))

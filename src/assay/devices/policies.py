@@ -38,6 +38,7 @@ class Policy:
         widest_float: the widest float dtype that tensors of this device may have.
         chunk_elements: how many elements are counted in one go.
         non_blocking: whether a copy from pinned host memory may be asynchronous.
+        compiled: whether compiled code of the host may read its tensors.
     """
 
     device: torch.device
@@ -47,6 +48,7 @@ class Policy:
     widest_float: Decision[torch.dtype]
     chunk_elements: Decision[int]
     non_blocking: Decision[bool]
+    compiled: Decision[bool]
 
     @property
     def decisions(self) -> dict[str, Decision[object]]:
@@ -91,6 +93,7 @@ def _policy(device: torch.device) -> Policy:
         widest_float=_widest_float(device),
         chunk_elements=_chunk_elements(device),
         non_blocking=_non_blocking(device),
+        compiled=_compiled(device),
     )
 
 
@@ -160,6 +163,12 @@ def _non_blocking(device: torch.device) -> Decision[bool]:
     fact = supports(device, "non_blocking_copies")
     allowed = device.type != "cpu" and fact.supported in (True, "partial")
     return Decision(allowed, f"{fact.why}{_cited(fact)}")
+
+
+def _compiled(device: torch.device) -> Decision[bool]:
+    if device.type == "cpu":
+        return Decision(True, "its tensors are in host memory, where compiled code can sum them; where there is any")
+    return Decision(False, "its tensors are not in host memory, so torch's operators sum them")
 
 
 def _cited(fact: Fact) -> str:

@@ -48,7 +48,8 @@ class Layout:
 class Batch:
     """Rows on one device: `preds (N, ...)`, `target (N, ...)` and `weights (N, ...)`.
 
-    `cached` says how many elements a temporary may have to stay in the device's cache. `once` keeps what several
+    `cached` says how many elements a temporary may have to stay in the device's cache; `compiled` whether compiled code
+    may read the tensors, because they are in host memory. `once` keeps what several
     tallies need of the same batch, such as the decided labels.
     """
 
@@ -56,6 +57,7 @@ class Batch:
     target: Tensor | None = None
     weights: Tensor | None = None
     cached: int = 1 << 15
+    compiled: bool = False
     _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, make: Callable[[Batch], Any]) -> Any:
@@ -157,6 +159,7 @@ _MERGE: dict[Rule, Callable[[Sequence[Any]], Any]] = {
     "max": _largest,
     "samples": _concatenated,
 }
+
 
 def shown(tail: tuple[int, ...]) -> str:
     """A shape with the sample dimension, for messages."""

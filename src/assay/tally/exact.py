@@ -6,9 +6,9 @@ adds its significand, shifted, to the words it overlaps. Only integers are added
 depend on the order; limbs of two parts of the data add up. After each call the words are normalised by one carry, which
 keeps them below 2 ** 34: there is no number of samples at which they wrap around (below 2 ** 63).
 
-A product of `order` floats has a significand of at most `order` times 24 bits. Significands of more than 24 bits (float64,
-large integers, products) are split into pieces first, so that a product of two pieces fits 48 bits and 2 ** 15 of those
-fit an int64 word.
+A product of `order` floats has a significand of at most `order` times 24 bits. Significands of more than 24 bits
+(float64, large integers, products) are split into pieces first, so that a product of two pieces fits 48 bits and
+2 ** 15 of those fit an int64 word.
 
 The idea of one integer accumulator per exponent is that of Neal's superaccumulators (arXiv:1505.05571).
 """

@@ -1,0 +1,143 @@
+"""The compiled sums against the same sums in torch, and both against exact rationals."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.tally import exact, native
+
+needs_library = pytest.mark.skipif(native.library() is None, reason="assay was installed without a C compiler")
+
+
+def test_the_library_is_there_where_a_compiler_is() -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler on this machine")
+    assert native.library() is not None, "run pip install again: _native.so was not built"
+
+
+def drawn(kind: str, rows: int, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    normal = torch.randn(rows, 1, generator=generator)
+    match kind:
+        case "normal":
+            return normal
+        case "offset":
+            return normal + 1e6
+        case "lognormal":
+            return (10 * torch.randn(rows, 1, generator=generator)).exp() * normal.sign()
+        case "any bits":
+            bits = torch.randint(-(2**31), 2**31 - 1, (rows, 1), generator=generator, dtype=torch.int32)
+            return bits.view(torch.float32).nan_to_num(0, 1, -1)
+        case "denormal":
+            return torch.randint(0, 2**23, (rows, 1), generator=generator, dtype=torch.int32).view(torch.float32)
+        case "cancelling":
+            return torch.cat([normal, -normal.flip(0), torch.full((1, 1), 2.0**-140)])[:rows]
+        case "largest":
+            return torch.full((rows, 1), torch.finfo(torch.float32).max) * normal.sign()
+        case "zero":
+            return torch.zeros(rows, 1)
+    raise AssertionError(kind)
+
+
+KINDS = ["normal", "offset", "lognormal", "any bits", "denormal", "cancelling", "largest", "zero"]
+
+
+def zeroed(factors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The factors with those rows zero in which any of them is not finite."""
+    keep = torch.stack(factors).isfinite().all(0)
+    return [torch.where(keep, factor, 0.0) for factor in factors]
+
+
+def in_torch(factors: list[torch.Tensor]) -> torch.Tensor:
+    term = exact.parts(factors[0])
+    for factor in factors[1:]:
+        term = exact.product(term, exact.parts(factor))
+    limbs = torch.zeros(1, factors[0].shape[1], exact.num_limbs(len(factors)), dtype=torch.int64)
+    exact.add_columns(limbs, [[term]])
+    return exact.settled(limbs[0])
+
+
+def compiled(factors: list[torch.Tensor]) -> torch.Tensor:
+    limbs = torch.zeros(factors[0].shape[1], exact.num_limbs(len(factors)), dtype=torch.int64)
+    native.add_products(limbs, factors, len(factors))
+    return exact.settled(limbs)
+
+
+@needs_library
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [1, 1000, 1024, 1025, 5000])
+@pytest.mark.parametrize("factors", [1, 2, 3])
+def test_same_limbs_as_torch(kind: str, rows: int, factors: int) -> None:
+    given_ = [drawn(kind, rows, seed) for seed in range(factors)]
+    assert torch.equal(compiled(given_), in_torch(given_))
+
+
+@needs_library
+@given(st.lists(st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=30))
+def test_sum_of_products_is_the_rational_one(rows: list[tuple[float, float, float]]) -> None:
+    columns = [torch.tensor([[row[k]] for row in rows], dtype=torch.float32) for k in range(3)]
+    (value,) = exact.to_integers(compiled(columns))
+    expected = sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in rows), Fraction(0))
+    assert int(value) * Fraction(2) ** exact.origin(3) == expected
+
+
+@needs_library
+def test_strides_and_outputs() -> None:
+    x = torch.randn(3000, 4, generator=torch.Generator().manual_seed(0))
+    weights = torch.rand(3000, 1).expand(3000, 4)
+    views = [x, x.flip(0), weights]
+    assert torch.equal(compiled(views), in_torch([view.contiguous() for view in views]))
+    wide = x.t().contiguous().t()
+    assert torch.equal(compiled([wide]), in_torch([x]))
+
+
+@needs_library
+def test_what_is_not_finite_is_counted_by_kind_and_left_out() -> None:
+    x = torch.randn(5000, 1)
+    marked = x.clone()
+    marked[[3, 2000], 0], marked[1500, 0], marked[[7, 8, 4999], 0] = math.inf, -math.inf, math.nan
+    finite = torch.where(marked.isfinite(), x, 0.0)
+    assert torch.equal(compiled([marked]), in_torch([finite]))
+    for others in ([marked], [x], [x, marked], [marked, x]):
+        assert torch.equal(compiled([marked, *others]), in_torch(zeroed([marked, *others])))
+    special = torch.zeros(1, 3, dtype=torch.int64)
+    native.count_special(special, marked)
+    assert special.tolist() == [[2, 1, 3]]
+    native.count_special(special, marked.expand(5000, 1).flip(0)[::2])
+    assert special.sum() == 6 + int((~marked.flip(0)[::2].isfinite()).sum())
+
+
+@needs_library
+def test_flushing_denormals_does_not_change_a_bit() -> None:
+    x = drawn("denormal", 3000, 0)
+    expected = compiled([x, torch.full_like(x, 2.0**100)])
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush denormals")
+    try:
+        assert torch.equal(compiled([x, torch.full_like(x, 2.0**100)]), expected)
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_takes_only_plain_float32() -> None:
+    x = torch.zeros(3, 1)
+    assert native.takes([x]) == (native.library() is not None)
+    assert not native.takes([x, x.double()])
+    assert not native.takes([torch.nn.Parameter(x)])
+
+
+def test_the_environment_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_NATIVE", "0")
+    native.library.cache_clear()
+    try:
+        assert native.library() is None
+    finally:
+        monkeypatch.undo()
+        native.library.cache_clear()
