@@ -105,6 +105,10 @@ class Tally(ABC):
     def add(self, state: State, batch: Batch) -> None:
         """Count a batch into a state, in place, without a host synchronisation."""
 
+    @abstractmethod
+    def read(self, state: State) -> Any:
+        """What metrics read from a settled state: counts or exact sums on the host."""
+
     def settle(self, state: State, rows: int) -> State:
         """The one form, on the host, that every state of the same samples has; `rows` is how many were counted."""
         return state

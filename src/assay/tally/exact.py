@@ -185,7 +185,8 @@ def add_columns(limbs: Tensor, chunks: Iterable[Sequence[Parts]]) -> None:
         width = max(1, TABLE_CELLS // (cells * len(terms)))
         for left in range(0, limbs.shape[1], width):
             block = slice(left, min(limbs.shape[1], left + width))
-            sums = torch.stack([_column_sums(term, block, cells, offset % WORD) for term in terms])
+            most = max(len(term.pieces) for term in terms)
+            sums = torch.stack([_column_sums(term, block, cells, offset % WORD, most) for term in terms])
             kept = tables.setdefault((left, offset // WORD), [])
             kept.append(sums)
             if len(kept) * sums.numel() > TABLE_CELLS:
@@ -196,14 +197,14 @@ def add_columns(limbs: Tensor, chunks: Iterable[Sequence[Parts]]) -> None:
             _fold(limbs[:, left : left + kept[0].shape[2]], torch.cat(kept, 1), first)
 
 
-def _column_sums(term: Parts, block: slice, cells: int, shift: int) -> Tensor:
-    """Sums of significands by column and position: int64 of shape `(tables, columns, cells)`."""
+def _column_sums(term: Parts, block: slice, cells: int, shift: int, most: int) -> Tensor:
+    """Sums of significands by column and position: int64 of shape `(tables, columns, cells)`, for `most` pieces."""
     rows = term.pieces[0].significand.shape[0]
     width = block.stop - block.start
     spans = -(-rows // CHUNK_ROWS) or 1
     device = term.pieces[0].position.device
-    table = torch.zeros(len(term.pieces), spans, width, cells, dtype=torch.int64, device=device)
-    for piece, into in zip(term.pieces, table, strict=True):
+    table = torch.zeros(most, spans, width, cells, dtype=torch.int64, device=device)
+    for piece, into in zip(term.pieces, table, strict=False):
         cell = piece.position[:, block].to(torch.int64)
         if width > 1:
             cell += torch.arange(0, width * cells, cells, device=device)

@@ -81,7 +81,7 @@ class Labels:
             )
 
     def predicted(self, batch: Batch) -> Tensor:
-        """Predicted labels, int64 of shape `(rows,)`, in `0 ... num_classes` (the last: undecidable) or out of range."""
+        """Predicted labels, int64 of shape `(rows,)`: in `0 ... num_classes` (the last: undecidable) or out of range."""
         if not batch.preds.dtype.is_floating_point:
             return batch.once("labels", lambda b: b.preds.reshape(-1).to(torch.int64))
         return batch.once(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
-from assay.tally import exact
+from assay.tally import exact, native
 from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally, shown
 
 Argument = Literal["preds", "target", "weights"]
@@ -39,6 +39,10 @@ class Term(ABC):
     def parts(self, batch: Batch) -> exact.Parts:
         """The term of every row, exactly, of shape `(rows, outputs)`."""
 
+    @abstractmethod
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        """The same for compiled code: the term as a sum of products of at most three columns."""
+
 
 class Leaf(Term):
     """A term that is one float, which may be infinite or NaN."""
@@ -49,6 +53,9 @@ class Leaf(Term):
 
     def parts(self, batch: Batch) -> exact.Parts:
         return batch.once(("parts", self), lambda b: exact.parts(self.values(b)))  # type: ignore[no-any-return]
+
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        return ((self.values(batch),),)
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,9 @@ class Product(Term):
         product = batch.once(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
         return product  # type: ignore[no-any-return]
 
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        return tuple(a + b for a in self.left.addends(batch) for b in self.right.addends(batch))
+
 
 @dataclass(frozen=True)
 class AbsoluteValue(Term):
@@ -132,6 +142,10 @@ class AbsoluteValue(Term):
         sign = torch.sign(column(batch, self.argument)).to(torch.int64)
         return Value(self.argument).parts(batch).times_sign(sign)
 
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        values = column(batch, self.argument)
+        return ((torch.sign(values), values),)
+
 
 @dataclass(frozen=True)
 class AbsoluteError(Term):
@@ -147,6 +161,11 @@ class AbsoluteError(Term):
     def _parts(self, batch: Batch) -> exact.Parts:
         sign = sign_of_difference(column(batch, "preds"), column(batch, "target"))
         return exact.both(PREDS.parts(batch).times_sign(sign), TARGET.parts(batch).times_sign(-sign))
+
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        preds, target = column(batch, "preds"), column(batch, "target")
+        sign = sign_of_difference(preds, target).to(preds.dtype)
+        return ((sign, preds), (-sign, target))
 
 
 def sign_of_difference(a: Tensor, b: Tensor) -> Tensor:
@@ -269,8 +288,24 @@ class Sums(Tally):
     def add(self, state: State, batch: Batch) -> None:
         layout = ("columns", self._outputs, self.weighted, self.arguments, self.skip_nan)
         columns, left_out = batch.once(layout, self._columns)
-        chunks = batch.once((*layout, "chunks"), lambda b: _split(columns, b.cached))
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
+        if columns.compiled and native.takes([column(columns, argument) for argument in self._given]):
+            self._add_compiled(state, columns)
+        else:
+            self._add(state, columns, batch.once((*layout, "chunks"), lambda b: _split(columns, b.cached)))
+
+    def _add_compiled(self, state: State, columns: Batch) -> None:
+        for leaf, strange, special in zip(self._leaves, state["strange"], state["special"], strict=True):
+            found = torch.zeros_like(special)
+            native.count_special(found, leaf.values(columns))
+            special += found
+            strange += found.sum(-1)
+        for order, terms in self._by_order.items():
+            for term, limbs in zip(terms, state[f"sums{order}"], strict=True):
+                for factors in term.addends(columns):
+                    native.add_products(limbs, factors, order)
+
+    def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)
         dtypes = [column(columns, argument).dtype for argument in self._given]
         mixed = len({exact.base(dtype) for dtype in dtypes}) > 1
@@ -300,6 +335,8 @@ class Sums(Tally):
         def arranged(tensor: Tensor) -> Tensor:
             if tensor.shape != shape:  # weights of shape (N,)
                 tensor = tensor.view(-1, *(1,) * (len(shape) - 1)).expand(shape)
+            if tensor.dtype in (torch.float16, torch.bfloat16):
+                tensor = tensor.float()
             return tensor.reshape(-1, self._outputs)
 
         given = {name: arranged(column(batch, name)) for name in self._given}
@@ -309,7 +346,7 @@ class Sums(Tally):
             is_nan = preds.isnan()
             left_out = is_nan.sum(0)
             given = {name: tensor.masked_fill(is_nan, 0) for name, tensor in given.items()}
-        return Batch(given["preds"], given.get("target"), given.get("weights"), batch.cached), left_out
+        return Batch(given["preds"], given.get("target"), given.get("weights"), batch.cached, batch.compiled), left_out
 
     def settle(self, state: State, rows: int) -> State:
         special = _settled_special(state["special"])
