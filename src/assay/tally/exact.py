@@ -204,15 +204,15 @@ def _column_sums(term: Parts, block: slice, cells: int, shift: int, most: int) -
     spans = -(-rows // CHUNK_ROWS) or 1
     device = term.pieces[0].position.device
     table = torch.zeros(most, spans, width, cells, dtype=torch.int64, device=device)
-    for piece, into in zip(term.pieces, table, strict=False):
+    for k, piece in enumerate(term.pieces):
+        first = k * table[0].numel() + shift
         cell = piece.position[:, block].to(torch.int64)
-        if width > 1:
-            cell += torch.arange(0, width * cells, cells, device=device)
+        cell += first if width == 1 else torch.arange(first, first + width * cells, cells, device=device)
         if spans > 1:  # each table takes the rows that surely fit it
-            cell += (
-                torch.arange(rows, device=device).div_(CHUNK_ROWS, rounding_mode="floor").mul_(width * cells)[:, None]
-            )
-        into.view(-1)[shift:].scatter_add_(0, cell.view(-1), piece.significand[:, block].reshape(-1))
+            span = torch.arange(rows, device=device).div_(CHUNK_ROWS, rounding_mode="floor")
+            cell += span.mul_(width * cells)[:, None]
+        # Into the whole table: a scatter into a slice with an offset was wrong on mps (int64_scatter in known/mps.toml).
+        table.view(-1).scatter_add_(0, cell.view(-1), piece.significand[:, block].reshape(-1))
     return table.flatten(0, 1)
 
 
