@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from assay.devices.placement import bring_together
 from assay.devices.policies import policy
@@ -32,7 +33,8 @@ class Meter:
         weighted: updates come with `weights`.
         strict: raise a `DeviceError` when the arguments of an update are on several devices, instead of moving them to
             the device of `preds` with a warning.
-        stage_bytes: how many bytes of a device's memory the staged rows may take; 0 counts every batch at once.
+        stage_bytes: how many bytes of a device's memory the staged rows may take; 0 counts every batch at once, with
+            nothing left to Python, so that a CUDA graph that captured an update can be replayed.
         **named: metrics under the names that `compute` shall give them.
 
     Raises:
@@ -83,16 +85,45 @@ class Meter:
         Raises:
             ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
         """
+        if is_compiling():
+            self._trace(preds, target, weights)
+            return
         lane = self._lane
         if lane is None or not isinstance(preds, Tensor) or lane.layout != _layout(preds, target, weights):
             preds, target, weights, lane = self._prepare(preds, target, weights)
         lane.push(preds, target, weights)
 
+    def _trace(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """The update under `torch.compile`: metadata is checked while tracing, and what remains is the counting."""
+        preds, target, weights = self._checked(preds, target, weights)
+        if preds.device not in self._lanes:
+            raise StateError(
+                describe(
+                    "update under torch.compile",
+                    f"the first batch of {preds.device}",
+                    "one of a device that the meter knows",
+                    "Call update once outside of the compiled function, with no rows if you like",
+                )
+            )
+        self._lanes[preds.device].count_on_device(preds, target, weights)
+
     def _prepare(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
     ) -> tuple[Tensor, Tensor | None, Tensor | None, Lane]:
         """Check a batch of a new layout, and find or make the lane of its device."""
-        given: dict[str, Tensor | None] = {"preds": preds, "target": target, "weights": weights}
+        preds, target, weights = self._checked(preds, target, weights)
+        lane = self._lanes.get(preds.device)
+        if lane is None:
+            lane = self._lanes[preds.device] = Lane(self._plan.tallies, preds.device, self.stage_bytes)
+        lane.expect(preds, target, weights)
+        self._lane = lane
+        return preds, target, weights, lane
+
+    def _checked(
+        self, preds: Tensor, target: Tensor | None, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """The arguments on one device and with a sample dimension, after their metadata was found to be right."""
+        given: dict[str, Any] = {"preds": preds, "target": target, "weights": weights}
         for name, tensor in given.items():
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise ShapeError(describe(name, type(tensor).__name__, "a tensor", f"Pass torch.as_tensor({name})"))
@@ -116,14 +147,9 @@ class Meter:
                     )
                 )
         target, weights = tensors.get("target"), tensors.get("weights")
-        layout = Layout(*(None if t is None else Column(t.dtype, tuple(t.shape[1:])) for t in (preds, target, weights)))
-        self._plan.check(layout)
-        lane = self._lanes.get(preds.device)
-        if lane is None:
-            lane = self._lanes[preds.device] = Lane(self._plan.tallies, preds.device, self.stage_bytes)
-        lane.expect(preds, target, weights)
-        self._lane = lane
-        return preds, target, weights, lane
+        columns = {name: Column(tensor.dtype, tuple(tensor.shape[1:])) for name, tensor in tensors.items()}
+        self._plan.check(Layout(columns["preds"], columns.get("target"), columns.get("weights")))
+        return preds, target, weights
 
     def compute(self) -> dict[str, Any]:
         """The value of every metric, read on the host.
@@ -252,7 +278,7 @@ class Lane:
     """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
 
     def __init__(self, tallies: Sequence[Tally], device: torch.device, stage_bytes: int) -> None:
-        self.rows = 0
+        self._rows = 0
         self._policy = policy(device)
         self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
         self._compiled = policy(self._device).compiled.value
@@ -263,6 +289,12 @@ class Lane:
         self.layout: tuple[Any, ...] = ()
         with torch.inference_mode(False):
             self._states = [tally.zero(self._device) for tally in tallies]
+            self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
+
+    @property
+    def rows(self) -> int:
+        """How many samples were given."""
+        return self._rows + int(self._rows_of_graphs)
 
     def expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
         """Stage batches of this layout from now on; what is staged of another one is counted first."""
@@ -285,7 +317,10 @@ class Lane:
     def push(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
         """Stage a batch, or count it at once when it is large."""
         rows = preds.shape[0]
-        self.rows += rows
+        if not self._capacity:
+            self.count_on_device(preds, target, weights)
+            return
+        self._rows += rows
         if rows * 2 > self._capacity:
             self._count(preds, target, weights)
             return
@@ -299,6 +334,11 @@ class Lane:
             into.copy_(tensor)
         self._staged += rows
 
+    def count_on_device(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
+        self._rows_of_graphs += preds.shape[0]
+        self._count(preds, target, weights)
+
     def _flush(self) -> None:
         if self._staged:
             staged, self._staged = self._staged, 0
@@ -310,12 +350,27 @@ class Lane:
         elements = self._policy.chunk_elements.value
         size = max(1, elements * len(preds) // max(1, preds.numel()))
         with torch.no_grad(), torch.autocast(preds.device.type, enabled=False):
+            if is_compiling():  # a loop over chunks would be a graph for each number of rows
+                self._add(preds, target, weights)
+                return
             for start in range(0, len(preds), size):
                 rows = slice(start, start + size)
-                given = (None if t is None else t.detach()[rows].to(self._device) for t in (preds, target, weights))
-                batch = Batch(*given, cached=elements // 4, compiled=self._compiled)  # type: ignore[arg-type]
-                for tally, state in zip(self._tallies, self._states, strict=True):
-                    tally.add(state, batch)
+                self._add(*(None if t is None else t[rows] for t in (preds, target, weights)))
+
+    def _add(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+        assert preds is not None
+        batch = Batch(
+            self._here(preds),
+            None if target is None else self._here(target),
+            None if weights is None else self._here(weights),
+            cached=self._policy.chunk_elements.value // 4,
+            compiled=self._compiled and not is_compiling(),
+        )
+        for tally, state in zip(self._tallies, self._states, strict=True):
+            tally.add(state, batch)
+
+    def _here(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self._device)
 
     def host_states(self) -> list[State]:
         """The states on the host, with everything that was staged."""

@@ -61,7 +61,7 @@ class Confusion(Tally):
         column = self.labels.predicted(batch).clamp(-1, columns - 2)
         cell = torch.add(column, self.labels.rows(batch), alpha=columns).add_(1)
         cell += self.labels.group_start(batch, rows * columns)
-        ones = batch.once(("ones", cell.shape[0]), lambda _: torch.ones_like(cell))
+        ones = batch.once("ones", lambda _: torch.ones_like(cell))
         state["counts"].view(-1).scatter_add_(0, cell, ones)
         if self.weighted:
             weights = exact.parts(self.labels.weights(batch))
