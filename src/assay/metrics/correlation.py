@@ -1,0 +1,123 @@
+"""Correlations that are read from exact sums, and the cosine between the rows of predictions and target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.rational import over_root, quotient, result
+from assay.metrics.regression import MOMENTS, XX, XY, YY, OutputMetric
+from assay.tally.base import Tally
+from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Sums over pairs, times the sum of the weights: `n sum((x - mean x)²)` and so on; all whole without rounding."""
+
+    weight: Fraction
+    offset: Fraction
+    xx: Fraction
+    xy: Fraction
+    yy: Fraction
+
+
+def spread(counted: Totals, k: int) -> Spread | None:
+    """The spread of output `k`; None without data, or where the data was not finite."""
+    n, x, y = counted.weight[k], counted[PREDS][k], counted[TARGET][k]
+    xx, xy, yy = (counted[term][k] for term in (XX, XY, YY))
+    if isinstance(n, float) or isinstance(x, float) or isinstance(y, float) or not n:
+        return None
+    if isinstance(xx, float) or isinstance(xy, float) or isinstance(yy, float):
+        return None
+    return Spread(n, x - y, n * xx - x * x, n * xy - x * y, n * yy - y * y)
+
+
+@dataclass(frozen=True)
+class Correlation(OutputMetric):
+    """A metric that is read from the spread of each output."""
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return MOMENTS
+
+    def tally(self, weighted: bool) -> Tally:
+        return Sums(MOMENTS, self.num_outputs, weighted)
+
+    def read(self, counted: Totals) -> Tensor:
+        return result([self.value(counted, k) for k in range(self.num_outputs)])
+
+
+@dataclass(frozen=True)
+class PearsonCorrCoef(Correlation):
+    """Pearson's correlation coefficient.
+
+    `sum(w (x - mean x)(y - mean y)) / sqrt(sum(w (x - mean x)²) sum(w (y - mean y)²))`. The value is that of exact
+    arithmetic on the given inputs, rounded once: neither a large mean nor an outlier costs digits.
+
+    Args:
+        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
+
+    Returns:
+        float64 in [-1, 1], shape `()` or `(num_outputs,)`; NaN where preds or target are constant (as in SciPy), and
+        without data.
+
+    Raises:
+        ConfigError: `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> PearsonCorrCoef()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.9849, dtype=torch.float64)
+
+    Source: Pearson, Proceedings of the Royal Society of London 58 (1895), 240-242.
+    """
+
+    def value(self, counted: Totals, k: int) -> Number:
+        found = spread(counted, k)
+        return float("nan") if found is None else over_root(found.xy, found.xx * found.yy)
+
+
+@dataclass(frozen=True)
+class ConcordanceCorrCoef(Correlation):
+    """Lin's concordance correlation coefficient: how close pairs are to the line of equality.
+
+    `2 s_xy / (s_xx + s_yy + (mean x - mean y)²)` with `s_xy = sum(w (x - mean x)(y - mean y)) / (sum(w) - ddof)`. The
+    value is that of exact arithmetic on the given inputs, rounded once.
+
+    Args:
+        ddof: 0 for the population moments of Lin's definition; 1 for the sample moments that TorchMetrics takes.
+        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
+
+    Returns:
+        float64 in [-1, 1], shape `()` or `(num_outputs,)`; NaN where preds and target are the same constant (0 / 0),
+        where the weights do not exceed `ddof`, and without data.
+
+    Raises:
+        ConfigError: `ddof` below 0, `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> ConcordanceCorrCoef()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.9777, dtype=torch.float64)
+
+    Source: Lin, Biometrics 45 (1989), 255-268.
+    """
+
+    ddof: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ddof < 0:
+            raise ConfigError(describe("ddof", self.ddof, "0 or more", "Use 0 for Lin's definition"))
+
+    def value(self, counted: Totals, k: int) -> Number:
+        found = spread(counted, k)
+        if found is None or found.weight <= self.ddof:
+            return float("nan")
+        # Everything times sum(w) (sum(w) - ddof).
+        shift = found.offset * found.offset * (found.weight - self.ddof) / found.weight
+        return quotient(2 * found.xy, found.xx + found.yy + shift)

@@ -1,0 +1,74 @@
+"""Reading exact numbers: quotients and roots of fractions, each rounded once to float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from torch import Tensor
+
+from assay.metrics.base import number, vector
+from assay.tally.sums import Number
+
+_BITS = 128  # of the integer under the root: its root has 64, which is more than float64 keeps
+
+
+def rounded(value: Number) -> float:
+    """The nearest float64; infinite beyond its range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def combined(*terms: tuple[int, Number]) -> Number:
+    """The sum of factors times numbers; NaN where a number is not finite."""
+    total = Fraction(0)
+    for factor, value in terms:
+        if isinstance(value, float):
+            return math.nan
+        total += factor * value
+    return total
+
+
+def quotient(above: Number, below: Number) -> Number:
+    """`above / below`; NaN for 0 / 0 and where a number is not finite, infinite for other divisions by zero."""
+    if isinstance(above, float) or isinstance(below, float):
+        return math.nan
+    if below == 0:
+        return math.copysign(math.inf, above) if above else math.nan
+    return above / below
+
+
+def root(value: Number) -> float:
+    """The square root, rounded once; NaN for negative numbers.
+
+    Example:
+        >>> root(Fraction(2))
+        1.4142135623730951
+    """
+    if isinstance(value, float):
+        return math.sqrt(value) if value >= 0 else math.nan
+    if value < 0:
+        return math.nan
+    above, below = value.numerator, value.denominator
+    shift = (_BITS - above.bit_length() + below.bit_length()) // 2  # of the root
+    scaled, rest = divmod(above << max(0, 2 * shift), below << max(0, -2 * shift))
+    whole = math.isqrt(scaled)
+    inexact = rest > 0 or whole * whole != scaled
+    sticky = 2 * whole + inexact  # a last bit that says on which side of a tie the root lies
+    return rounded(Fraction(sticky) / Fraction(2) ** (shift + 1))
+
+
+def over_root(above: Number, below: Number) -> float:
+    """`above / sqrt(below)`, rounded once; NaN for 0 / 0 and where a number is not finite."""
+    if isinstance(above, float) or isinstance(below, float) or below <= 0:
+        return math.nan
+    return math.copysign(root(above * above / below), above)
+
+
+def result(values: Sequence[Number]) -> Tensor:
+    """A result per output: 0-dimensional for one, else a vector."""
+    floats = [rounded(value) for value in values]
+    return number(floats[0]) if len(floats) == 1 else vector(floats)

@@ -1,0 +1,121 @@
+"""The largest and the smallest value, as integers that order as the values do."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from assay.errors import DtypeError, describe
+from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
+
+_NONE = torch.iinfo(torch.int64).min
+_KINDS = ("float32", "float64", "integer")
+
+
+class Range(NamedTuple):
+    """The largest and the smallest value; NaN without one, or where a NaN counts."""
+
+    largest: float
+    smallest: float
+
+
+@dataclass(frozen=True)
+class Extremes(Tally):
+    """The largest and the smallest of all elements of `preds`.
+
+    State, all int64: `extremes` of shape `(3, 2)`, merged by the maximum: for float32 (which holds half precision), for
+    float64 and for integers the key of the largest value and that of the smallest one's negative; `count` and `nan` of
+    shape `(1,)`: how many values there were, and how many of them were NaN. 64 bytes.
+
+    The key of a float is its bits, those of the magnitude flipped for negative numbers: keys order as the numbers do.
+    """
+
+    skip_nan: bool = False
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        return {"extremes": "max", "count": "sum", "nan": "sum"}
+
+    def check(self, layout: Layout) -> None:
+        if layout.preds.dtype.is_complex:
+            expected = "real numbers: others have no order"
+            raise DtypeError(describe("preds", layout.preds.dtype, expected, "Pass the real part or the modulus"))
+
+    def zero(self, device: torch.device) -> State:
+        return {
+            "extremes": torch.full((len(_KINDS), 2), _NONE, dtype=torch.int64, device=device),
+            "count": torch.zeros(1, dtype=torch.int64, device=device),
+            "nan": torch.zeros(1, dtype=torch.int64, device=device),
+        }
+
+    def add(self, state: State, batch: Batch) -> None:
+        values = batch.preds.reshape(-1)
+        if not len(values):
+            return
+        state["count"] += len(values)
+        if values.dtype.is_floating_point:
+            kind, found = self._add_floats(state, values)
+        else:
+            kind, found = "integer", _ends(values.to(torch.int64))
+        row = state["extremes"][_KINDS.index(kind)]
+        torch.maximum(row, found, out=row)
+
+    def _add_floats(self, state: State, values: Tensor) -> tuple[str, Tensor]:
+        values = values if values.dtype == torch.float64 else values.float()
+        is_nan = torch.ne(values, values, out=torch.empty_like(values))
+        state["nan"] += is_nan.sum().to(torch.int64)
+        largest = values.nan_to_num(-math.inf, math.inf, -math.inf).amax()
+        smallest = values.nan_to_num(math.inf, math.inf, -math.inf).amin()
+        return str(values.dtype).removeprefix("torch."), _keys(torch.stack([largest, -smallest]))
+
+    def join(self, other: Tally) -> Tally | None:
+        if not isinstance(other, Extremes):
+            return None
+        return Extremes(self.skip_nan and other.skip_nan)
+
+    def problems(self, state: State) -> Sequence[Problem]:
+        nan = int(state["nan"])
+        return [Problem("values are NaN", nan, fatal=False)] if nan and not self.skip_nan else []
+
+    def read(self, state: State) -> Range:
+        """The extremes, decoded."""
+        nan, count = int(state["nan"]), int(state["count"])
+        if nan == count or (nan and not self.skip_nan):
+            return Range(math.nan, math.nan)
+        largest, negated = (_largest(keys, k) for k, keys in enumerate(state["extremes"].T.tolist()))
+        return Range(float(largest), float(-negated))
+
+
+def _largest(keys: Sequence[int], column: int) -> float | int:
+    """The largest value that the keys of all kinds say; in column 1, keys of integers are one too small."""
+    counted = [(kind, key) for kind, key in zip(_KINDS, keys, strict=True) if key != _NONE]
+    found = [_decoded(kind, key) + (column if kind == "integer" else 0) for kind, key in counted]
+    return max(found, default=_NONE + column)  # without a key: all are the one integer whose key is that of nothing
+
+
+def _ends(values: Tensor) -> Tensor:
+    """The largest value and, since the negative of an int64 may not fit one, the complement of the smallest."""
+    return torch.stack([values.amax(), ~values.amin()])
+
+
+def _keys(values: Tensor) -> Tensor:
+    """Keys of floats, which order as they do."""
+    whole = torch.int64 if values.dtype == torch.float64 else torch.int32
+    bits = values.view(whole)
+    flip = (bits >> torch.iinfo(whole).bits - 1) & torch.iinfo(whole).max
+    return (bits ^ flip).to(torch.int64)
+
+
+def _decoded(kind: str, key: int) -> float | int:
+    """The value of a key."""
+    if kind == "integer":
+        return key
+    pattern, word, top = ("<d", "<q", 2**63 - 1) if kind == "float64" else ("<f", "<i", 2**31 - 1)
+    value: float = struct.unpack(pattern, struct.pack(word, key ^ top if key < 0 else key))[0]
+    return value

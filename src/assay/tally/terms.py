@@ -1,0 +1,123 @@
+"""Terms that are computed in floating point, sample by sample, and summed exactly.
+
+Each is written so that its own rounding stays small: differences are taken before logarithms, and nothing is the
+difference of two nearly equal results.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.tally.sums import FloatTerm
+
+SMALLEST_TARGET = 1.17e-06  # what TorchMetrics divides by where the target is nearer to zero
+
+
+@dataclass(frozen=True)
+class PercentageError(FloatTerm):
+    """`|preds - target| / max(|target|, 1.17e-6)`."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        return (preds - target).abs_() / target.abs().clamp_(min=SMALLEST_TARGET)
+
+
+@dataclass(frozen=True)
+class SymmetricPercentageError(FloatTerm):
+    """`2 |preds - target| / max(|preds| + |target|, 1.17e-6)`."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        below = preds.abs().add_(target.abs()).clamp_(min=SMALLEST_TARGET)
+        return (preds - target).abs_().div_(below).mul_(2)
+
+
+@dataclass(frozen=True)
+class SquaredLogError(FloatTerm):
+    """`log((1 + preds) / (1 + target)) ** 2`."""
+
+    needs = "preds and target above -1"
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        logs = ((preds - target) / (target + 1)).log1p_()
+        # Two arguments below -1 have a quotient that is positive, so the logarithm does not tell.
+        return logs.square_().masked_fill_(torch.minimum(preds, target) <= -1, math.nan)
+
+
+@dataclass(frozen=True)
+class LogCosh(FloatTerm):
+    """`log(cosh(preds - target))`."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        error = (preds - target).abs_()
+        near = error.clamp(max=1).mul_(0.5).sinh_().square_().mul_(2).log1p_()  # cosh x = 1 + 2 sinh(x / 2) ** 2
+        far = (error * -2).exp_().log1p_().add_(error - math.log(2))
+        return torch.where(error < 1, near, far)
+
+
+@dataclass(frozen=True)
+class AbsolutePower(FloatTerm):
+    """`|preds - target| ** p`."""
+
+    p: float
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        return (preds - target).abs_().pow_(self.p)
+
+
+@dataclass(frozen=True)
+class TweedieDeviance(FloatTerm):
+    """The unit deviance of the Tweedie distribution with variance `mean ** power`."""
+
+    power: float
+
+    @property
+    def needs(self) -> str:  # type: ignore[override]
+        if self.power < 0:
+            return "preds above 0"
+        return "preds above 0 and target of 0 or more" if self.power < 2 else "preds and target above 0"
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        outside = preds <= 0
+        if self.power > 0:
+            outside = outside.logical_or_(target < 0 if self.power < 2 else target <= 0)
+        return self._deviance(preds, target).masked_fill_(outside, math.nan)
+
+    def _deviance(self, preds: Tensor, target: Tensor) -> Tensor:
+        if self.power == 1:
+            deviance = target * _above_log((preds - target) / target)
+            return torch.where(target == 0, preds, deviance).mul_(2)
+        if self.power == 2:
+            return _above_log((target - preds) / preds).mul_(2)
+        one, two = 1 - self.power, 2 - self.power
+        above = target.clamp(min=0).pow(two) / (one * two)
+        return (above - target * preds.pow(one) / one + preds.pow(two) / two).mul_(2)
+
+
+def _above_log(x: Tensor) -> Tensor:
+    """`x - log(1 + x)`, without cancellation near zero."""
+    # With s = x / (2 + x): log(1 + x) = 2 atanh(s) and x - 2 s = x s.
+    s = x.clamp(-0.5, 0.5)
+    s = s / (s + 2)
+    square = s * s
+    series = torch.zeros_like(square)
+    for k in range(21 if x.dtype == torch.float64 else 9, 1, -2):
+        series.add_(1 / k).mul_(square)
+    near = (x - 2 * series) * s
+    return torch.where(x.abs() < 0.5, near, x - x.log1p())
+
+
+@dataclass(frozen=True)
+class Exceeds(FloatTerm):
+    """1 where both preds and target (or, with `either`, one of them) reach the threshold, else 0."""
+
+    threshold: float
+    either: bool
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        forecast = torch.ge(preds, self.threshold, out=torch.empty_like(preds))
+        event = torch.ge(target, self.threshold, out=torch.empty_like(target))
+        met = torch.maximum(forecast, event) if self.either else forecast.mul_(event)
+        return met.masked_fill_(preds.isnan().logical_or_(target.isnan()), math.nan)
