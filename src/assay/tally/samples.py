@@ -429,8 +429,13 @@ class Samples(Tally):
 
     def problems(self, state: State) -> Sequence[Problem]:
         store = state["samples"]
-        nan = sum(int(store.column(name).isnan().sum()) for name in store.columns)
-        return [Problem("values are NaN", nan, fatal=False)] if nan else []
+        nan = sum(int(store.column(name).isnan().sum()) for name in self.arguments)
+        problems = [Problem("values are NaN", nan, fatal=False)]
+        if self.weighted:
+            weights = store.column("weights").double()
+            bad = int((~((weights >= 0) & weights.isfinite())).sum())
+            problems.append(Problem("weights are negative, infinite or NaN", bad))
+        return [problem for problem in problems if problem.count]
 
     def read(self, state: State) -> Kept:
         """The samples as arrays."""

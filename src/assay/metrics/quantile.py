@@ -1,0 +1,159 @@
+"""Quantiles, read from all samples."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any, Literal, get_args
+
+import numpy as np
+from torch import Tensor
+
+from assay.errors import ConfigError, ValuesError, describe
+from assay.metrics.base import Metric, number, vector
+from assay.metrics.rational import rounded
+from assay.tally.base import Tally
+from assay.tally.samples import Kept, Samples
+
+Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
+
+_SHARE: Mapping[str, Callable[[Fraction], Fraction]] = {
+    "linear": lambda part: part,
+    "lower": lambda part: Fraction(0),
+    "higher": lambda part: Fraction(math.ceil(part)),
+    "midpoint": lambda part: Fraction(math.ceil(part), 2),
+}
+
+
+@dataclass(frozen=True)
+class Quantile(Metric):
+    r"""The value below which a share q of the samples lies.
+
+    $$ x_{(k)} + (h - k)(x_{(k+1)} - x_{(k)}), \quad h = q (n - 1), \; k = \lfloor h \rfloor $$
+
+    over the n sorted samples, counted from 0. The position and the value are computed in exact arithmetic and rounded
+    once; q is taken as the decimal number that is written, so 0.7 of 11 samples is the eighth, not just below it. All
+    samples are kept until it is read, in `O(n log n)`.
+
+    A weight says how often its sample occurs; it is a whole number.
+
+    Args:
+        q: in [0, 1], or a tuple of such numbers.
+        interpolation: between two neighbours: "linear" as above; "lower", "higher" or "nearest" of them (from halfway,
+            the one with the even index), or their "midpoint".
+        num_outputs: for more than one, the values have shape `(N, num_outputs)` and there are quantiles for each.
+
+    Shapes: `preds` of any shape and real dtype; with one output every element is a sample. No target.
+
+    Returns:
+        float64 of shape `()`, with `(len(q),)` in front for a tuple and `(num_outputs,)` behind for several outputs;
+        NaN without samples or with a NaN.
+
+    Raises:
+        ConfigError: q outside [0, 1], an unknown interpolation, or `num_outputs` below 1.
+        ValuesError: weights that are not whole numbers, when it is read.
+
+    Example:
+        >>> import torch
+        >>> Quantile(0.5)(torch.tensor([1.0, 2.0, 4.0, 8.0]))
+        tensor(3., dtype=torch.float64)
+        >>> Quantile((0.1, 0.9), interpolation="nearest")(torch.arange(11))
+        tensor([1., 9.], dtype=torch.float64)
+
+    Source: R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, Am. Stat. 50 (1996), definition 7.
+    """
+
+    q: float | tuple[float, ...]
+    interpolation: Interpolation = "linear"
+    num_outputs: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for q in self._shares:
+            if not 0 <= q <= 1:
+                raise ConfigError(describe("q", q, "a number in [0, 1]", "Give 0.25 for the lower quartile"))
+        if self.interpolation not in get_args(Interpolation):
+            names = ", ".join(get_args(Interpolation))
+            raise ConfigError(describe("interpolation", repr(self.interpolation), f"one of {names}", "Choose one"))
+        if self.num_outputs < 1:
+            raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        return self.q if isinstance(self.q, tuple) else (self.q,)
+
+    def tally(self, weighted: bool) -> Tally:
+        return Samples(("preds",), None if self.num_outputs == 1 else self.num_outputs, weighted)
+
+    def read(self, counted: Kept) -> Tensor:
+        weights = counted.weights
+        samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counted["preds"])]
+        values = [[self._value(s, Fraction(repr(q))) for s in samples] for q in self._shares]
+        if self.num_outputs == 1 and not isinstance(self.q, tuple):
+            return number(values[0][0])
+        table = vector([value for row in values for value in row])
+        if not isinstance(self.q, tuple):
+            return table
+        return table if self.num_outputs == 1 else table.view(len(values), -1)
+
+    def _value(self, samples: _Sorted, q: Fraction) -> float:
+        if not samples.count or samples.has_nan:
+            return math.nan
+        position = q * (samples.count - 1)
+        if self.interpolation == "nearest":
+            position = Fraction(round(position))
+        below = math.floor(position)
+        share = position - below
+        lower, upper = samples[below], samples[math.ceil(position)]
+        return _between(lower, upper, _SHARE.get(self.interpolation, _SHARE["linear"])(share))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sorted:
+    """Samples in ascending order, each as often as it occurs."""
+
+    values: np.ndarray[Any, Any]
+    ends: Sequence[int] | None
+    """Weighted: the number of samples up to each of the values."""
+
+    @staticmethod
+    def of(values: np.ndarray[Any, Any], weights: np.ndarray[Any, Any] | None) -> _Sorted:
+        if weights is None:
+            return _Sorted(np.sort(values), None)
+        times = [int(w) for w in weights]
+        if any(n != w for n, w in zip(times, weights.tolist(), strict=True)):
+            raise ValuesError(
+                describe(
+                    "weights", "fractions", "whole numbers, how often a sample occurs", "Scale them to whole numbers"
+                )
+            )
+        order = np.argsort(values, kind="stable")
+        return _Sorted(values[order], list(accumulate(times[k] for k in order)))
+
+    @property
+    def count(self) -> int:
+        if self.ends is None:
+            return len(self.values)
+        return self.ends[-1] if self.ends else 0
+
+    @property
+    def has_nan(self) -> bool:
+        return bool(np.isnan(self.values[-1]))  # NaN sorts last
+
+    def __getitem__(self, index: int) -> float | int:
+        value: float | int = self.values[index if self.ends is None else bisect_right(self.ends, index)].item()
+        return value
+
+
+def _between(lower: float, upper: float, share: Fraction) -> float:
+    """The value at a share of the way, rounded once; infinities as in floating point."""
+    if lower == upper or not share:
+        return float(lower)
+    if share == 1:
+        return float(upper)
+    if math.isinf(lower) or math.isinf(upper):
+        return lower + upper  # the infinite one, or NaN between both infinities
+    return rounded(Fraction(lower) + share * (Fraction(upper) - Fraction(lower)))

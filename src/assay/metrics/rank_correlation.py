@@ -1,0 +1,228 @@
+"""Rank correlations, read from all samples: ranks, ties and pairs are counted in whole numbers, and rounded once."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric
+from assay.metrics.rational import over_root, result
+from assay.tally.base import Tally
+from assay.tally.samples import Kept, Samples
+
+Variant = Literal["a", "b", "c"]
+Array = np.ndarray[Any, Any]
+"""Of int64, or of Python integers where samples have weights."""
+
+
+@dataclass(frozen=True)
+class RankCorrelation(Metric):
+    """A correlation that depends on the order of the samples' values only, with one value per output."""
+
+    num_outputs: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.num_outputs < 1:
+            raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
+
+    def tally(self, weighted: bool) -> Tally:
+        return Samples(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
+
+    def read(self, counted: Kept) -> Tensor:
+        values = []
+        for k, (x, y) in enumerate(zip(counted["preds"], counted["target"], strict=True)):
+            weights = None if counted.weights is None else counted.weights[k]
+            nan = np.isnan(x).any() or np.isnan(y).any()
+            values.append(math.nan if nan else self.value(*_weighed(x, y, weights)))
+        return result(values)
+
+    @abstractmethod
+    def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
+        """The value for samples `x` and `y` with whole, positive weights."""
+
+
+@dataclass(frozen=True)
+class SpearmanCorrCoef(RankCorrelation):
+    r"""Spearman's rank correlation coefficient.
+
+    $$ \rho = \frac{\sum_i (r_i - \bar r)(s_i - \bar s)}{\sqrt{\sum_i (r_i - \bar r)^2 \sum_i (s_i - \bar s)^2}} $$
+
+    where r and s are the ranks of preds and of target; tied values share the mean of their ranks. The sums are whole
+    numbers, so the value is that of exact arithmetic, rounded once. All samples are kept until it is read, in
+    `O(n log n)`.
+
+    A sample of weight w counts as w equal samples; only the ratios of the weights matter.
+
+    Args:
+        num_outputs: for more than one, preds and target have shape `(N, num_outputs)` and there is a value for each.
+
+    Shapes: `preds` and `target` alike, of any real dtype; with one output every element is a sample.
+
+    Returns:
+        float64 of shape `()`, or `(num_outputs,)`. NaN without two different values of each, or with a NaN.
+
+    Raises:
+        ConfigError: `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> SpearmanCorrCoef()(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([1, 3, 2, 9]))
+        tensor(0.8000, dtype=torch.float64)
+
+    Source: C. Spearman, The proof and measurement of association between two things, Am. J. Psychol. 15 (1904).
+    """
+
+    def value(self, x: Array, y: Array, weights: Array) -> float:
+        r, s = _centred_ranks(x, weights), _centred_ranks(y, weights)
+        if not len(x):
+            return math.nan
+        return over_root(Fraction(_dot(weights * r, s)), Fraction(_dot(weights * r, r) * _dot(weights * s, s)))
+
+
+@dataclass(frozen=True)
+class KendallRankCorrCoef(RankCorrelation):
+    r"""Kendall's rank correlation coefficient.
+
+    $$ \tau_a = \frac{C - D}{n_0} \quad \tau_b = \frac{C - D}{\sqrt{(n_0 - n_1)(n_0 - n_2)}}
+       \quad \tau_c = \frac{2 (C - D)}{n^2 (m - 1) / m} $$
+
+    where C and D count the concordant and the discordant pairs of samples, n_0 all pairs, n_1 and n_2 the pairs tied in
+    preds and in target, and m is the smaller number of different values. Pairs are counted in whole numbers in
+    `O(n log n)`, and the value is rounded once. All samples are kept until it is read.
+
+    A pair counts as the product of the weights of its samples; only the ratios of the weights matter.
+
+    Args:
+        variant: "b" allows for ties, "c" also for tables that are not square, "a" leaves ties in n_0. (TorchMetrics
+            divides "a" by C + D, which is Goodman and Kruskal's gamma.)
+        num_outputs: for more than one, preds and target have shape `(N, num_outputs)` and there is a value for each.
+
+    Shapes: `preds` and `target` alike, of any real dtype; with one output every element is a sample.
+
+    Returns:
+        float64 of shape `()`, or `(num_outputs,)`. NaN without two samples or with a NaN; "b" and "c" also without two
+        different values of each.
+
+    Raises:
+        ConfigError: an unknown variant, or `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> KendallRankCorrCoef()(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([1, 3, 2, 9]))
+        tensor(0.6667, dtype=torch.float64)
+
+    Source: M. G. Kendall, The treatment of ties in ranking problems, Biometrika 33 (1945); A. Stuart, The estimation
+    and comparison of strengths of association in contingency tables, Biometrika 40 (1953); the count of discordant
+    pairs follows W. R. Knight, A computer method for calculating Kendall's tau, JASA 61 (1966).
+    """
+
+    variant: Variant = "b"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variant not in get_args(Variant):
+            raise ConfigError(describe("variant", repr(self.variant), '"a", "b" or "c"', "Choose one; most use b"))
+
+    def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
+        if not len(x):
+            return math.nan
+        x, y = _dense(x), _dense(y)
+        order = np.lexsort((y, x))
+        x, y, weights = x[order], y[order], weights[order]
+        # Sums over ordered pairs, each sample with itself included: they cancel in the differences.
+        everything = int(weights.sum()) ** 2
+        x_tied, y_tied = _tied(x, weights), _tied(y, weights)
+        both_tied = _tied(_dense(x * (int(y.max()) + 1) + y), weights)
+        net = everything - x_tied - y_tied + both_tied - 4 * _inversions(y, weights)
+        if self.variant == "a":
+            pairs = everything - _dot(weights, weights)
+            return Fraction(net, pairs) if pairs else math.nan
+        if self.variant == "b":
+            return over_root(Fraction(net), Fraction((everything - x_tied) * (everything - y_tied)))
+        fewest = min(int(x.max()), int(y.max())) + 1
+        return Fraction(net * fewest, everything * (fewest - 1)) if fewest > 1 else math.nan
+
+
+def _weighed(x: Array, y: Array, weights: Array | None) -> tuple[Array, Array, Array]:
+    """The samples that count, and their weights as whole numbers of one unit."""
+    if weights is None:
+        return x, y, np.ones(len(x), dtype=np.int64)
+    counts = weights > 0
+    ratios = [float(w).as_integer_ratio() if weights.dtype.kind == "f" else (int(w), 1) for w in weights[counts]]
+    unit = max((below for _, below in ratios), default=1)  # powers of two: the largest is a multiple of all
+    whole = np.empty(len(ratios), dtype=object)
+    whole[:] = [above * (unit // below) for above, below in ratios]
+    return x[counts], y[counts], whole
+
+
+def _dense(x: Array) -> Array:
+    """The ranks 0, 1, 2 ... of the values, without gaps; equal values have one rank."""
+    rank: Array = np.unique(x, return_inverse=True)[1]
+    return rank
+
+
+def _group_sums(rank: Array, weights: Array) -> Array:
+    """The weight of each rank."""
+    sums = np.zeros(int(rank.max()) + 1, dtype=weights.dtype)
+    np.add.at(sums, rank, weights)
+    return sums
+
+
+def _centred_ranks(x: Array, weights: Array) -> Array:
+    """Twice the difference between each rank and the mean of all ranks: whole numbers, tied values with equal ones."""
+    if not len(x):
+        return weights
+    rank = _dense(x)
+    tied = _group_sums(rank, weights)
+    below = np.cumsum(tied) - tied
+    centred: Array = 2 * below + tied - weights.sum()
+    return centred[rank]
+
+
+def _tied(rank: Array, weights: Array) -> int:
+    """The sum of products of weights over all ordered pairs of equal rank."""
+    sums = _group_sums(rank, weights)
+    return _dot(sums, sums)
+
+
+def _dot(a: Array, b: Array) -> int:
+    """The sum of products, exactly. Products of int64 fit int64 below 3e9 samples, their sum need not."""
+    products = a * b
+    if products.dtype == object:
+        return int(products.sum())
+    return (int((products >> 32).sum()) << 32) + int((products & 0xFFFFFFFF).sum())
+
+
+def _inversions(rank: Array, weights: Array) -> int:
+    """The sum of products of weights over all pairs whose former rank is higher than the latter.
+
+    Two ranks differ first in one bit, counted from the highest. For each bit, the samples stand in groups of equal
+    higher bits, in their order; there the pairs with a one before a zero are counted, and the groups parted by the bit.
+    """
+    total = 0
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rank))])  # where the samples of each rank end up
+    place = np.arange(len(rank))
+    for bit in reversed(range(int(rank.max()).bit_length())):
+        high = rank >> bit
+        one = high & 1
+        group = starts[(high >> 1) << (bit + 1)]
+        ones = np.cumsum(one) - one
+        ones -= ones[group]
+        heavy = np.cumsum(one * weights) - one * weights
+        total += _dot((1 - one) * weights, heavy - heavy[group])
+        target = starts[high << bit] + np.where(one, ones, place - group - ones)
+        rank, weights = _moved(rank, target), _moved(weights, target)
+    return total
+
+
+def _moved(values: Array, target: Array) -> Array:
+    moved = np.empty_like(values)
+    moved[target] = values
+    return moved
