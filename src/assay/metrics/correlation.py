@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric
 from assay.metrics.rational import over_root, quotient, result
 from assay.metrics.regression import MOMENTS, XX, XY, YY, OutputMetric
 from assay.tally.base import Tally
+from assay.tally.rowwise import Cosine, RowSum
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
 
 
@@ -102,7 +105,7 @@ class ConcordanceCorrCoef(Correlation):
     Example:
         >>> import torch
         >>> ConcordanceCorrCoef()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
-        tensor(0.9777, dtype=torch.float64)
+        tensor(0.9768, dtype=torch.float64)
 
     Source: Lin, Biometrics 45 (1989), 255-268.
     """
@@ -121,3 +124,48 @@ class ConcordanceCorrCoef(Correlation):
         # Everything times sum(w) (sum(w) - ddof).
         shift = found.offset * found.offset * (found.weight - self.ddof) / found.weight
         return quotient(2 * found.xy, found.xx + found.yy + shift)
+
+
+@dataclass(frozen=True)
+class CosineSimilarity(Metric):
+    """Cosine of the angle between each row of predictions and of target, summed or averaged over the rows.
+
+    `sum(w x·y / (|x| |y|))`, over `sum(w)` for the mean. The cosine of each row is computed in float32 (float64 where
+    an argument is float64), scaled so that nothing overflows; the sum over the rows is exact.
+
+    Args:
+        reduction: "sum" or "mean" over the rows.
+
+    Arguments are of shape `(N, D)`, weights `(N,)`.
+
+    Returns:
+        float64, shape `()`. NaN where a row is all zeros or not finite, with a warning that says how many, and without
+        data.
+
+    Raises:
+        ConfigError: an unknown `reduction`.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+        >>> CosineSimilarity(reduction="mean")(preds, target)
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Salton and McGill, Introduction to Modern Information Retrieval (1983), section 6.3.
+    """
+
+    reduction: Literal["sum", "mean"] = "sum"
+
+    def __post_init__(self) -> None:
+        if self.reduction not in ("sum", "mean"):
+            do = "For the cosine of each row call torch.nn.functional.cosine_similarity"
+            raise ConfigError(describe("reduction", repr(self.reduction), '"sum" or "mean"', do))
+
+    def tally(self, weighted: bool) -> Tally:
+        return RowSum(Cosine(), weighted)
+
+    def read(self, counted: Totals) -> Tensor:
+        total = counted[PREDS][0]
+        if not counted.count[0]:
+            total = float("nan")
+        return result([total if self.reduction == "sum" else quotient(total, counted.weight[0])])

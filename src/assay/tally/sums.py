@@ -98,7 +98,7 @@ class FloatTerm(Leaf):
     def _values(self, batch: Batch) -> Tensor:
         preds, target = column(batch, "preds"), column(batch, "target")
         dtype = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
-        return self(preds.to(dtype), target.to(dtype))
+        return self(preds.to(dtype).contiguous(), target.to(dtype).contiguous())
 
 
 @dataclass(frozen=True)

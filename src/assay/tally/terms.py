@@ -2,6 +2,9 @@
 
 Each is written so that its own rounding stays small: differences are taken before logarithms, and nothing is the
 difference of two nearly equal results.
+
+On the CPU, `pow` and `sinh` give other bits in the last elements of a tensor, which do not fill a vector register,
+than in the others, so a value would depend on how the samples were split. `exp`, `expm1`, `log` and `log1p` do not.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ class LogCosh(FloatTerm):
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         error = (preds - target).abs_()
-        near = error.clamp(max=1).mul_(0.5).sinh_().square_().mul_(2).log1p_()  # cosh x = 1 + 2 sinh(x / 2) ** 2
+        grown = error.clamp(max=1).mul_(0.5).expm1_()
+        sine = (grown + grown / (grown + 1)).mul_(0.5)
+        near = sine.square_().mul_(2).log1p_()  # cosh(x) = 1 + 2 sinh(x / 2) ** 2
         far = (error * -2).exp_().log1p_().add_(error - math.log(2))
         return torch.where(error < 1, near, far)
 
@@ -64,7 +69,7 @@ class AbsolutePower(FloatTerm):
     p: float
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        return (preds - target).abs_().pow_(self.p)
+        return power((preds - target).abs_(), self.p)
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,24 @@ class TweedieDeviance(FloatTerm):
         if self.power == 2:
             return _above_log((target - preds) / preds).mul_(2)
         one, two = 1 - self.power, 2 - self.power
-        above = target.clamp(min=0).pow(two) / (one * two)
-        return (above - target * preds.pow(one) / one + preds.pow(two) / two).mul_(2)
+        above = power(target.clamp(min=0), two) / (one * two)
+        return (above - target * power(preds, one) / one + power(preds, two) / two).mul_(2)
+
+
+def power(x: Tensor, exponent: float) -> Tensor:
+    """`x ** exponent` for `x` of 0 or more: whole powers by multiplication, the rest through the logarithm."""
+    if exponent < 0:
+        return power(x, -exponent).reciprocal_()
+    whole = int(exponent)
+    result = (x.log() * (exponent - whole)).exp_() if exponent > whole else torch.ones_like(x)
+    square = x
+    while whole:
+        if whole & 1:
+            result = result * square
+        whole >>= 1
+        if whole:
+            square = square * square
+    return result
 
 
 def _above_log(x: Tensor) -> Tensor:

@@ -1,0 +1,57 @@
+"""Metrics of language models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from assay.metrics.base import Metric, number
+from assay.metrics.rational import quotient, rounded
+from assay.tally.base import Tally
+from assay.tally.rowwise import NegativeLogLikelihood, RowSum
+from assay.tally.sums import PREDS, Totals
+
+
+@dataclass(frozen=True)
+class Perplexity(Metric):
+    """Perplexity of a language model.
+
+    `exp(-sum(w log p(target)) / sum(w))` with `p = softmax(preds)`. The log probability of each token is computed in
+    float32, also from half precision (float64 where preds is float64); their sum is exact, and the exponential is taken
+    of it in float64. An improbable token does not make it infinite: the softmax itself is never formed.
+
+    Args:
+        ignore_index: tokens with this target are left out.
+
+    `preds` are logits of shape `(N, T, V)`, with the vocabulary last, and `target (N, T)` are the indices of the
+    tokens; any number of dimensions between `N` and `V`. Weights are `(N,)` or `(N, T)`.
+
+    Returns:
+        float64, shape `()`; 1 or more. NaN without data.
+
+    Raises:
+        ValuesError: when read, if targets were out of range.
+
+    Example:
+        >>> import torch
+        >>> logits = torch.tensor([[[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
+        >>> Perplexity()(logits, torch.tensor([[0, 2]]))
+        tensor(1.9524, dtype=torch.float64)
+
+    Source: Jelinek, Mercer, Bahl, Baker, Journal of the Acoustical Society of America 62 (1977), S63.
+    """
+
+    ignore_index: int | None = None
+
+    def tally(self, weighted: bool) -> Tally:
+        return RowSum(NegativeLogLikelihood(self.ignore_index), weighted)
+
+    def read(self, counted: Totals) -> Tensor:
+        total = counted[PREDS][0]
+        mean = total if isinstance(total, float) else quotient(total, counted.weight[0])
+        try:
+            return number(math.exp(rounded(mean)))
+        except OverflowError:
+            return number(math.inf)
