@@ -12,7 +12,7 @@ import inspect
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +21,27 @@ from torch import Tensor
 import assay.metrics
 from assay.errors import AssayWarning
 from assay.meter import Meter
+from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
 from assay.metrics.base import Metric
+from assay.metrics.classification import Accuracy
+from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
+from assay.metrics.quantile import Quantile
+from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
+from assay.metrics.regression import (
+    CriticalSuccessIndex,
+    ExplainedVariance,
+    LogCoshError,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogError,
+    MinkowskiDistance,
+    R2Score,
+    RelativeSquaredError,
+    SymmetricMeanAbsolutePercentageError,
+    TweedieDevianceScore,
+    WeightedMeanAbsolutePercentageError,
+)
 
 CLASSES, LABELS, OUTPUTS = 4, 3, 2
 IGNORED = -100
@@ -57,6 +77,7 @@ class Case:
     metric: Metric
     draw: Draw
     weighted: bool = False
+    whole_weights: bool = False
 
     def __str__(self) -> str:
         return f"{self.metric!r}, {self.draw.__name__}{', weighted' if self.weighted else ''}"
@@ -66,7 +87,8 @@ class Case:
         generator = torch.Generator().manual_seed(seed)
         data = self.draw(generator, count)
         if self.weighted:
-            data = data._replace(weights=torch.randint(0, 9, (count,), generator=generator) / 4)
+            weights = torch.randint(0, 9, (count,), generator=generator) / (1 if self.whole_weights else 4)
+            data = data._replace(weights=weights)
         return data
 
     def meter(self, stage_bytes: int = 1 << 21) -> Meter:
@@ -123,8 +145,8 @@ def public_metrics() -> dict[str, type[Metric]]:
     found = {}
     for module in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."):
         for name, thing in vars(importlib.import_module(module.name)).items():
-            if inspect.isclass(thing) and issubclass(thing, Metric) and not inspect.isabstract(thing):
-                if not name.startswith("_"):
+            if inspect.isclass(thing) and issubclass(thing, Metric) and thing.__module__ == module.name:
+                if not inspect.isabstract(thing) and not name.startswith("_"):
                     found[name] = thing
     return found
 
@@ -211,6 +233,10 @@ def wide(generator: torch.Generator, count: int) -> Data:
     return Data(*(x.view(torch.float32) for x in finite))
 
 
+def wide_values(generator: torch.Generator, count: int) -> Data:
+    return wide(generator, count)._replace(target=None)
+
+
 def values(generator: torch.Generator, count: int) -> Data:
     return Data(_integers(generator, -128, 129, count) / 8)
 
@@ -224,21 +250,79 @@ def cases(metrics: Sequence[Metric], *draws: Draw, weights: Sequence[bool] = (Fa
 
 
 def _classification() -> list[Case]:
-    from assay.metrics.classification import Accuracy
-
     metrics = [Accuracy(num_classes=CLASSES)]
     return cases(metrics, multiclass, multiclass_labels, multiclass_images)
 
 
 def _regression() -> list[Case]:
-    from assay.metrics.regression import MeanSquaredError
+    plain = [
+        MeanSquaredError(),
+        MeanSquaredError(squared=False),
+        MeanAbsoluteError(),
+        WeightedMeanAbsolutePercentageError(),
+        MinkowskiDistance(1),
+        MinkowskiDistance(2),
+        MinkowskiDistance(3),
+        CriticalSuccessIndex(0.5),
+    ]
+    relative = [
+        R2Score(),
+        R2Score(adjusted=2),
+        ExplainedVariance(),
+        RelativeSquaredError(),
+        RelativeSquaredError(squared=False),
+        PearsonCorrCoef(),
+        ConcordanceCorrCoef(),
+        ConcordanceCorrCoef(ddof=1),
+    ]
+    rounded = [MeanAbsolutePercentageError(), SymmetricMeanAbsolutePercentageError(), LogCoshError()]
+    of_positive = [MeanSquaredLogError(), *(TweedieDevianceScore(power) for power in (0, 1, 1.5, 2, 3))]
+    outputs = [
+        MeanSquaredError(num_outputs=OUTPUTS),
+        MeanAbsoluteError(num_outputs=OUTPUTS),
+        LogCoshError(num_outputs=OUTPUTS),
+        R2Score(num_outputs=OUTPUTS, multioutput="raw_values"),
+        R2Score(num_outputs=OUTPUTS, multioutput="variance_weighted"),
+        ExplainedVariance(num_outputs=OUTPUTS),
+        PearsonCorrCoef(num_outputs=OUTPUTS),
+        ConcordanceCorrCoef(num_outputs=OUTPUTS),
+    ]
+    return [
+        *cases([*plain, *relative, *rounded], regression),
+        *cases([*plain[:3], *relative], wide),
+        *cases([MeanSquaredError(), MeanAbsoluteError(), LogCoshError()], regression_outputs),
+        *cases(of_positive, positive),
+        *cases(outputs, regression_outputs),
+    ]
 
-    return cases([MeanSquaredError()], regression, regression_outputs, wide)
+
+def _of_samples() -> list[Case]:
+    ranks = [SpearmanCorrCoef(), *(KendallRankCorrCoef(variant) for variant in ("a", "b", "c"))]
+    quantiles = [Quantile(0.5), Quantile((0.1, 0.9), "nearest")]
+    outputs = [SpearmanCorrCoef(num_outputs=OUTPUTS), KendallRankCorrCoef(num_outputs=OUTPUTS)]
+    found = [*cases(ranks, regression, wide), *cases(quantiles, values), *cases(outputs, regression_outputs)]
+    return [replace(case, whole_weights=True) for case in found]
 
 
-CASES = [*_classification(), *_regression()]
+def _aggregation() -> list[Case]:
+    metrics = [Mean(), Mean(nan_policy="ignore"), Sum(), Variance(), Variance(ddof=1), Max(), Min()]
+    return [*cases(metrics, values), *cases([Mean(), Variance(), Max(), Min()], wide_values)]
 
-# Metrics that read a count, which is 0 without data.
-COUNTS_WITHOUT_DATA: frozenset[str] = frozenset()
+
+CASES = [*_classification(), *_regression(), *_of_samples(), *_aggregation()]
+
+# Metrics that read a count or a sum, which is 0 without data.
+COUNTS_WITHOUT_DATA = frozenset({"Sum"})
 # Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
-ROUNDED_BY_DTYPE: frozenset[str] = frozenset()
+ROUNDED_BY_DTYPE = frozenset(
+    {
+        "LogCoshError",
+        "MeanAbsolutePercentageError",
+        "MeanSquaredLogError",
+        "MinkowskiDistance",
+        "SymmetricMeanAbsolutePercentageError",
+        "TweedieDevianceScore",
+    }
+)
+# Metrics that keep samples: their number changes what an update does, so it cannot be compiled or captured.
+KEPT_AS_SAMPLES = frozenset({"KendallRankCorrCoef", "Quantile", "SpearmanCorrCoef"})
