@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import assay.metrics
-from assay.errors import AssayWarning
+from assay.errors import AssayWarning, ValuesError
 from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
 from assay.metrics.base import Metric
@@ -42,6 +42,7 @@ from assay.metrics.regression import (
     TweedieDevianceScore,
     WeightedMeanAbsolutePercentageError,
 )
+from assay.tally.samples import SampleStore
 
 CLASSES, LABELS, OUTPUTS = 4, 3, 2
 IGNORED = -100
@@ -109,7 +110,10 @@ def value(meter: Meter) -> Any:
     """What the meter of a case reads. Random samples may well lack a class: what it warns of is not the point here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        return meter.compute()
+        try:
+            return meter.compute()
+        except ValuesError as error:
+            return str(error)
 
 
 def bits(tree: Any) -> Any:
@@ -124,8 +128,8 @@ def bits(tree: Any) -> Any:
         return {name: bits(branch) for name, branch in tree.items()}
     if isinstance(tree, list | tuple):
         return type(tree).__name__, [bits(branch) for branch in tree]
-    if hasattr(tree, "names") and hasattr(tree, "column"):  # a store of samples
-        return tree.rows, {name: bits(tree.column(name)) for name in tree.names}
+    if isinstance(tree, SampleStore):
+        return tree.rows, {name: bits(tree.column(name)) for name in tree.columns}
     return tree
 
 
@@ -145,9 +149,8 @@ def public_metrics() -> dict[str, type[Metric]]:
     found = {}
     for module in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."):
         for name, thing in vars(importlib.import_module(module.name)).items():
-            if inspect.isclass(thing) and issubclass(thing, Metric) and thing.__module__ == module.name:
-                if not inspect.isabstract(thing) and not name.startswith("_"):
-                    found[name] = thing
+            if inspect.isclass(thing) and issubclass(thing, Metric) and not inspect.isabstract(thing):
+                found[name] = thing
     return found
 
 
@@ -244,9 +247,10 @@ def values(generator: torch.Generator, count: int) -> Data:
 # --- cases ---------------------------------------------------------------------------------------------------------
 
 
-def cases(metrics: Sequence[Metric], *draws: Draw, weights: Sequence[bool] = (False, True)) -> list[Case]:
-    """Every metric on every kind of samples, without and with weights."""
-    return [Case(metric, draw, weighted) for metric in metrics for draw in draws for weighted in weights]
+def cases(metrics: Sequence[Metric], *draws: Draw) -> list[Case]:
+    """Every metric on every kind of samples, and on the first of them with weights too."""
+    plain = [Case(metric, draw) for metric in metrics for draw in draws]
+    return plain + [Case(metric, draws[0], weighted=True) for metric in metrics]
 
 
 def _classification() -> list[Case]:
