@@ -24,7 +24,7 @@ from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
 from assay.metrics.base import Metric
 from assay.metrics.classification import Accuracy
-from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
+from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 from assay.metrics.regression import (
@@ -42,6 +42,7 @@ from assay.metrics.regression import (
     TweedieDevianceScore,
     WeightedMeanAbsolutePercentageError,
 )
+from assay.metrics.text import Perplexity
 from assay.tally.samples import SampleStore
 
 CLASSES, LABELS, OUTPUTS = 4, 3, 2
@@ -236,6 +237,15 @@ def wide(generator: torch.Generator, count: int) -> Data:
     return Data(*(x.view(torch.float32) for x in finite))
 
 
+def vectors(generator: torch.Generator, count: int) -> Data:
+    return Data(*(_integers(generator, -128, 129, count, 5) / 8 for _ in range(2)))
+
+
+def tokens(generator: torch.Generator, count: int) -> Data:
+    logits = _integers(generator, -128, 129, count, 3, 2 * CLASSES) / 4
+    return Data(logits, _integers(generator, 0, 2 * CLASSES, count, 3))
+
+
 def wide_values(generator: torch.Generator, count: int) -> Data:
     return wide(generator, count)._replace(target=None)
 
@@ -313,20 +323,29 @@ def _aggregation() -> list[Case]:
     return [*cases(metrics, values), *cases([Mean(), Variance(), Max(), Min()], wide_values)]
 
 
-CASES = [*_classification(), *_regression(), *_of_samples(), *_aggregation()]
+def _others() -> list[Case]:
+    cosines = cases([CosineSimilarity(), CosineSimilarity("mean")], vectors)
+    return [*cosines, *cases([Perplexity()], tokens), *cases([Perplexity(ignore_index=IGNORED)], ignoring(tokens))]
+
+
+CASES = [*_classification(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
 
 # Metrics that read a count or a sum, which is 0 without data.
 COUNTS_WITHOUT_DATA = frozenset({"Sum"})
 # Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
 ROUNDED_BY_DTYPE = frozenset(
     {
+        "CosineSimilarity",
         "LogCoshError",
         "MeanAbsolutePercentageError",
         "MeanSquaredLogError",
         "MinkowskiDistance",
+        "Perplexity",
         "SymmetricMeanAbsolutePercentageError",
         "TweedieDevianceScore",
     }
 )
 # Metrics that keep samples: their number changes what an update does, so it cannot be compiled or captured.
 KEPT_AS_SAMPLES = frozenset({"KendallRankCorrCoef", "Quantile", "SpearmanCorrCoef"})
+# Metrics whose states keep values of different dtypes apart; what is read from them has the same bits.
+STATES_NAME_A_DTYPE = KEPT_AS_SAMPLES | {"Max", "Min"}

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from assay.errors import DtypeError, describe
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
+from assay.errors import DtypeError, ShapeError, describe
+from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, shown
 
 _NONE = torch.iinfo(torch.int64).min
 _KINDS = ("float32", "float64", "integer")
@@ -46,6 +46,9 @@ class Extremes(Tally):
         if layout.preds.dtype.is_complex:
             expected = "real numbers: others have no order"
             raise DtypeError(describe("preds", layout.preds.dtype, expected, "Pass the real part or the modulus"))
+        if layout.weights is not None and layout.weights.tail not in ((), layout.preds.tail):
+            got = f"shape {shown(layout.weights.tail)}"
+            raise ShapeError(describe("weights", got, "shape (N,) or that of preds", "Give one weight each"))
 
     def zero(self, device: torch.device) -> State:
         return {
