@@ -21,20 +21,34 @@ from assay.errors import ConfigError, describe
 _FEW_CLASSES = 32
 
 
+class Rows:
+    """What rows are decided from: float32 or float64 `scores (N, C)` or `(N,)`, and their int64 `target (N,)`."""
+
+    def __init__(self, scores: Tensor, target: Tensor) -> None:
+        self.scores, self.target = scores, target
+        self._best: Tensor | None = None
+
+    def best(self) -> Tensor:
+        """The class with the highest score, as `first_largest` has it; found once."""
+        if self._best is None:
+            self._best = first_largest(self.scores)
+        return self._best
+
+
 class Decision(ABC):
     """A frozen rule that turns scores into labels."""
 
     @abstractmethod
-    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
-        """Labels, int64 of shape `(N,)`, for float `scores` and the `target` of the same rows."""
+    def __call__(self, rows: Rows) -> Tensor:
+        """Labels, int64 of shape `(N,)`."""
 
 
 @dataclass(frozen=True)
 class Argmax(Decision):
     """The class with the highest score: `scores (N, C)` to labels in `0 ... C - 1`, or `C` where a score is NaN."""
 
-    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
-        return first_largest(scores)
+    def __call__(self, rows: Rows) -> Tensor:
+        return rows.best()
 
 
 @dataclass(frozen=True)
@@ -51,14 +65,15 @@ class TopK(Decision):
         if self.k < 1:
             raise ConfigError(describe("top_k", self.k, "a whole number of 1 or more", "Give the k of the top-k"))
 
-    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
-        best = first_largest(scores)
+    def __call__(self, rows: Rows) -> Tensor:
+        best = rows.best()
         if self.k == 1:
             return best
-        wanted = target.clamp(0, scores.shape[1] - 1)
-        missed = target_rank(scores, wanted).clamp_(self.k - 1, self.k).sub_(self.k - 1)  # 0: in the top k, 1: not
-        invalid = best // scores.shape[1]  # 1 where a score is NaN
-        return wanted + (best - wanted) * torch.maximum(missed, invalid)
+        num_classes = rows.scores.shape[1]
+        wanted = rows.target.clamp(0, num_classes - 1)
+        missed = target_rank(rows.scores, wanted).clamp_(self.k - 1, self.k).sub_(self.k - 1)  # 0: in the top k, 1: not
+        missed |= torch.div(best, num_classes, rounding_mode="floor")  # 1 where a score is NaN
+        return torch.addcmul(wanted, best - wanted, missed)
 
 
 @dataclass(frozen=True)
@@ -77,14 +92,19 @@ class Threshold(Decision):
         if not 0 <= self.threshold <= 1:
             raise ConfigError(
                 describe(
-                    "threshold", self.threshold, "a probability in [0, 1]", "With logits=True, too, give a probability"
+                    "threshold",
+                    self.threshold,
+                    "a probability in [0, 1]",
+                    "Give a probability; with logits=True, too",
                 )
             )
 
-    def __call__(self, scores: Tensor, target: Tensor) -> Tensor:
+    def __call__(self, rows: Rows) -> Tensor:
+        scores = rows.scores
         level = _logit(self.threshold) if self.logits else self.threshold
-        above = torch.gt(scores, level).to(torch.int64)
-        return above.add_(torch.isnan(scores), alpha=2)
+        above = torch.gt(scores, level, out=torch.empty_like(scores))
+        nan = torch.ne(scores, scores, out=torch.empty_like(scores))
+        return above.add_(nan, alpha=2).to(torch.int64)
 
 
 def _logit(p: float) -> float:

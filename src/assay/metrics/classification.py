@@ -1,20 +1,454 @@
+"""Metrics that are quotients of true and false positives and negatives.
+
+Counts are integers (exact sums where samples are weighted), and every value is rounded once. A sample of weight `w`
+counts as `w` samples.
+"""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
-from assay.decide import Argmax
-from assay.metrics.base import Metric, number
-from assay.tally.base import Tally
-from assay.tally.confusion import Confusion, Counts
-from assay.tally.labels import Labels
+from fractions import Fraction
+from math import isfinite
+from typing import ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import number
+from assay.metrics.stat_scores import Average, Outcomes, RatioMetric, TopKMetric, fixed, mean
+from assay.tally.confusion import ClassTotals, Counts
 
 
-@dataclass(frozen=True)
-class Accuracy(Metric):
-    num_classes: int
+@dataclass(frozen=True, kw_only=True)
+class Accuracy(RatioMetric):
+    """The share of labels that are right.
 
-    def tally(self, weighted: bool) -> Tally:
-        return Confusion(Labels(self.num_classes, Argmax()), weighted)
+    Micro: right labels / labels. Per class of multiclass data: tp / (tp + fn); per label: (tp + tn) / all.
 
-    def read(self, counted: Counts):
-        v = counted.values[0]
-        return number(int(v.trace()) / int(v.sum()))
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> Accuracy(num_classes=3)(preds, target)
+        tensor(0.7500, dtype=torch.float64)
+
+    Source: Powers, Evaluation: from precision, recall and F-measure to ROC (2011), arXiv:2010.16061.
+    """
+
+    average: Average | None = "micro"
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        if self.num_classes is not None:
+            return of.tp, of.support
+        return of.tp + of.tn, of.total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precision(RatioMetric):
+    """The share of predictions of a class that are right.
+
+    `tp / (tp + fp)`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> Precision(num_classes=3)(preds, target)
+        tensor(0.8333, dtype=torch.float64)
+
+    Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
+    """
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return of.tp, of.tp + of.fp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall(RatioMetric):
+    """The share of targets of a class that were found.
+
+    `tp / (tp + fn)`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> Recall(num_classes=3)(preds, target)
+        tensor(0.8333, dtype=torch.float64)
+
+    Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
+    """
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return of.tp, of.support
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specificity(RatioMetric):
+    """The share of samples that are not of a class that were not taken for it.
+
+    `tn / (tn + fp)`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> Specificity(num_classes=3)(preds, target)
+        tensor(0.8889, dtype=torch.float64)
+
+    Source: Yerushalmy, Public Health Reports 62 (1947), 1432-1449.
+    """
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return of.tn, of.tn + of.fp
+
+
+@dataclass(frozen=True, kw_only=True)
+class NegativePredictiveValue(RatioMetric):
+    """The share of samples not predicted as a class that are not of it.
+
+    `tn / (tn + fn)`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> NegativePredictiveValue(num_classes=3)(preds, target)
+        tensor(0.8889, dtype=torch.float64)
+
+    Source: Altman and Bland, BMJ 309 (1994), 102.
+    """
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return of.tn, of.tn + of.fn
+
+
+@dataclass(frozen=True, kw_only=True)
+class FBetaScore(RatioMetric):
+    """The weighted harmonic mean of precision and recall.
+
+    `(1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp)`.
+
+    Args:
+        beta: how much recall counts against precision.
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> FBetaScore(num_classes=3, beta=2.0)(preds, target)
+        tensor(0.7963, dtype=torch.float64)
+
+    Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
+    """
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.beta) and self.beta >= 0):
+            raise ConfigError(describe("beta", self.beta, "0 or more", "Give how much recall counts against precision"))
+        super().__post_init__()
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        square = Fraction(self.beta) ** 2
+        recall, precision = square.as_integer_ratio()  # what false negatives and false positives count
+        hits = (recall + precision) * of.tp
+        return hits, hits + recall * of.fn + precision * of.fp
+
+
+@dataclass(frozen=True, kw_only=True)
+class F1Score(RatioMetric):
+    """The harmonic mean of precision and recall.
+
+    `2 tp / (2 tp + fn + fp)`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> F1Score(num_classes=3)(preds, target)
+        tensor(0.7778, dtype=torch.float64)
+
+    Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
+    """
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return 2 * of.tp, 2 * of.tp + of.fn + of.fp
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiceScore(RatioMetric):
+    """The Dice coefficient of the pixels, voxels or samples of each class, over all samples together.
+
+    `2 tp / (2 tp + fn + fp)`: the F1 score by the name it has in segmentation.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> DiceScore(num_classes=3)(preds, target)
+        tensor(0.7778, dtype=torch.float64)
+
+    Source: Dice, Ecology 26 (1945), 297-302.
+    """
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return 2 * of.tp, 2 * of.tp + of.fn + of.fp
+
+
+@dataclass(frozen=True, kw_only=True)
+class JaccardIndex(RatioMetric):
+    """Intersection over union of what is of a class and what was predicted as it.
+
+    `tp / (tp + fn + fp)`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> JaccardIndex(num_classes=3)(preds, target)
+        tensor(0.6667, dtype=torch.float64)
+
+    Source: Jaccard, New Phytologist 11 (1912), 37-50.
+    """
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return of.tp, of.tp + of.fn + of.fp
+
+
+@dataclass(frozen=True, kw_only=True)
+class HammingDistance(RatioMetric):
+    """The share of labels that are wrong.
+
+    1 - accuracy, for every average: per class of multiclass data `fn / (tp + fn)`, per label `(fp + fn) / all`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
+            often each is the target; None gives one value per class. Binary data has one value, of class 1.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 1 for a class with
+        data; NaN without.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> HammingDistance(num_classes=3)(preds, target)
+        tensor(0.1667, dtype=torch.float64)
+
+    Source: Hamming, Bell System Technical Journal 29 (1950), 147-160.
+    """
+
+    undefined: ClassVar[int] = 1
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        if self.num_classes is not None:
+            return of.fn, of.support
+        return of.fp + of.fn, of.total
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalancedAccuracy(TopKMetric):
+    """The mean recall of the classes that occur in the target.
+
+    Mean of `tp / (tp + fn)` over classes with `tp + fn > 0`; binary data has the classes 0 and 1, and so has each label
+    of multilabel data, over which the mean is taken.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: arguments that do not go together, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> BalancedAccuracy(num_classes=3)(preds, target)
+        tensor(0.8333, dtype=torch.float64)
+
+    Source: Brodersen et al., The balanced accuracy and its posterior distribution, ICPR 2010.
+    """
+
+    def read(self, counted: Counts | ClassTotals) -> Tensor:
+        totals = counted.totals()
+        labels = [self._mean_recall(*each) for each in zip(totals.hits, totals.target, strict=True)]
+        values = [value for value in labels if value is not None]
+        return number(mean(values, [1] * len(values)))
+
+    @staticmethod
+    def _mean_recall(hits: np.ndarray, target: np.ndarray) -> int | None:
+        """The mean over classes in fixed point; None without any."""
+        occurs = (target != 0).astype(bool)
+        recalls = fixed(hits[occurs], target[occurs])
+        return sum(recalls) // len(recalls) if recalls else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +25,8 @@ Rule = Literal["sum", "max", "late", "samples"]
 """
 
 State = dict[str, Any]
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,12 @@ class Batch:
     compiled: bool = False
     _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def once(self, key: Hashable, make: Callable[[Batch], Any]) -> Any:
+    def once(self, key: Hashable, make: Callable[[Batch], Made]) -> Made:
         """The result of `make(self)`, made at the first call with this key."""
         if key not in self._made:
             self._made[key] = make(self)
-        return self._made[key]
+        made: Made = self._made[key]
+        return made
 
     @property
     def needed_target(self) -> Tensor:

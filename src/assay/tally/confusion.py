@@ -1,101 +1,241 @@
-"""The confusion matrix: how often each predicted label met each true one."""
+"""The confusion matrix, and the counts per class for when there are too many classes for one."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from assay.errors import ConfigError, describe
 from assay.tally import exact
 from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
 from assay.tally.labels import Labels
 
+FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
+FEW_WEIGHTED = 64
+LARGEST_STATE = 1 << 31  # bytes
+
+
+@dataclass(frozen=True)
+class ClassTotals:
+    """How often each class was the target, was predicted, and both: Python integers, each of shape `(labels, C)`.
+
+    They are in units of `2 ** unit`; the unit is 0 unless the samples were weighted.
+    """
+
+    target: np.ndarray
+    predicted: np.ndarray
+    hits: np.ndarray
+    unit: int = 0
+
+    def totals(self) -> ClassTotals:
+        return self
+
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts as integers in units of `2 ** unit`; the unit is 0 unless the samples were weighted.
+    """The matrix of shape `(labels, C, C)`: true label by predicted label, in units of `2 ** unit`.
 
-    `values` has dtype int64, or object (Python integers) when weighted.
+    `values` has dtype int64, or object (Python integers) when weighted; the unit is 0 unless it is.
     """
 
     values: np.ndarray
     unit: int = 0
 
+    def totals(self) -> ClassTotals:
+        """The totals per class."""
+        target, predicted = self.values.sum(2).astype(object), self.values.sum(1).astype(object)
+        return ClassTotals(target, predicted, self.values.diagonal(axis1=1, axis2=2).astype(object), self.unit)
+
 
 @dataclass(frozen=True)
-class Confusion(Tally):
-    """Counts of (true label, predicted label), for each label of multilabel data.
+class LabelTally(Tally):
+    """What the tallies of labels have in common: a table of counts, and when weighted the sums of weights in its cells.
 
-    The state is one int64 table of shape `(labels, C + 3, C + 2)`. Its rows are the true label: below range, the `C`
-    classes, above range, ignored; its columns the predicted label: below range, the `C` classes, above range or
-    undecidable. What should not be there is so counted at no extra cost. Weighted counts are exact sums in limbs.
-
-    Size: `8 (C + 3) (C + 2)` bytes per label; weighted, 68 times that.
+    The state is `counts`, an int64 table of the shape that the tally states. Weighted, there are also `weights`, exact
+    sums in limbs for each cell, and `strange`, how many weights were not finite.
     """
 
     labels: Labels
     weighted: bool = False
 
-    @property
-    def fields(self) -> Mapping[str, Rule]:
-        return {"counts": "sum", "weights": "sum"} if self.weighted else {"counts": "sum"}
+    def __post_init__(self) -> None:
+        cells = int(np.prod([float(n) for n in self.shape]))
+        size = 8 * cells * (1 + exact.num_limbs(1) * self.weighted)
+        if size > LARGEST_STATE:
+            raise ConfigError(
+                describe(
+                    "num_classes",
+                    f"{self.labels.num_classes}, whose {type(self).__name__} takes {size / 2**30:.1f} GiB",
+                    f"at most {LARGEST_STATE >> 30} GiB",
+                    "Use metrics that need no confusion matrix, such as Accuracy or F1Score, or merge classes",
+                )
+            )
 
     @property
-    def _shape(self) -> tuple[int, int, int]:
-        return self.labels.groups, self.labels.num_classes + 3, self.labels.num_classes + 2
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the table."""
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        return dict.fromkeys(("counts", "weights", "strange") if self.weighted else ("counts",), "sum")
 
     def check(self, layout: Layout) -> None:
         self.labels.check(layout)
 
     def zero(self, device: torch.device) -> State:
-        shape = self._shape
-        state: State = {"counts": torch.zeros(shape, dtype=torch.int64, device=device)}
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        state: State = {"counts": zeros(*self.shape)}
         if self.weighted:
-            state["weights"] = torch.zeros(*shape, exact.num_limbs(1), dtype=torch.int64, device=device)
+            state |= {"weights": zeros(*self.shape, exact.num_limbs(1)), "strange": zeros(1)}
         return state
 
+    def settle(self, state: State, rows: int) -> State:
+        return state | {"weights": exact.settled(state["weights"])} if self.weighted else state
+
+    def problems(self, state: State) -> Sequence[Problem]:
+        last = self.labels.num_classes - 1
+        targets, predictions = self.strangers(state["counts"].numpy())
+        strange = int(state["strange"]) if self.weighted else 0
+        ignored = self.labels.ignore_index
+        besides = "" if ignored is None else f" and are not ignore_index={ignored}"
+        problems = [
+            Problem(f"targets are outside 0 ... {last}{besides}", targets),
+            Problem(f"predictions are NaN or outside 0 ... {last}", predictions),
+            Problem("weights are NaN or infinite", strange),
+        ]
+        return [problem for problem in problems if problem.count]
+
+    @abstractmethod
+    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+        """How many targets are out of range, and how many predictions for targets in range are."""
+
+    def _values(self, state: State) -> tuple[np.ndarray, int]:
+        """The table as exact integers, and their unit."""
+        if self.weighted:
+            return exact.to_integers(state["weights"]), exact.origin(1)
+        return state["counts"].numpy(), 0
+
+    def _weights(self, state: State, batch: Batch) -> exact.Parts:
+        """One weight per row, taken apart."""
+        return self._finite(state, batch.once("weights", self.labels.weights))
+
+    def _finite(self, state: State, weights: Tensor) -> exact.Parts:
+        """Weights taken apart; those that are not finite are counted as strange, and as 0."""
+        strange = torch.ne(weights - weights, 0)  # infinities and NaN leave NaN
+        state["strange"] += strange.sum()
+        return exact.parts(weights.masked_fill(strange, 0))
+
+
+@dataclass(frozen=True)
+class Confusion(LabelTally):
+    """Counts of (true label, predicted label), for each label of multilabel data.
+
+    The table has the shape `(labels, C + 3, C + 2)`. Its rows are the true label: below range, the `C` classes, above
+    range, ignored; its columns the predicted label: below range, the `C` classes, above range or undecidable. What
+    should not be there is so counted at no extra cost.
+
+    Size: `8 (C + 3) (C + 2)` bytes per label; weighted, 69 times that.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.labels.groups, self.labels.num_classes + 3, self.labels.num_classes + 2
+
     def add(self, state: State, batch: Batch) -> None:
-        _, rows, columns = self._shape
+        _, rows, columns = self.shape
         column = self.labels.predicted(batch).clamp(-1, columns - 2)
         cell = torch.add(column, self.labels.rows(batch), alpha=columns).add_(1)
         cell += self.labels.group_start(batch, rows * columns)
         ones = batch.once("ones", lambda _: torch.ones_like(cell))
         state["counts"].view(-1).scatter_add_(0, cell, ones)
         if self.weighted:
-            weights = exact.parts(self.labels.weights(batch))
-            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), weights, cell)
+            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
 
-    def settle(self, state: State, rows: int) -> State:
-        return state | {"weights": exact.settled(state["weights"])} if self.weighted else state
+    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+        return int(counts[:, [0, -2]].sum()), int(counts[:, 1:-2, [0, -1]].sum())
 
-    def problems(self, state: State) -> Sequence[Problem]:
-        return label_problems(state["counts"].sum(0).numpy(), self.labels)
+    def join(self, other: Tally) -> Tally | None:
+        covered = isinstance(other, ClassCounts) and (other.labels, other.weighted) == (self.labels, self.weighted)
+        return self if covered or other == self else None
+
+    def part(self, state: State, wanted: Tally) -> State:
+        """The state of the class counts of the same labels, as they would have counted it themselves."""
+        if wanted == self:
+            return state
+        chosen = state | {"counts": _class_table(state["counts"])}
+        if self.weighted:
+            chosen["weights"] = exact.settled(_class_table(state["weights"]))
+        return chosen
 
     def read(self, state: State) -> Counts:
-        """The matrix of shape `(labels, C, C)`: true label by predicted label, without what was ignored."""
-        if self.weighted:
-            values, unit = exact.to_integers(state["weights"]), exact.origin(1)
-        else:
-            values, unit = state["counts"].numpy(), 0
-        matrix = values[:, 1:-2, 1:-1].copy()
-        ignored = self.labels.ignore_index
-        if ignored is not None and 0 <= ignored < self.labels.num_classes:
-            matrix[:, ignored] = 0
-        return Counts(matrix, unit)
+        """The matrix, without what was ignored."""
+        values, unit = self._values(state)
+        return Counts(values[:, 1:-2, 1:-1], unit)
 
 
-def label_problems(table: np.ndarray, labels: Labels) -> list[Problem]:
-    """What a table of shape `(C + 3, C + 2)` says of labels that should not be there."""
-    last = labels.num_classes - 1
-    known = table[1:-2]
-    problems = [
-        Problem(f"targets are outside 0 ... {last}" + _besides(labels.ignore_index), int(table[[0, -2]].sum())),
-        Problem(f"predictions are NaN or outside 0 ... {last}", int(known[:, [0, -1]].sum())),
-    ]
-    return [problem for problem in problems if problem.count]
+def _class_table(table: Tensor) -> Tensor:
+    """The table of `ClassCounts` out of one of `Confusion`, of shape `(1, C + 3, C + 2, ...)`."""
+    matrix = table[0]
+    classes = torch.zeros(3, *matrix.shape[:1], *matrix.shape[2:], dtype=torch.int64)
+    classes[0] = matrix.sum(1)
+    classes[1, :-1] = matrix[1:-2].sum(0)
+    classes[2, :-1] = matrix[:-1].diagonal(dim1=0, dim2=1).movedim(-1, 0)
+    return classes
 
 
-def _besides(ignore_index: int | None) -> str:
-    return "" if ignore_index is None else f" and are not ignore_index={ignore_index}"
+@dataclass(frozen=True)
+class ClassCounts(LabelTally):
+    """How often each class was the target, was predicted, and both: what most metrics need of a confusion matrix.
+
+    The table has the shape `(3, C + 3)`, by true label as the rows of `Confusion`; by predicted label as its columns,
+    only where the target is in range; and by label where both agree. Not for multilabel data.
+
+    Size: `24 (C + 3)` bytes; weighted, 69 times that.
+    """
+
+    def __post_init__(self) -> None:
+        assert self.labels.num_labels is None, "multilabel data has two classes, which is few"
+        super().__post_init__()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return 3, self.labels.num_classes + 3
+
+    def add(self, state: State, batch: Batch) -> None:
+        last = self.labels.num_classes
+        row = self.labels.rows(batch)
+        column = self.labels.predicted(batch).clamp(-1, last).add_(1)
+        known = row.clamp(1, last).eq_(row)
+        ones = batch.once("ones", lambda _: torch.ones_like(row))
+        counted = ((row, ones), (column, known), (row, torch.eq(row, column, out=torch.empty_like(row))))
+        parts = self._weights(state, batch) if self.weighted else None
+        for k, (cell, one) in enumerate(counted):
+            state["counts"][k].scatter_add_(0, cell, one)
+            if parts is not None:
+                exact.add_to(state["weights"][k], parts.times_sign(one), cell)
+
+    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+        return int(counts[0, [0, -2]].sum()), int(counts[1, [0, -2]].sum())
+
+    def join(self, other: Tally) -> Tally | None:
+        return self if self == other else other.join(self) if isinstance(other, Confusion) else None
+
+    def read(self, state: State) -> ClassTotals:
+        """The totals per class, each of shape `(1, C)`."""
+        values, unit = self._values(state)
+        target, predicted, hits = values[:, None, 1:-2].astype(object)
+        return ClassTotals(target, predicted, hits, unit)
+
+
+def class_tally(labels: Labels, weighted: bool) -> Tally:
+    """The cheapest tally that gives totals per class: a confusion matrix while it is small, else counts per class."""
+    few = FEW_WEIGHTED if weighted else FEW_CLASSES
+    return (Confusion if labels.num_classes <= few else ClassCounts)(labels, weighted)

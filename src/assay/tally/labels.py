@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.decide import Decision
+from assay.decide import Decision, Rows, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.tally.base import Batch, Layout, shown
 
@@ -39,6 +39,9 @@ class Labels:
             )
         if self.num_labels is not None and self.num_labels < 1:
             raise ConfigError(describe("num_labels", self.num_labels, "1 or more", "Give the number of labels"))
+        if isinstance(self.decision, TopK) and self.decision.k > self.num_classes:
+            expected = f"at most num_classes={self.num_classes}"
+            raise ConfigError(describe("top_k", self.decision.k, expected, "Give a smaller k"))
 
     @property
     def groups(self) -> int:
@@ -53,6 +56,10 @@ class Labels:
             raise DtypeError(describe("target", target.dtype, "an integer or bool dtype", "Pass target.long()"))
         if preds.dtype.is_complex:
             raise DtypeError(describe("preds", preds.dtype, "scores or labels", "Pass real numbers"))
+        if isinstance(self.decision, TopK) and not preds.dtype.is_floating_point:
+            raise DtypeError(
+                describe("preds", preds.dtype, f"scores, for top_k={self.decision.k}", "Pass one float score per class")
+            )
         classes = (self.num_classes,) if self.multiclass and preds.dtype.is_floating_point else ()
         expected = (*classes, *target.tail)
         if preds.tail != expected:
@@ -81,12 +88,13 @@ class Labels:
             )
 
     def predicted(self, batch: Batch) -> Tensor:
-        """Predicted labels, int64 of shape `(rows,)`: in `0 ... num_classes` (the last: undecidable) or out of range."""
+        """Predicted labels, int64 of shape `(rows,)`: `0 ... num_classes` (the last: undecidable) or out of range."""
         if not batch.preds.dtype.is_floating_point:
             return batch.once("labels", lambda b: b.preds.reshape(-1).to(torch.int64))
-        return batch.once(
-            (self.decision, self.multiclass), lambda b: self.decision(scores(b, self.multiclass), true_labels(b))
-        )
+        return batch.once((self.decision, self.multiclass), lambda b: self.decision(self._scored(b)))
+
+    def _scored(self, batch: Batch) -> Rows:
+        return batch.once(("scored", self.multiclass), lambda b: Rows(scores(b, self.multiclass), true_labels(b)))
 
     def rows(self, batch: Batch) -> Tensor:
         """True labels mapped to `0`: below range, `1 ... C`: class + 1, `C + 1`: above range, `C + 2`: ignored."""

@@ -52,7 +52,7 @@ class Leaf(Term):
         """The float of every row, of shape `(rows, outputs)`."""
 
     def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(("parts", self), lambda b: exact.parts(self.values(b)))  # type: ignore[no-any-return]
+        return batch.once(("parts", self), lambda b: exact.parts(self.values(b)))
 
     def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
         return ((self.values(batch),),)
@@ -93,7 +93,7 @@ class FloatTerm(Leaf):
         return (self, PREDS, TARGET)
 
     def values(self, batch: Batch) -> Tensor:
-        return batch.once(self, self._values)  # type: ignore[no-any-return]
+        return batch.once(self, self._values)
 
     def _values(self, batch: Batch) -> Tensor:
         preds, target = column(batch, "preds"), column(batch, "target")
@@ -118,7 +118,7 @@ class Product(Term):
 
     def parts(self, batch: Batch) -> exact.Parts:
         product = batch.once(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
-        return product  # type: ignore[no-any-return]
+        return product
 
     def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
         return tuple(a + b for a in self.left.addends(batch) for b in self.right.addends(batch))
@@ -135,7 +135,7 @@ class AbsoluteValue(Term):
         return (Value(self.argument),)
 
     def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(self, self._parts)  # type: ignore[no-any-return]
+        return batch.once(self, self._parts)
 
     def _parts(self, batch: Batch) -> exact.Parts:
         # The pieces of a large integer may differ in sign, so the sign is that of the value and not of each piece.
@@ -156,7 +156,7 @@ class AbsoluteError(Term):
         return (PREDS, TARGET)
 
     def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(self, self._parts)  # type: ignore[no-any-return]
+        return batch.once(self, self._parts)
 
     def _parts(self, batch: Batch) -> exact.Parts:
         sign = sign_of_difference(column(batch, "preds"), column(batch, "target"))

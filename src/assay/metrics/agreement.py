@@ -1,0 +1,139 @@
+"""Agreement of predicted and true labels beyond chance, read from integer counts and rounded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import nan
+from typing import Any, Literal, get_args
+
+import numpy as np
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import number
+from assay.metrics.rational import over_root, rounded
+from assay.metrics.stat_scores import LabelMetric
+from assay.tally.base import Tally
+from assay.tally.confusion import ClassTotals, Confusion, Counts
+
+KappaWeights = Literal["linear", "quadratic"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatthewsCorrCoef(LabelMetric):
+    """The Matthews correlation coefficient: the correlation of predicted and true class.
+
+    With `s` samples, `c` of them right, and `t_k`, `p_k` of class `k` in target and preds:
+    `(c s - sum(p_k t_k)) / sqrt((s² - sum(p_k²)) (s² - sum(t_k²)))`; 0 where the root is 0, as one of them is constant.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`;
+            the counts of all labels are pooled. With neither, data is binary.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`, in [-1, 1]; NaN without data.
+
+    Raises:
+        ConfigError: arguments that do not go together, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> MatthewsCorrCoef(num_classes=3)(preds, target)
+        tensor(0.7000, dtype=torch.float64)
+
+    Source: Gorodkin, Computational Biology and Chemistry 28 (2004), 367-374.
+    """
+
+    def read(self, counted: Counts | ClassTotals) -> Tensor:
+        totals = counted.totals()
+        target, predicted, hits = (each.sum(0) for each in (totals.target, totals.predicted, totals.hits))
+        size = target.sum()
+        if not size:
+            return number(nan)
+        covariance = hits.sum() * size - (target * predicted).sum()
+        spread = (size * size - (predicted * predicted).sum()) * (size * size - (target * target).sum())
+        return number(over_root(Fraction(covariance), Fraction(spread)) if spread else 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CohenKappa(LabelMetric):
+    """Cohen's kappa: the agreement of predicted and true class beyond what chance gives.
+
+    `1 - sum(w_ij O_ij) / sum(w_ij E_ij)`, where `O` is the confusion matrix, `E` the one expected of independent labels
+    with the same totals, and `w_ij` is 1 off the diagonal, `|i - j|` (linear) or `(i - j)²` (quadratic). NaN where
+    chance cannot disagree: one class has all targets and all predictions.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`. Without
+            it, data is binary.
+        weights: how disagreements weigh: None, "linear" or "quadratic". With weights the whole confusion matrix is
+            counted, `8 (C + 3) (C + 2)` bytes, and 69 times that for weighted samples.
+        threshold: binary scores above this probability count as 1.
+        logits: binary scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: multilabel data, unknown weights, a class count below 2 or too large for a matrix.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> CohenKappa(num_classes=3, weights="quadratic")(preds, target)
+        tensor(0.8000, dtype=torch.float64)
+
+    Source: Cohen, Psychological Bulletin 70 (1968), 213-220.
+    """
+
+    weights: KappaWeights | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and self.weights not in get_args(KappaWeights):
+            expected = ", ".join(map(repr, get_args(KappaWeights))) + " or None"
+            raise ConfigError(describe("weights", repr(self.weights), expected, "Choose one of them"))
+        if self.num_labels is not None:
+            do = "Compute it for each label on its own"
+            raise ConfigError(describe("num_labels", self.num_labels, "None: kappa is of two raters of one item", do))
+        super().__post_init__()
+
+    def tally(self, weighted: bool) -> Tally:
+        return super().tally(weighted) if self.weights is None else Confusion(self.labels, weighted)
+
+    def read(self, counted: Counts | ClassTotals) -> Tensor:
+        totals = counted.totals()
+        target, predicted = totals.target[0], totals.predicted[0]
+        size = target.sum()
+        if isinstance(counted, ClassTotals) or self.weights is None:
+            observed = size - totals.hits.sum()
+            expected = size * size - (target * predicted).sum()
+        else:
+            observed = _by_distance(counted.values[0], 1 if self.weights == "linear" else 2)
+            expected = (_linear if self.weights == "linear" else _quadratic)(target, predicted)
+        return number(rounded(1 - Fraction(observed * size, expected)) if expected else nan)
+
+
+def _by_distance(matrix: np.ndarray, power: int) -> int:
+    """`sum(|i - j| ** power M_ij)`, exactly: one sum for each diagonal."""
+    size = len(matrix)
+    return sum(abs(k) ** power * int(np.trace(matrix, k)) for k in range(1 - size, size))
+
+
+def _linear(target: np.ndarray, predicted: np.ndarray) -> Any:
+    """`sum(|i - j| t_i p_j)`: what lies on two sides of each border between classes."""
+    below, under = np.cumsum(target), np.cumsum(predicted)
+    return (below * (under[-1] - under) + under * (below[-1] - below)).sum()
+
+
+def _quadratic(target: np.ndarray, predicted: np.ndarray) -> Any:
+    """`sum((i - j)² t_i p_j)`."""
+    i = np.arange(len(target)).astype(object)
+    cross = (i * target).sum() * (i * predicted).sum()
+    return (i * i * target).sum() * predicted.sum() + (i * i * predicted).sum() * target.sum() - 2 * cross

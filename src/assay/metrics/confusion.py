@@ -1,0 +1,278 @@
+"""Counts as they are: the confusion matrix, outcomes per class, samples that are all right, a table per class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import number, vector
+from assay.metrics.classification import F1Score, Precision, Recall
+from assay.metrics.stat_scores import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
+from assay.tally.base import Tally
+from assay.tally.confusion import ClassTotals, Confusion, Counts
+from assay.tally.sample_hits import SampleHits, SampleTotals
+
+Normalize = Literal["true", "pred", "all"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfusionMatrix(LabelMetric):
+    """How often each true class was predicted as each class.
+
+    `M_ij` counts samples of true class `i` that were predicted as `j`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary.
+        normalize: "true" divides by how often the true class occurs, "pred" by how often the predicted class does,
+            "all" by all; None counts. What would be divided by 0 is 0.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        Shape `(C, C)`, `(num_labels, 2, 2)` or `(2, 2)`: int64 counts, or float64 when normalised or weighted;
+        normalised, NaN without data. On the device the state takes `8 (C + 3) (C + 2)` bytes per label, and 69 times
+        that when samples are weighted.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown `normalize`, a matrix of more than 2 GiB.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> ConfusionMatrix(num_classes=3)(preds, target)
+        tensor([[1, 0, 0],
+                [0, 1, 1],
+                [0, 0, 1]])
+
+    Source: Provost and Kohavi, Machine Learning 30 (1998), 271-274.
+    """
+
+    normalize: Normalize | None = None
+
+    def __post_init__(self) -> None:
+        if self.normalize is not None and self.normalize not in get_args(Normalize):
+            expected = ", ".join(map(repr, get_args(Normalize))) + " or None"
+            raise ConfigError(describe("normalize", repr(self.normalize), expected, "Choose one of them"))
+        super().__post_init__()
+
+    def tally(self, weighted: bool) -> Tally:
+        return Confusion(self.labels, weighted)
+
+    def read(self, counted: Counts) -> Tensor:
+        matrix = _counts(counted.values, counted.unit) if self.normalize is None else self._shares(counted.values)
+        return matrix if self.num_labels is not None else matrix[0]
+
+    def _shares(self, values: np.ndarray) -> Tensor:
+        axes = {"true": (2,), "pred": (1,), "all": (1, 2)}[self.normalize or "all"]
+        below = values.sum(axes, keepdims=True)
+        data = values.sum((1, 2), keepdims=True) != 0
+        if values.dtype == object or values.sum() >= 1 << 53:
+            shares = np.vectorize(lambda n, d: int(n) / int(d) if d else 0.0, otypes=[float])(values, below)
+        else:
+            shares = values / np.maximum(below, 1)
+        return torch.from_numpy(np.where(data, shares, nan))
+
+
+def _counts(values: np.ndarray, unit: int) -> Tensor:
+    """Counts as int64, or as float64 when they have a unit."""
+    if not unit:
+        return torch.from_numpy(values.astype(np.int64))
+    return vector(v / (1 << -unit) for v in values.ravel()).view(values.shape)
+
+
+class Stats(NamedTuple):
+    """Outcomes per class or averaged: true and false positives and negatives, and how often the class is the target."""
+
+    tp: Tensor
+    fp: Tensor
+    tn: Tensor
+    fn: Tensor
+    support: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatScores(TopKMetric):
+    """True positives, false positives, true negatives, false negatives and support.
+
+    Of class `k`: `tp = M_kk`, `fn` the rest of row `k` of the confusion matrix, `fp` the rest of column `k`, `tn` all
+    else, `support = tp + fn`.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary.
+        average: None counts per class; "micro" sums over classes; "macro" is the mean over all classes; "weighted"
+            weighs them by support.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        `Stats` of int64 tensors (float64 when weighted or averaged by "macro" or "weighted"), of shape `(C,)` or
+        `(num_labels,)` with `average=None`, else `()`.
+
+    Raises:
+        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> StatScores(num_classes=3)(preds, target).fp
+        tensor([0, 0, 1])
+
+    Source: Fawcett, Pattern Recognition Letters 27 (2006), 861-874.
+    """
+
+    average: Average | None = None
+
+    def __post_init__(self) -> None:
+        check_average(self.average)
+        super().__post_init__()
+
+    def read(self, counted: Counts | ClassTotals) -> Stats:
+        of = self.outcomes(counted)
+        every = (of.tp, of.fp, of.tn, of.fn, of.support)
+        if self.num_classes is None and self.num_labels is None:
+            return Stats(*(_counts(each, of.unit)[0] for each in every))
+        if self.average is None:
+            return Stats(*(_counts(each, of.unit) for each in every))
+        if self.average == "micro":
+            return Stats(*(_counts(each.sum(keepdims=True), of.unit)[0] for each in every))
+        weights = of.support if self.average == "weighted" else np.ones(len(of.tp), dtype=object)
+        return Stats(*(number(self._mean(each, weights, of.unit)) for each in every))
+
+    @staticmethod
+    def _mean(values: np.ndarray, weights: np.ndarray, unit: int) -> float:
+        total = int(weights.sum()) << -unit
+        return (values * weights).sum() / total if total else nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactMatch(LabelMetric):
+    """The share of samples whose labels are all right.
+
+    `samples with every label right / samples`. A sample of multiclass or binary data `(N, ...)` is a row with all its
+    positions; of multilabel data `(N, num_labels, ...)` a position with all its labels. Ignored labels are neither
+    right nor wrong, and a sample of nothing else is left out.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        float64, shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: arguments that do not go together, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([[1, 0], [1, 1]]), torch.tensor([[1, 0], [0, 1]])
+        >>> ExactMatch(num_labels=2)(preds, target)
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Sorower, A literature survey on algorithms for multi-label learning (2010), section 7.
+    """
+
+    def tally(self, weighted: bool) -> Tally:
+        return SampleHits(self.labels, weighted)
+
+    def read(self, counted: SampleTotals) -> Tensor:
+        samples = counted.right + counted.wrong
+        return number(counted.right / samples if samples else nan)
+
+
+class ClassTable(NamedTuple):
+    """Precision, recall, F1 and support of each class, and their averages.
+
+    `precision`, `recall`, `f1` and `support` have the shape `(K,)`; `micro`, `macro` and `weighted` hold precision,
+    recall and F1, shape `(3,)`.
+    """
+
+    precision: Tensor
+    recall: Tensor
+    f1: Tensor
+    support: Tensor
+    micro: Tensor
+    macro: Tensor
+    weighted: Tensor
+
+    def rows(self, names: Sequence[str] | None = None) -> list[tuple[str, float, float, float, float]]:
+        """One row per class and average: name, precision, recall, F1, support.
+
+        Args:
+            names: of the classes; their numbers unless given.
+        """
+        chosen = list(names) if names is not None else [str(k) for k in range(len(self.support))]
+        if len(chosen) != len(self.support):
+            do = "Give one name for each class"
+            raise ConfigError(describe("names", f"{len(chosen)} names", f"{len(self.support)}", do))
+        columns = [each.tolist() for each in (self.precision, self.recall, self.f1, self.support)]
+        table = list(zip(chosen, *columns, strict=True))
+        for name, average in (("micro", self.micro), ("macro", self.macro), ("weighted", self.weighted)):
+            table.append((name, *average.tolist(), self.support.sum().item()))
+        return table
+
+    def __str__(self) -> str:
+        head = f"{'':>10} {'precision':>9} {'recall':>9} {'f1':>9} {'support':>9}"
+        return "\n".join([head, *(f"{n:>10} {p:9.4f} {r:9.4f} {f:9.4f} {s:9g}" for n, p, r, f, s in self.rows())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassReport(TopKMetric):
+    """A table of precision, recall, F1 and support for each class, with their averages.
+
+    `tp / (tp + fp)`, `tp / (tp + fn)`, `2 tp / (2 tp + fp + fn)` and `tp + fn`. Binary data has rows for class 0 and
+    class 1.
+
+    Args:
+        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
+        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+            With neither, data is binary.
+        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
+        threshold: binary and multilabel scores above this probability count as 1.
+        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
+        ignore_index: targets of this value are left out, whatever was predicted for them.
+
+    Returns:
+        `ClassTable` of tensors on the host; `print` shows it. NaN for a class without data.
+
+    Raises:
+        ConfigError: arguments that do not go together, a class count below 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
+        >>> print(ClassReport(num_classes=3)(preds, target))
+                   precision    recall        f1   support
+                 0    1.0000    1.0000    1.0000         1
+                 1    1.0000    0.5000    0.6667         2
+                 2    0.5000    1.0000    0.6667         1
+             micro    0.7500    0.7500    0.7500         4
+             macro    0.8333    0.8333    0.7778         4
+          weighted    0.8750    0.7500    0.7500         4
+
+    Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
+    """
+
+    def read(self, counted: Counts | ClassTotals) -> ClassTable:
+        of = outcomes(counted.totals(), multiclass=self.num_labels is None)
+        kinds = [kind().ratio for kind in (Precision, Recall, F1Score)]
+        precision, recall, f1 = (vector(averaged(kind, of, None)) for kind in kinds)
+        micro, macro, weighted = (vector(averaged(kind, of, how)[0] for kind in kinds) for how in get_args(Average))
+        return ClassTable(precision, recall, f1, _counts(of.support, of.unit), micro, macro, weighted)

@@ -1,0 +1,179 @@
+"""What metrics of labels have in common: the task, the outcomes per class, and how they are averaged."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import nan
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from torch import Tensor
+
+from assay.decide import Argmax, Decision, Threshold, TopK
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric, number, vector
+from assay.tally.base import Tally
+from assay.tally.confusion import ClassTotals, Counts, class_tally
+from assay.tally.labels import Labels
+
+Average = Literal["micro", "macro", "weighted"]
+
+BITS = 128  # of the fractions that are averaged
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelMetric(Metric):
+    """A metric of predicted and true labels.
+
+    What the task is follows from what is said: multiclass with `num_classes`, multilabel with `num_labels`, else
+    binary.
+    """
+
+    num_classes: int | None = None
+    num_labels: int | None = None
+    threshold: float = 0.5
+    logits: bool = False
+    ignore_index: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_classes is not None and self.num_labels is not None:
+            got = f"num_classes={self.num_classes} and num_labels={self.num_labels}"
+            do = "Give num_classes for one class per sample, num_labels for several yes-or-no labels"
+            raise ConfigError(describe(type(self).__name__, got, "one of them or none", do))
+        self.tally(False)  # raises what the tally has to say
+
+    @property
+    def labels(self) -> Labels:
+        """How batches become labels."""
+        if self.num_classes is not None:
+            return Labels(self.num_classes, self._decision(), ignore_index=self.ignore_index)
+        threshold = Threshold(self.threshold, self.logits)
+        return Labels(2, threshold, self.num_labels, self.ignore_index, multiclass=False)
+
+    def _decision(self) -> Decision:
+        return Argmax()
+
+    def tally(self, weighted: bool) -> Tally:
+        return class_tally(self.labels, weighted)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """True and false positives and negatives of each class or label: arrays of Python integers, of shape `(K,)`.
+
+    `present` says which classes have data: of a class, that it was a target or predicted; of a label, any sample.
+    They are in units of `2 ** unit`.
+    """
+
+    tp: np.ndarray
+    fp: np.ndarray
+    fn: np.ndarray
+    tn: np.ndarray
+    present: np.ndarray
+    unit: int = 0
+
+    @property
+    def support(self) -> np.ndarray:
+        """How often each class was the target."""
+        support: np.ndarray = self.tp + self.fn
+        return support
+
+    @property
+    def total(self) -> np.ndarray:
+        total: np.ndarray = self.tp + self.fp + self.fn + self.tn
+        return total
+
+    def pooled(self) -> Outcomes:
+        """The sums over the classes, as of one class."""
+        tp, fp, fn, tn = (each.sum(keepdims=True) for each in (self.tp, self.fp, self.fn, self.tn))
+        return Outcomes(tp, fp, fn, tn, np.atleast_1d(self.present.any()), self.unit)
+
+
+def outcomes(totals: ClassTotals, multiclass: bool) -> Outcomes:
+    """The outcomes of every class, or of the positive class of every label."""
+    chosen = (0, slice(None)) if multiclass else (slice(None), 1)
+    tp = totals.hits[chosen]
+    fn, fp = totals.target[chosen] - tp, totals.predicted[chosen] - tp
+    tn = (totals.target.sum(1) - tp - fp - fn).astype(object)
+    present = np.not_equal(tp + fp + fn + (0 if multiclass else tn), 0)
+    return Outcomes(tp, fp, fn, tn, present.astype(bool), totals.unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopKMetric(LabelMetric):
+    """A metric of labels that may count the `top_k` highest scores of multiclass data as predictions."""
+
+    top_k: int = 1
+
+    def __post_init__(self) -> None:
+        if self.num_classes is None and self.top_k != 1:
+            do = "Give num_classes, or leave top_k out"
+            raise ConfigError(describe("top_k", self.top_k, "1 for data that is not multiclass", do))
+        super().__post_init__()
+
+    def _decision(self) -> Decision:
+        return Argmax() if self.top_k == 1 else TopK(self.top_k)
+
+    def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
+        """The outcomes of each class, each label, or the positive class."""
+        return outcomes(counted.totals(), self.num_classes is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioMetric(TopKMetric):
+    """A metric that is a quotient of outcomes, for each class or averaged over them."""
+
+    average: Average | None = "macro"
+
+    undefined: ClassVar[int] = 0  # what 0 / 0 is of a class that has data
+
+    def __post_init__(self) -> None:
+        check_average(self.average)
+        super().__post_init__()
+
+    @abstractmethod
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        """Numerators and denominators, of shape `(K,)`."""
+
+    def read(self, counted: Counts | ClassTotals) -> Tensor:
+        of = self.outcomes(counted)
+        binary = self.num_classes is None and self.num_labels is None
+        values = averaged(self.ratio, of, None if binary else self.average, self.undefined)
+        return vector(values) if self.average is None and not binary else number(values[0])
+
+
+Ratio = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]
+
+
+def averaged(ratio: Ratio, of: Outcomes, average: Average | None, undefined: int = 0) -> list[float]:
+    """The quotients of all classes, or one average, each rounded once; `undefined` is 0 / 0 of a class with data."""
+    if average == "micro":
+        of = of.pooled()
+    if average is None or average == "micro":
+        missing = [float(undefined) if present else nan for present in of.present]
+        return [n / d if d else none for n, d, none in zip(*ratio(of), missing, strict=True)]
+    weights = of.present.astype(object) if average == "macro" else of.support
+    if average == "weighted" and of.present.any() and not weights.sum():
+        return [0.0]  # labels that no sample has
+    return [mean(fixed(*ratio(of), undefined), weights)]
+
+
+def check_average(average: str | None) -> None:
+    """Raise when there is no such average."""
+    if average is not None and average not in get_args(Average):
+        expected = ", ".join(map(repr, get_args(Average))) + " or None"
+        raise ConfigError(describe("average", repr(average), expected, "Choose one of them"))
+
+
+def fixed(above: np.ndarray, below: np.ndarray, undefined: int = 0) -> list[int]:
+    """Quotients as integers in units of `2 ** -BITS`."""
+    return [(n << BITS) // d if d else undefined << BITS for n, d in zip(above, below, strict=True)]
+
+
+def mean(values: Iterable[int], weights: Iterable[int]) -> float:
+    """The weighted mean of fixed-point values, rounded once; NaN when the weights sum to 0."""
+    pairs = list(zip(values, weights, strict=True))
+    total = sum(weight for _, weight in pairs)
+    return sum(value * weight for value, weight in pairs) / (int(total) << BITS) if total else nan

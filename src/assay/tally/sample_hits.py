@@ -1,0 +1,81 @@
+"""How many samples have every label right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ShapeError, describe
+from assay.tally import exact
+from assay.tally.base import Batch, Layout, State, shown
+from assay.tally.confusion import LabelTally
+
+IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
+
+
+@dataclass(frozen=True)
+class SampleTotals:
+    """How many samples are all right, and how many have a wrong label, as Python integers of any one unit."""
+
+    right: Any
+    wrong: Any
+
+
+@dataclass(frozen=True)
+class SampleHits(LabelTally):
+    """Samples whose labels are all right, counted apart from those with a wrong one and those that are all ignored.
+
+    A sample is a row of dimension 0 with all its positions; for multilabel data `(N, num_labels, ...)` it is a
+    position with all its labels. Ignored labels are neither right nor wrong. The last two cells of the table of shape
+    `(5,)` count labels out of range, of targets and of predictions.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (5,)
+
+    def check(self, layout: Layout) -> None:
+        super().check(layout)
+        weights = layout.weights
+        if weights is not None and weights.tail:
+            got = f"shape {shown(weights.tail)}"
+            raise ShapeError(describe("weights", got, "shape (N,)", "Give one weight per sample"))
+
+    def add(self, state: State, batch: Batch) -> None:
+        if not batch.needed_target.numel():
+            return
+        last = self.labels.num_classes
+        row = self.labels.rows(batch)
+        column = self.labels.predicted(batch).clamp(-1, last).add_(1)
+        ignored = row.clamp(min=last + 1).sub_(last + 1)
+        outcome = torch.ne(column, row, out=torch.empty_like(row)).add_(RIGHT).sub_(ignored, alpha=WRONG)
+        sample = self._by_sample(outcome.view(batch.needed_target.shape))
+        counts = state["counts"]
+        counts.scatter_add_(0, sample.reshape(-1), torch.ones_like(sample).view(-1))
+        known = row.clamp(1, last).eq_(row)
+        counts[BAD_TARGET] += (1 - known).sub_(ignored).sum()
+        counts[BAD_PREDICTION] += column.clamp(1, last).ne_(column).mul_(known).sum()
+        if self.weighted:
+            weights = self._sample_weights(batch, sample)
+            exact.add_to(state["weights"], self._finite(state, weights), sample.reshape(-1))
+
+    def _by_sample(self, outcome: Tensor) -> Tensor:
+        if self.labels.num_labels is not None:
+            return outcome.amax(1)
+        return outcome.flatten(1).amax(1) if outcome.ndim > 1 else outcome
+
+    def _sample_weights(self, batch: Batch, sample: Tensor) -> Tensor:
+        assert batch.weights is not None, "the layout was checked"
+        return batch.weights.view(-1, *(1,) * (sample.ndim - 1)).expand(sample.shape).reshape(-1)
+
+    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+        return int(counts[BAD_TARGET]), int(counts[BAD_PREDICTION])
+
+    def read(self, state: State) -> SampleTotals:
+        """The samples that are all right, and the others that are not all ignored."""
+        values, _ = self._values(state)
+        return SampleTotals(int(values[RIGHT]), int(values[WRONG]))
