@@ -114,7 +114,7 @@ class SampleStore:
         if not rows:
             return
         dtypes = {name: common_dtype(column.dtype, tensors[name].dtype) for name, column in self.columns.items()}
-        place: Place = _place(next(iter(tensors.values())))
+        place: Place = _place(next(iter(tensors.values())).device)
         self._make_room(place, sum(t.numel() * dtypes[name].itemsize for name, t in tensors.items()))
         taken = 0
         while taken < rows:
@@ -127,12 +127,24 @@ class SampleStore:
             taken += count
         self.rows += rows
 
+    def reserve(self, device: torch.device, nbytes: int) -> None:
+        """Make room for rows of so many bytes that will come from a device.
+
+        Raises:
+            CapacityError: the temporary file cannot be written; the store is as it was before.
+        """
+        self._make_room(_place(device), nbytes)
+
     def column(self, name: str) -> Tensor:
         """All rows of a column on the host, in the order in which they came; this waits for the device."""
         column = self.columns[name]
         dtype = reduce(common_dtype, (block.tensors[name].dtype for block in self._blocks), column.dtype)
         parts = [to_host(block.filled()[name]).to(dtype) for block in self._blocks]
         return torch.cat(parts) if parts else torch.empty(0, *column.tail, dtype=dtype)
+
+    def blocks(self) -> list[dict[str, Tensor]]:
+        """All rows in pieces, each where it is kept and in its own dtype; nothing is moved and no device waited for."""
+        return [block.filled() for block in self._blocks]
 
     def copy(self) -> SampleStore:
         """A store with the same rows that goes its own way. Rows that are there already are shared, as none changes."""
@@ -156,7 +168,7 @@ class SampleStore:
         store.rows = store._checked(values)
         if store.rows:
             tensors = {name: values[name].detach() for name in self.columns}
-            store._keep(_Block(tensors, _place(next(iter(tensors.values()))), store.rows))
+            store._keep(_Block(tensors, _place(next(iter(tensors.values())).device), store.rows))
         return store
 
     @property
@@ -265,8 +277,8 @@ class SampleStore:
         return _Block({name: to_host(tensor) for name, tensor in block.filled().items()}, "host", block.used)
 
 
-def _place(tensor: Tensor) -> Place:
-    return "host" if policy(tensor.device).read_on.value == tensor.device else "device"
+def _place(device: torch.device) -> Place:
+    return "host" if policy(device).read_on.value == device else "device"
 
 
 def common_dtype(a: torch.dtype, b: torch.dtype) -> torch.dtype:

@@ -1,0 +1,511 @@
+"""Metrics of how well scores rank the positives above the negatives."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.decide import Threshold
+from assay.errors import ConfigError, NoDataWarning, describe
+from assay.metrics.base import Metric, number, vector
+from assay.tally import curves
+from assay.tally.base import Tally
+from assay.tally.curves import Array, Interval, Ranking
+from assay.tally.labels import Labels
+from assay.tally.scores import Scores
+
+EXACT_UP_TO = 1 << 20
+"""Scores: 4 MiB of float32."""
+
+Average = Literal["micro", "macro", "weighted"]
+Counted = tuple[Ranking, ...]
+
+
+class Bounded(NamedTuple):
+    """A value and two numbers between which the exact one lies."""
+
+    value: Tensor
+    lower: Tensor
+    upper: Tensor
+
+
+class ROCCurve(NamedTuple):
+    """Points of ROC curves: tensors, or tuples with one per class or label."""
+
+    fpr: Tensor | tuple[Tensor, ...]
+    tpr: Tensor | tuple[Tensor, ...]
+    thresholds: Tensor | tuple[Tensor, ...]
+
+
+class PRCurve(NamedTuple):
+    """Points of precision-recall curves: tensors, or tuples with one per class or label."""
+
+    precision: Tensor | tuple[Tensor, ...]
+    recall: Tensor | tuple[Tensor, ...]
+    thresholds: Tensor | tuple[Tensor, ...]
+
+
+class OperatingPoint(NamedTuple):
+    """The best value under a condition, and the threshold that gives it: scores that reach it are positive."""
+
+    value: Tensor
+    threshold: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingMetric(Metric):
+    """A metric of scores and labels that is read from rankings.
+
+    Without `num_classes` and `num_labels` the data is binary: `preds` are float scores of any shape, `target` 0 or 1 of
+    the same shape. With `num_classes=C`: `preds (N, C, ...)`, `target (N, ...)` in `0 ... C - 1`, and each class is
+    ranked against the rest. With `num_labels=L`: both `(N, L, ...)`, and each label is ranked for itself.
+    """
+
+    num_classes: int | None = None
+    num_labels: int | None = None
+    ignore_index: int | None = None
+    logits: bool = False
+    exact: bool = False
+    exact_up_to: int = EXACT_UP_TO
+
+    def __post_init__(self) -> None:
+        if self.num_classes is not None and self.num_labels is not None:
+            got = f"num_classes={self.num_classes} and num_labels={self.num_labels}"
+            raise ConfigError(describe(type(self).__name__, got, "one of them, or neither", "Leave one of them out"))
+        self._tally(weighted=False)
+
+    def tally(self, weighted: bool) -> Tally:
+        return self._tally(weighted)
+
+    def _tally(self, weighted: bool) -> Scores:
+        labels = Labels(
+            2 if self.num_classes is None else self.num_classes,
+            Threshold(logits=self.logits),
+            self.num_labels,
+            self.ignore_index,
+            multiclass=self.num_classes is not None,
+        )
+        groups = self.num_classes or self.num_labels or 1
+        return Scores(labels, groups, self.logits, None if self.exact else self.exact_up_to, weighted)
+
+    @property
+    def _single(self) -> bool:
+        """Whether there is one ranking, and so one value."""
+        return self.num_classes is None and self.num_labels is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingArea(RankingMetric):
+    """An area under a curve, averaged over classes or labels."""
+
+    average: Average | None = "macro"
+    bounds: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        allowed = ["macro", "weighted", None] + (["micro"] if self.num_labels is not None else [])
+        if self.average not in allowed and not (self._single and self.average == "micro"):
+            expected = "one of " + ", ".join(map(repr, allowed))
+            do = "With num_labels there is 'micro', too" if self.average == "micro" else "Choose one of them"
+            raise ConfigError(describe("average", repr(self.average), expected, do))
+
+    @abstractmethod
+    def area(self, ranking: Ranking) -> Interval:
+        """The area of one ranking."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> str:
+        """What a ranking must have for a value."""
+
+    def read(self, counted: Counted) -> Tensor | Bounded:
+        if self.average == "micro":
+            counted = (curves.pooled(counted),)
+        areas = [self.area(ranking) for ranking in counted]
+        each = self.average is None or self._single
+        chosen = areas if each else [_averaged(areas, self._weights(counted))]
+        if any(math.isnan(area.value) for area in chosen):
+            _warn(type(self).__name__, "no " + self.needs, f"at least one of {self.needs}")
+        shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else _first
+        value = shaped([float(area.value) for area in chosen])
+        if not self.bounds:
+            return value
+        return Bounded(value, shaped([_down(a.lower) for a in chosen]), shaped([_up(a.upper) for a in chosen]))
+
+    def _weights(self, counted: Counted) -> list[int]:
+        return [1 if self.average == "macro" else ranking.num_positives for ranking in counted]
+
+
+def _averaged(areas: Sequence[Interval], weights: Sequence[int]) -> Interval:
+    """The exact weighted mean of the areas that there are."""
+    some = [(area, weight) for area, weight in zip(areas, weights, strict=True) if not math.isnan(area.value)]
+    total = sum(weight for _, weight in some)
+    if not total:
+        return curves.NOTHING
+    return Interval(*(sum(Fraction(area[k]) * weight for area, weight in some) / total for k in range(3)))
+
+
+def _first(values: Sequence[float]) -> Tensor:
+    return number(values[0])
+
+
+def _down(value: Fraction | float) -> float:
+    """The largest float that is not above."""
+    near = float(value)
+    return near if math.isnan(near) or Fraction(near) <= value else math.nextafter(near, -math.inf)
+
+
+def _up(value: Fraction | float) -> float:
+    return -_down(-value)
+
+
+def _warn(name: str, got: str, expected: str) -> None:
+    warnings.warn(describe(name, got, expected, "It reads NaN; see what was fed"), NoDataWarning, stacklevel=5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AUROC(RankingArea):
+    r"""The area under the receiver operating characteristic curve.
+
+    $$ \frac{1}{P N} \sum_{i: y_i = 1} \sum_{j: y_j = 0} [s_i > s_j] + \tfrac12 [s_i = s_j] $$
+
+    The sum is a whole number, so up to `exact_up_to` scores (and with `exact=True`) the value is the exact rational,
+    rounded once. Beyond that, scores are counted in a histogram of 16.7 MB, and the value is the middle of two
+    certified bounds; it is exact there, too, for binary scores that float16 or bfloat16 can hold (`docs/ranking.md`).
+
+    Args:
+        num_classes: for multiclass data, each class against the rest.
+        num_labels: for multilabel data.
+        average: `"macro"`: the mean over the classes or labels that have positives and negatives; `"weighted"`:
+        weighted
+            by the positives; `"micro"` (multilabel): all labels in one ranking; `None`: one value each.
+        ignore_index: rows with this target are left out.
+        logits: scores are any real numbers, ranked as they are; otherwise they are in [0, 1].
+        exact: keep all scores, on disk if need be.
+        exact_up_to: how many scores are kept before they are counted in a histogram; 0 keeps none. Weighted scores are
+            always kept.
+        bounds: give a `Bounded(value, lower, upper)`; the bounds equal the value when it is exact.
+
+    Shapes: see `RankingMetric`.
+
+    Returns:
+        float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, where there are only
+        positives or only negatives.
+
+    Raises:
+        ConfigError: an unknown average, or both num_classes and num_labels.
+        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+
+    Example:
+        >>> import torch
+        >>> AUROC()(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
+        tensor(0.7500, dtype=torch.float64)
+
+    Source: J. A. Hanley, B. J. McNeil, The meaning and use of the area under a ROC curve, Radiology 143 (1982).
+    """
+
+    needs = "positives and negatives"
+
+    def area(self, ranking: Ranking) -> Interval:
+        return curves.auroc(ranking)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragePrecision(RankingArea):
+    r"""The average precision, which summarises a precision-recall curve by steps, without interpolation.
+
+    $$ \sum_k (R_k - R_{k-1}) P_k $$
+
+    over the distinct scores from the highest down, with precision P and recall R of the rows that reach each. The terms
+    are rounded to float64 and summed exactly. Beyond `exact_up_to` scores there are certified bounds, as for `AUROC`.
+
+    Args: as for `AUROC`.
+
+    Returns:
+        float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, without positives.
+
+    Raises: as `AUROC`.
+
+    Example:
+        >>> import torch
+        >>> AveragePrecision()(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
+        tensor(0.8333, dtype=torch.float64)
+
+    Source: `sklearn.metrics.average_precision_score`, whose definition this is.
+    """
+
+    needs = "positives"
+
+    def area(self, ranking: Ranking) -> Interval:
+        return curves.average_precision(ranking)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ROC(RankingMetric):
+    """The receiver operating characteristic: false positive rate and true positive rate at every threshold.
+
+    Points are those of scikit-learn with `drop_intermediate=False`: from (0, 0) at threshold inf up to (1, 1), at every
+    distinct score, falling. From a histogram there is a point for every bin that is not empty; each is exact.
+
+    Args: those of `AUROC` without `average` and `bounds`.
+
+    Returns:
+        `ROCCurve(fpr, tpr, thresholds)`: float64 tensors of one length; tuples of them for several classes or labels.
+        A rate is NaN without negatives (fpr) or positives (tpr).
+
+    Raises: as `AUROC`.
+
+    Example:
+        >>> import torch
+        >>> curve = ROC()(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
+        >>> curve.fpr.tolist(), curve.tpr.tolist()
+        ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+
+    Source: T. Fawcett, An introduction to ROC analysis, Pattern Recognition Letters 27 (2006).
+    """
+
+    def read(self, counted: Counted) -> ROCCurve:
+        columns = zip(*(_roc(ranking) for ranking in counted), strict=True)
+        return ROCCurve(*(_curve(column, self._single) for column in columns))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionRecallCurve(RankingMetric):
+    """Precision and recall at every threshold.
+
+    Order and end are scikit-learn's: thresholds rise, and behind the last one there is the point precision 1, recall 0,
+    so precision and recall are one longer. From a histogram there is a point for every bin that is not empty; each is
+    exact.
+
+    Args: those of `AUROC` without `average` and `bounds`.
+
+    Returns:
+        `PRCurve(precision, recall, thresholds)`: float64 tensors; tuples of them for several classes or labels. The
+        recall is NaN without positives.
+
+    Raises: as `AUROC`.
+
+    Example:
+        >>> import torch
+        >>> curve = PrecisionRecallCurve()(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
+        >>> curve.precision.tolist(), curve.recall.tolist()
+        ([0.5, 0.6666666666666666, 0.5, 1.0, 1.0], [1.0, 1.0, 0.5, 0.5, 0.0])
+
+    Source: `sklearn.metrics.precision_recall_curve`, whose definition this is.
+    """
+
+    def read(self, counted: Counted) -> PRCurve:
+        columns = zip(*(_precision_recall(ranking) for ranking in counted), strict=True)
+        return PRCurve(*(_curve(column, self._single) for column in columns))
+
+
+def _roc(ranking: Ranking) -> tuple[Array, Array, Array]:
+    """False and true positive rates, rising, from no positive prediction on."""
+    fpr = curves.ratios(ranking.alarms, ranking.num_negatives)
+    tpr = curves.ratios(ranking.hits, ranking.num_positives)
+    first_fpr = 0.0 if ranking.num_negatives else math.nan
+    first_tpr = 0.0 if ranking.num_positives else math.nan
+    return np.append(first_fpr, fpr), np.append(first_tpr, tpr), np.append(math.inf, ranking.thresholds)
+
+
+def _precision_recall(ranking: Ranking) -> tuple[Array, Array, Array]:
+    recall = curves.ratios(ranking.hits, ranking.num_positives)
+    last = 0.0 if ranking.num_positives else math.nan
+    precision = curves.precisions(ranking)
+    return np.append(precision[::-1], 1.0), np.append(recall[::-1], last), ranking.thresholds[::-1].copy()
+
+
+def _curve(columns: Sequence[Array], single: bool) -> Tensor | tuple[Tensor, ...]:
+    tensors = tuple(torch.from_numpy(np.ascontiguousarray(column)) for column in columns)
+    return tensors[0] if single else tensors
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatingPointMetric(RankingMetric):
+    """The highest value of one rate among the thresholds at which another reaches a minimum."""
+
+    @property
+    @abstractmethod
+    def minimum(self) -> float:
+        """What the other rate must reach."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.minimum <= 1:
+            raise ConfigError(describe(self._field, self.minimum, "a rate in [0, 1]", "Give a share, not per cent"))
+
+    @property
+    def _field(self) -> str:
+        return next(name for name in self.__dataclass_fields__ if name.startswith("min_"))
+
+    @abstractmethod
+    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+        """The rate to be high, the one with a minimum, and the thresholds."""
+
+    def read(self, counted: Counted) -> OperatingPoint:
+        points = [self._best(ranking) for ranking in counted]
+        values, thresholds = ([point[k] for point in points] for k in range(2))
+        if any(map(math.isnan, values)):
+            _warn(type(self).__name__, "no positives or no negatives", "both")
+        shaped: Callable[[list[float]], Tensor] = _first if self._single else vector
+        return OperatingPoint(shaped(values), shaped(thresholds))
+
+    def _best(self, ranking: Ranking) -> tuple[float, float]:
+        wanted, limited, thresholds = self.rates(ranking)
+        if np.isnan(wanted).all() or np.isnan(limited).all():
+            return math.nan, math.nan
+        allowed = np.flatnonzero(limited >= self.minimum)
+        if not len(allowed):
+            return 0.0, math.inf
+        best = allowed[np.lexsort([thresholds[allowed], limited[allowed], wanted[allowed]])[-1]]
+        return float(wanted[best]), float(thresholds[best])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallAtFixedPrecision(OperatingPointMetric):
+    """The highest recall at a precision of at least `min_precision`, and its threshold.
+
+    Among equal recalls the higher precision decides, then the higher threshold. Where no threshold reaches the
+    precision, the value is 0 and the threshold infinite: nothing is predicted. From a histogram, the thresholds are the
+    lower ends of its bins.
+
+    Args: `min_precision` in [0, 1], and those of `AUROC` without `average` and `bounds`.
+
+    Returns:
+        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
+
+    Raises: as `AUROC`; ConfigError for a `min_precision` outside [0, 1].
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
+        >>> RecallAtFixedPrecision(min_precision=0.9)(preds, target).value
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: TorchMetrics, `RecallAtFixedPrecision`.
+    """
+
+    min_precision: float
+
+    @property
+    def minimum(self) -> float:
+        return self.min_precision
+
+    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+        recall = curves.ratios(ranking.hits, ranking.num_positives)
+        return recall, curves.precisions(ranking), ranking.thresholds
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionAtFixedRecall(OperatingPointMetric):
+    """The highest precision at a recall of at least `min_recall`, and its threshold.
+
+    As `RecallAtFixedPrecision`, with the two exchanged.
+
+    Args: `min_recall` in [0, 1], and those of `AUROC` without `average` and `bounds`.
+
+    Returns:
+        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
+
+    Raises: as `AUROC`; ConfigError for a `min_recall` outside [0, 1].
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
+        >>> PrecisionAtFixedRecall(min_recall=0.75)(preds, target).value
+        tensor(0.6667, dtype=torch.float64)
+
+    Source: TorchMetrics, `PrecisionAtFixedRecall`.
+    """
+
+    min_recall: float
+
+    @property
+    def minimum(self) -> float:
+        return self.min_recall
+
+    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+        recall = curves.ratios(ranking.hits, ranking.num_positives)
+        return curves.precisions(ranking), recall, ranking.thresholds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityAtSpecificity(OperatingPointMetric):
+    """The highest sensitivity (recall) at a specificity of at least `min_specificity`, and its threshold.
+
+    Predicting nothing, with an infinite threshold, has specificity 1, so there always is a value. Ties as in
+    `RecallAtFixedPrecision`.
+
+    Args: `min_specificity` in [0, 1], and those of `AUROC` without `average` and `bounds`.
+
+    Returns:
+        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
+
+    Raises: as `AUROC`; ConfigError for a `min_specificity` outside [0, 1].
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
+        >>> SensitivityAtSpecificity(min_specificity=0.5)(preds, target).value
+        tensor(1., dtype=torch.float64)
+
+    Source: TorchMetrics, `SensitivityAtSpecificity`.
+    """
+
+    min_specificity: float
+
+    @property
+    def minimum(self) -> float:
+        return self.min_specificity
+
+    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+        _, tpr, thresholds = _roc(ranking)
+        return tpr, _specificity(ranking), thresholds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecificityAtSensitivity(OperatingPointMetric):
+    """The highest specificity at a sensitivity (recall) of at least `min_sensitivity`, and its threshold.
+
+    As `SensitivityAtSpecificity`, with the two exchanged.
+
+    Args: `min_sensitivity` in [0, 1], and those of `AUROC` without `average` and `bounds`.
+
+    Returns:
+        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
+
+    Raises: as `AUROC`; ConfigError for a `min_sensitivity` outside [0, 1].
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
+        >>> SpecificityAtSensitivity(min_sensitivity=0.75)(preds, target).value
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: TorchMetrics, `SpecificityAtSensitivity`.
+    """
+
+    min_sensitivity: float
+
+    @property
+    def minimum(self) -> float:
+        return self.min_sensitivity
+
+    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+        _, tpr, thresholds = _roc(ranking)
+        return _specificity(ranking), tpr, thresholds
+
+
+def _specificity(ranking: Ranking) -> Array:
+    """The share of the negatives below every threshold, beginning with the infinite one."""
+    below = np.append(ranking.num_negatives, ranking.num_negatives - ranking.alarms)
+    return curves.ratios(below, ranking.num_negatives)

@@ -1,0 +1,203 @@
+"""Rankings on the host, and what is read from them: areas with certified bounds, and points of curves.
+
+A ranking lists, from the highest score down, how many positives and negatives there are at each distinct score; or in
+each bin of scores, and then the order within a bin is unknown, which is what the bounds account for. Counts are whole
+numbers: int64, or Python integers where weights need more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_LARGEST = 1 << 62
+_ROUNDING = 2.0**-48  # relative; covers the roundings of one term of an average precision (a dozen, of 2 ** -53 each)
+
+
+class Interval(NamedTuple):
+    """An estimate and two numbers between which the exact value lies; all NaN where there is no value."""
+
+    value: Fraction | float
+    lower: Fraction | float
+    upper: Fraction | float
+
+
+NOTHING = Interval(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Counts from the highest score to the lowest.
+
+    Args:
+        thresholds: float64, falling: the score itself, or the lowest one that falls into the bin.
+        positives, negatives: how many, or how much weight in some unit.
+        exact: everything under one threshold has the same score.
+    """
+
+    thresholds: Array
+    positives: Array
+    negatives: Array
+    exact: bool = True
+
+    @cached_property
+    def hits(self) -> Array:
+        """Positives at this threshold and above."""
+        return np.cumsum(self.positives)
+
+    @cached_property
+    def alarms(self) -> Array:
+        """Negatives at this threshold and above."""
+        return np.cumsum(self.negatives)
+
+    @property
+    def num_positives(self) -> int:
+        return int(self.hits[-1]) if len(self.hits) else 0
+
+    @property
+    def num_negatives(self) -> int:
+        return int(self.alarms[-1]) if len(self.alarms) else 0
+
+
+def of_bins(thresholds: Array, positives: Array, negatives: Array, exact: bool) -> Ranking:
+    """A ranking of bins; `exact` when no bin holds two different scores."""
+    return Ranking(thresholds, positives, negatives, exact)
+
+
+def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> Ranking:
+    """A ranking of samples: `scores` without NaN, `positive` as booleans, weights of 0 or more."""
+    order = np.argsort(scores)[::-1]
+    falling = scores[order]
+    whole = np.ones(len(scores), dtype=np.int64) if weights is None else whole_numbers(weights)[order]
+    counts = np.where(positive[order], whole, 0), np.where(positive[order], 0, whole)
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(falling)), bool), falling[1:] != falling[:-1]]))
+    if not len(starts):
+        return Ranking(np.empty(0), *counts)
+    return Ranking(falling[starts].astype(np.float64), *(np.add.reduceat(count, starts) for count in counts))
+
+
+def whole_numbers(weights: Array) -> Array:
+    """Finite weights of 0 or more as whole numbers in one unit: int64 where their sum fits, else Python integers."""
+    significand, exponent = np.frexp(weights.astype(np.float64))
+    whole = (significand * 2.0**53).astype(np.int64)
+    some = whole != 0
+    if not some.any():
+        return whole
+    zeros = np.where(some, np.frexp((whole & -whole).astype(np.float64))[1] - 1, 0)  # at the low end of each
+    odd = whole >> zeros
+    place = np.where(some, exponent + zeros, np.iinfo(np.int32).max)
+    shift = np.where(some, place - place.min(), 0).astype(np.int64)
+    if int((shift + 53 - zeros).max()) + len(whole).bit_length() < 62:
+        return np.asarray(odd << shift)
+    return np.array([w << s for w, s in zip(odd.tolist(), shift.tolist(), strict=True)], dtype=object)
+
+
+def pooled(rankings: Sequence[Ranking]) -> Ranking:
+    """One ranking of everything, from rankings of one unit and one kind."""
+    thresholds = np.concatenate([r.thresholds for r in rankings])
+    if not len(thresholds):
+        return rankings[0]
+    order = np.argsort(-thresholds, kind="stable")
+    falling = thresholds[order]
+    starts = np.flatnonzero(np.concatenate([[True], falling[1:] != falling[:-1]]))
+    counts = (
+        np.add.reduceat(np.concatenate([getattr(r, name) for r in rankings])[order], starts)
+        for name in ("positives", "negatives")
+    )
+    return Ranking(falling[starts], *counts, all(r.exact for r in rankings))
+
+
+def auroc(ranking: Ranking) -> Interval:
+    r"""The area under the ROC curve: the share of pairs of a positive and a negative that are in the right order.
+
+    Pairs with equal scores count one half. Pairs within a bin may be in any order: none of them right is the lower
+    bound, all of them right the upper one, and half of them the estimate. All three are exact rationals.
+    """
+    pairs = ranking.num_positives * ranking.num_negatives
+    if not pairs:
+        return NOTHING
+    lower_negatives = ranking.num_negatives - ranking.alarms
+    right = dot(ranking.positives, lower_negatives)
+    together = dot(ranking.positives, ranking.negatives)
+    middle = Fraction(2 * right + together, 2 * pairs)
+    if ranking.exact:
+        return Interval(middle, middle, middle)
+    return Interval(middle, Fraction(right, pairs), Fraction(right + together, pairs))
+
+
+def dot(a: Array, b: Array) -> int:
+    """The exact sum of products of whole numbers of 0 or more."""
+    if a.dtype != object and b.dtype != object and int(a.sum()) * int(b.max(initial=0)) < _LARGEST:
+        return int(np.dot(a, b))
+    return sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
+
+
+def average_precision(ranking: Ranking) -> Interval:
+    r"""The average precision: the precision at every threshold, weighted by the recall it adds; no interpolation.
+
+    Each term is rounded, and the terms are summed exactly. Within a bin of p positives and n negatives, with TP and FP
+    above it and TP' and FP' including it, the most that the p positives can add is `p TP' / (TP' + FP)` (they share one
+    score, which is above those of the negatives) and the least is the sum over j = 1 ... p of
+    `(TP + j) / (TP + j + FP')`, for which `p - FP' log1p(p / (TP + FP' + 1/2))` is a lower bound, as 1 / x is convex.
+    The estimate is the mean over all orders of the bin. The bounds are widened by what rounding can have done to them.
+    """
+    total = ranking.num_positives
+    if not total:
+        return NOTHING
+    some = np.flatnonzero(ranking.positives)
+    hits, alarms, p, n = (
+        _floats(a[some]) for a in (ranking.hits, ranking.alarms, ranking.positives, ranking.negatives)
+    )
+    most = p * (hits / (hits + (alarms - n)))
+    if ranking.exact:
+        value = math.fsum(p * (hits / (hits + alarms))) / float(total)
+        return Interval(value, value, value)
+    single = p * hits / (hits + alarms)
+    least = np.where(p == 1, single, p - alarms * np.log1p(p / (hits - p + alarms + 0.5)))
+    # The difference is that of two numbers of up to p, so its rounding is measured by p.
+    slack = math.fsum(p) * _ROUNDING
+    lower = max(0.0, (math.fsum(least) - slack) / float(total))
+    upper = min(1.0, (math.fsum(most) + slack) / float(total))
+    middle = math.fsum(np.clip(_mean_over_orders(hits, alarms, p, n), least, most)) / float(total)
+    return Interval(min(max(middle, lower), upper), lower, upper)
+
+
+def _mean_over_orders(hits: Array, alarms: Array, p: Array, n: Array) -> Array:
+    """The sum of the precisions at the positives of a bin: the mean over all orders of its samples."""
+    size = p + n
+    above = hits + alarms - size
+    slope = np.where(size > 1, (p - 1) / np.maximum(size - 1, 1), 0.0)  # positives to expect at each step
+    start = hits - p + 1 - slope * (above + 1)
+    low, high = above + 0.5, above + size + 0.5
+    harmonic = np.log1p(size / low) + (high**-2 - low**-2) / 24  # the sum of 1 / (above + i) for i = 1 ... size
+    return np.asarray(p / size * (size * slope + start * harmonic))
+
+
+def _floats(whole: Array) -> Array:
+    """Whole numbers as float64, each rounded once."""
+    if whole.dtype != object:
+        return whole.astype(np.float64)
+    return np.array([float(w) for w in whole.tolist()], dtype=np.float64)
+
+
+def ratios(counts: Array, total: int) -> Array:
+    """Each count over a total, as float64; NaN where the total is 0."""
+    if not total:
+        return np.full(len(counts), math.nan)
+    if counts.dtype == object:
+        return np.array([float(Fraction(c, total)) for c in counts.tolist()], dtype=np.float64)
+    return counts / float(total)
+
+
+def precisions(ranking: Ranking) -> Array:
+    """The precision at every threshold."""
+    hits, everything = _floats(ranking.hits), _floats(ranking.hits + ranking.alarms)
+    return np.divide(hits, everything, out=np.full(len(hits), math.nan), where=everything > 0)

@@ -1,0 +1,249 @@
+"""Scores and the labels they belong to: kept while they are few, in a histogram when they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, DtypeError, describe
+from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally
+from assay.tally.curves import Ranking, of_bins, of_samples
+from assay.tally.labels import Labels, scores
+from assay.tally.samples import SampleStore, canonical
+from assay.tally.score_bins import ScoreBins
+
+_CHUNK = 1 << 17  # scores that are moved from the store to the histogram in one go
+_WHAT = (
+    "targets are outside {range}",
+    "scores are NaN",
+    "scores are outside [0, 1] (scores of any size are for logits=True)",
+    "weights are negative, infinite or NaN",
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scores `(rows, groups)`, targets `(rows, 1)` or `(rows, groups)`, and weights of the shape of the targets.
+
+    `place` is the target as `Labels.rows` says it: one more than the class, or out of range, or ignored.
+    """
+
+    scores: Tensor
+    place: Tensor
+    weights: Tensor | None
+
+
+@dataclass(frozen=True)
+class Scores(Tally):
+    """Every score with its label, or how many scores of each label fell into each bin.
+
+    A *group* is what is ranked against each other: all scores (binary), those of one class against the rest, or those
+    of one label. While there are at most `keep` scores, all are kept and the reading is exact. When there are more, all
+    of them are in a histogram; only the number of scores decides, not how they came. `keep=None` always keeps them.
+
+    State: `count` (rows), `strange` (what should not be there, of four kinds), `samples` (unless `keep` is 0: 5 bytes
+    per binary float32 score), and `histogram`, int64 of shape `(groups, 2, bins)`, with `rough`, how many scores may
+    share a bin with others that are not equal to them. Size: 16.7 MB at most, as the bins are the fewer the more groups
+    there are: a million for one, half of that for two, and so on.
+
+    Weighted scores are always kept: a bin would need an exact sum.
+    """
+
+    labels: Labels
+    groups: int = 1
+    logits: bool = False
+    keep: int | None = 1 << 20
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.keep < 0:
+            raise ConfigError(describe("exact_up_to", self.keep, "0 or more scores", "Give 0 to keep no scores at all"))
+
+    @cached_property
+    def bins(self) -> ScoreBins:
+        return ScoreBins(self.logits, (self.groups - 1).bit_length())
+
+    @property
+    def _keeps(self) -> bool:
+        return self.keep != 0 or self.weighted
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        always: dict[str, Rule] = {"count": "sum", "strange": "sum"}
+        if self._always_kept:
+            return always | {"samples": "samples"}
+        if not self._keeps:
+            return always | {"histogram": "sum", "rough": "sum"}
+        return always | {"samples": "samples", "histogram": "late", "rough": "late"}
+
+    @property
+    def _always_kept(self) -> bool:
+        return self.weighted or self.keep is None
+
+    def check(self, layout: Layout) -> None:
+        if not layout.preds.dtype.is_floating_point:
+            raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", "Pass preds.float()"))
+        self.labels.check(layout)
+        if layout.weights is not None and layout.weights.dtype.is_complex:
+            raise DtypeError(describe("weights", layout.weights.dtype, "real numbers", "Pass the real part"))
+
+    def zero(self, device: torch.device) -> State:
+        state: State = {
+            "count": torch.zeros(1, dtype=torch.int64, device=device),
+            "strange": torch.zeros(len(_WHAT), dtype=torch.int64, device=device),
+        }
+        if self._keeps:
+            state["samples"] = self._store()
+        else:
+            self._open(state)
+        return state
+
+    def _store(self) -> SampleStore:
+        labels = self.groups if self.labels.num_labels else 1
+        whole = torch.int8 if self.labels.num_classes <= 127 else torch.int32
+        columns = {"scores": Column(torch.float32, (self.groups,)), "target": Column(whole, (labels,))}
+        if self.weighted:
+            columns["weights"] = Column(torch.float32, (labels,))
+        return SampleStore(columns)
+
+    def _open(self, state: State) -> None:
+        """Make the histogram where there is none."""
+        if "histogram" not in state:
+            device = state["count"].device
+            with torch.inference_mode(False):
+                shape = (self.groups, 2, self.bins.count)
+                state["histogram"] = torch.zeros(shape, dtype=torch.int64, device=device)
+                state["rough"] = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def add(self, state: State, batch: Batch) -> None:
+        rows = batch.once((self.labels, "score rows"), self._rows)
+        state["count"] += len(rows.scores)
+        state["strange"] += self._strange(rows)
+        known = self._known(rows.place)
+        if "samples" in state:
+            store = state["samples"]
+            if self._fits(store.rows + len(rows.scores)):
+                columns = {"scores": rows.scores, "target": known.to(store.columns["target"].dtype)}
+                if rows.weights is not None:
+                    columns["weights"] = rows.weights
+                store.append(**columns)
+                return
+            self._pour(store, state)
+            state["samples"] = self._store()
+        self._open(state)
+        self._count(state, rows.scores, known)
+
+    def _fits(self, rows: int) -> bool:
+        return self._always_kept or rows * self.groups <= (self.keep or 0)
+
+    def _rows(self, batch: Batch) -> Rows:
+        place = self.labels.rows(batch)
+        weights = self.labels.weights(batch) if batch.weights is not None else None
+        if self.labels.num_labels is None:
+            values = scores(batch, self.labels.multiclass)
+            return Rows(
+                values.reshape(-1, self.groups),
+                place.view(-1, 1),
+                None if weights is None else weights.reshape(-1, 1),
+            )
+        shape = batch.needed_target.shape
+
+        def arranged(tensor: Tensor) -> Tensor:
+            return tensor.view(shape).movedim(1, -1).reshape(-1, self.groups)
+
+        return Rows(scores(batch, True), arranged(place), None if weights is None else arranged(weights))
+
+    def _known(self, place: Tensor) -> Tensor:
+        """The class, or -1 where the target is ignored or no class."""
+        return torch.where(place > self.labels.num_classes, -1, place - 1)
+
+    def _strange(self, rows: Rows) -> Tensor:
+        """How many targets, scores and weights should not be there, without those that are ignored."""
+        above = self.labels.num_classes + 1
+        counted = rows.place <= above
+        low, high = rows.scores, rows.scores
+        if low.shape != counted.shape:
+            low, high = low.amin(1, keepdim=True), high.amax(1, keepdim=True)
+        outside = torch.zeros_like(counted) if self.logits else (low < 0) | (high > 1)
+        kinds = [(rows.place == 0) | (rows.place == above), low.isnan(), outside]
+        if rows.weights is None:
+            kinds.append(torch.zeros_like(counted))
+        else:
+            weights = rows.weights
+            kinds.append((weights < 0) | ((weights - weights) != 0))
+        return torch.stack([(kind & counted).sum() for kind in kinds])
+
+    def _count(self, state: State, values: Tensor, known: Tensor) -> None:
+        """Add scores to the histogram."""
+        place, rough = self.bins.place(values)
+        valid = known.clamp(-1, 0).add_(1)
+        if self.labels.multiclass:
+            classes = torch.arange(self.groups, device=values.device)
+            positive = torch.eq(known, classes).to(torch.int64)
+            valid = valid.expand(place.shape)
+        else:
+            positive = known.clamp(min=0)
+        if self.groups > 1:
+            place += torch.arange(self.groups, device=values.device).mul_(2 * self.bins.count)
+        place += positive.mul_(self.bins.count)
+        state["histogram"].view(-1).scatter_add_(0, place.view(-1), valid.reshape(-1))
+        state["rough"] += (rough * valid).sum()
+
+    def _pour(self, store: SampleStore, state: State) -> None:
+        """Add everything that a store holds to the histogram."""
+        self._open(state)
+        size = max(1, _CHUNK // self.groups)
+        device = state["count"].device
+        for block in store.blocks():
+            for values, target in zip(block["scores"].split(size), block["target"].split(size), strict=True):
+                self._count(state, values.to(device), target.to(device, torch.int64))
+
+    def settle(self, state: State, rows: int) -> State:
+        if not self._keeps:
+            return state
+        done = dict(state)
+        store = done["samples"]
+        if self._fits(int(done["count"])):
+            done["samples"] = canonical(store)
+            return done
+        for name in ("histogram", "rough"):
+            if name in done:
+                done[name] = done[name].clone()
+        self._pour(store, done)
+        done["samples"] = self._store()
+        return done
+
+    def problems(self, state: State) -> Sequence[Problem]:
+        top = self.labels.num_classes - 1
+        ignored = self.labels.ignore_index
+        allowed = f"0 ... {top}" + ("" if ignored is None else f" and are not ignore_index={ignored}")
+        counts = state["strange"].tolist()
+        return [Problem(what.format(range=allowed), n) for what, n in zip(_WHAT, counts, strict=True) if n]
+
+    def read(self, state: State) -> tuple[Ranking, ...]:
+        """One ranking for each group."""
+        if "histogram" in state:
+            smooth = int(state["rough"]) == 0
+            return tuple(self._of_bins(counts, smooth) for counts in state["histogram"].numpy())
+        store = state["samples"]
+        values = {name: store.column(name).numpy() for name in store.columns}
+        return tuple(self._of_samples(values, group) for group in range(self.groups))
+
+    def _of_bins(self, counts: np.ndarray[Any, Any], smooth: bool) -> Ranking:
+        filled = np.flatnonzero(counts.any(0))[::-1]
+        thresholds = self.bins.values(filled) if smooth else self.bins.lowest(filled)
+        return of_bins(thresholds, counts[1, filled], counts[0, filled], smooth)
+
+    def _of_samples(self, values: Mapping[str, np.ndarray[Any, Any]], group: int) -> Ranking:
+        column = group if self.labels.num_labels else 0
+        target = values["target"][:, column]
+        known = target >= 0
+        positive = target[known] == (group if self.labels.multiclass else 1)
+        weights = values["weights"][known, column] if self.weighted else None
+        return of_samples(values["scores"][known, group], positive, weights)
