@@ -32,6 +32,7 @@ STOREYS = (
     ("cli",),
     ("evaluate", "audit", "quantize", "tables", "report", "integrations"),
     ("meter",),
+    ("sync", "meter_file"),
     ("metrics",),
     ("tally", "decide"),
     ("devices",),

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 from torch.compiler import is_compiling
 
+from assay import meter_file
 from assay.devices.placement import bring_together
 from assay.devices.policies import policy
 from assay.errors import ConfigError, NoDataWarning, ShapeError, StateError, ValuesError, ValuesWarning, describe
+from assay.meter_file import ABOUT, Description, from_tensors, to_tensors
 from assay.metrics.base import Metric
+from assay.sync import synced
 from assay.tally.base import Batch, Column, Layout, State, Tally, merge
+from assay.tally.samples import SampleStore
 
 STAGE_BYTES = 1 << 21
 
@@ -224,6 +231,88 @@ class Meter:
             return NotImplemented
         return self.fresh().merge(self, other)
 
+    def sync(self, group: dist.ProcessGroup | None = None) -> Meter:
+        """A new meter with what this one and those of all other processes of a group have counted; alike on all.
+
+        This meter stays as it was. One collective does it where the counts take less than 256 KiB, else two; samples
+        take a second one, too. A process without data takes part like any other. Without `torch.distributed` at work,
+        the new meter is a copy.
+
+        Args:
+            group: the process group; None for the default one.
+
+        Raises:
+            SyncError: on all ranks, when their metrics are not equal or one of them failed before the exchange; and
+                where a collective fails.
+        """
+        if not (dist.is_available() and dist.is_initialized()):
+            return self.fresh().merge(self)
+        total = self.fresh()
+        described = f"Meter({_listed(self.metrics)}{', weighted=True' if self.weighted else ''})"
+        total._carry(*synced(self._plan.tallies, self._states, described, group))
+        return total
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What was counted, as tensors by name on the host, with a description of it as bytes under `about`.
+
+        They can go into any checkpoint. `load_state_dict` of a meter with equal metrics takes them.
+        """
+        states, rows = self._states()
+        about = Description.of(self.metrics, self.weighted, rows).to_json().encode()
+        return {ABOUT: torch.tensor(list(about), dtype=torch.uint8), **to_tensors(self._plan.tallies, states)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Replace what was counted by what `state_dict` gave.
+
+        Raises:
+            StateError: the state is of other metrics, of another version, or not whole; the meter is then as before.
+        """
+        tensors = dict(state)
+        if ABOUT not in tensors:
+            raise StateError(
+                describe("state_dict", f"no {ABOUT!r}", "what Meter.state_dict gave", "Pass that of a meter, unchanged")
+            )
+        text = bytes(tensors.pop(ABOUT).tolist()).decode(errors="replace")
+        self._load(Description.from_json(text, "state_dict"), tensors, "state_dict")
+
+    def to_file(self, path: str | os.PathLike[str]) -> Path:
+        """Write what was counted to a safetensors file; a crash leaves the old file or the new one, never a part.
+
+        Returns:
+            The path written.
+        """
+        states, rows = self._states()
+        description = Description.of(self.metrics, self.weighted, rows)
+        return meter_file.write(path, description, to_tensors(self._plan.tallies, states))
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], known: Iterable[type[Metric]] = ()) -> Meter:
+        """The meter that `to_file` wrote; its metrics need not be told.
+
+        Args:
+            path: the file.
+            known: classes of metrics of your own that may be in it.
+
+        Raises:
+            StateError: the file is cut short, changed, of another version, not one of a meter, or holds a metric that
+                is not known.
+        """
+        where = os.fspath(path)
+        description, tensors = meter_file.read(path)
+        meter = cls(weighted=description.weighted, **description.made(known, where))  # type: ignore[arg-type]
+        meter._load(description, tensors, where)
+        return meter
+
+    def _load(self, description: Description, tensors: Mapping[str, Tensor], where: str) -> None:
+        own = Description.of(self.metrics, self.weighted, description.rows)
+        if own.to_json() != description.to_json():
+            got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
+            expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
+            raise StateError(describe(where, got, expected, "Load it into a meter with equal metrics"))
+        states = from_tensors(self._plan.tallies, tensors, where)
+        self.reset()
+        self._carry(states, description.rows)
+
     def fresh(self) -> Meter:
         """A meter of the same metrics that has counted nothing."""
         return Meter(weighted=self.weighted, strict=self.strict, stage_bytes=self.stage_bytes, **self.metrics)
@@ -287,6 +376,7 @@ class Lane:
         self._buffers: list[Tensor] = []
         self._staged_rows: tuple[Any, ...] = ()
         self.layout: tuple[Any, ...] = ()
+        self._broken = ""
         with torch.inference_mode(False):
             self._states = [tally.zero(self._device) for tally in tallies]
             self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
@@ -298,6 +388,7 @@ class Lane:
 
     def expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
         """Stage batches of this layout from now on; what is staged of another one is counted first."""
+        self._refuse_if_broken()
         given = (preds, target, weights)
         rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in given)
         if rows != self._staged_rows:
@@ -320,9 +411,9 @@ class Lane:
         if not self._capacity:
             self.count_on_device(preds, target, weights)
             return
-        self._rows += rows
         if rows * 2 > self._capacity:
             self._count(preds, target, weights)
+            self._rows += rows
             return
         if self._staged + rows > self._capacity:
             self._flush()
@@ -333,19 +424,54 @@ class Lane:
         for into, tensor in zip(slot, given, strict=True):
             into.copy_(tensor)
         self._staged += rows
+        self._rows += rows
 
     def count_on_device(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
         """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
-        self._rows_of_graphs += preds.shape[0]
         self._count(preds, target, weights)
+        self._rows_of_graphs += preds.shape[0]
 
     def _flush(self) -> None:
         if self._staged:
-            staged, self._staged = self._staged, 0
             buffers = iter(self._buffers)
-            self._count(*(None if rows is None else next(buffers)[:staged] for rows in self._staged_rows))
+            self._count(*(None if rows is None else next(buffers)[: self._staged] for rows in self._staged_rows))
+            self._staged = 0
 
     def _count(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+        """Count rows into all tallies, or into none.
+
+        What can be known before is checked before: the metadata, and that samples have room. When counting fails
+        nevertheless (memory that runs out, an interrupt), the tallies may differ, and this lane cannot be read again.
+        """
+        if is_compiling():
+            self._count_chunks(preds, target, weights)
+            return
+        self._refuse_if_broken()
+        self._make_room(preds, target, weights)
+        try:
+            self._count_chunks(preds, target, weights)
+        except BaseException as error:
+            self._broken = type(error).__name__
+            self.layout = ()  # so that the next update comes to be refused
+            raise
+
+    def _make_room(self, *given: Tensor | None) -> None:
+        stores = [value for state in self._states for value in state.values() if isinstance(value, SampleStore)]
+        for store in stores:
+            store.reserve(self._device, sum(tensor.nbytes for tensor in given if tensor is not None))
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken:
+            raise StateError(
+                describe(
+                    "meter",
+                    f"counts that a {self._broken} interrupted in the middle of a batch",
+                    "whole batches",
+                    "Call reset() and count again, or load the last state that was saved",
+                )
+            )
+
+    def _count_chunks(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
         assert preds is not None
         elements = self._policy.chunk_elements.value
         size = max(1, elements * len(preds) // max(1, preds.numel()))
@@ -374,6 +500,7 @@ class Lane:
 
     def host_states(self) -> list[State]:
         """The states on the host, with everything that was staged."""
+        self._refuse_if_broken()
         self._flush()
         return [
             {name: value.cpu() if isinstance(value, Tensor) else value for name, value in state.items()}

@@ -185,7 +185,7 @@ def test_a_directory_that_is_not_there_is_a_capacity_error(monkeypatch):
 @pytest.fixture
 def far(monkeypatch):
     """The CPU in the part of an accelerator, so that rows have a device and a host."""
-    monkeypatch.setattr(samples, "_place", lambda tensor: "device")
+    monkeypatch.setattr(samples, "_place", lambda device: "device")
     moved = []
     real = samples.to_host
     monkeypatch.setattr(samples, "to_host", lambda tensor: moved.append(tensor.nbytes) or real(tensor).clone())

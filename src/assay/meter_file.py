@@ -1,0 +1,223 @@
+"""What a meter counted, as named tensors and as a file: safetensors with a description in JSON, never pickle.
+
+The tensors are named `<tally>.<field>`, and `<tally>.<field>.<column>` for samples. The description says which metrics
+they belong to, by class name and fields, so that a file is enough to make the meter again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import os
+import pkgutil
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+import assay.metrics
+from assay.errors import AssayError, StateError, describe
+from assay.metrics.base import Metric
+from assay.tally.base import State, Tally
+from assay.tally.samples import SampleStore
+
+SCHEMA = 1
+ABOUT = "about"  # the name of the description among the tensors of a state dictionary
+_KEY = "assay.meter"  # and among the metadata of a file
+_CHECKSUM = "sha256"
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What tensors mean: the metrics they were counted for, and of how many samples."""
+
+    metrics: Mapping[str, Any]
+    weighted: bool
+    rows: int
+
+    @staticmethod
+    def of(metrics: Mapping[str, Metric], weighted: bool, rows: int) -> Description:
+        return Description({name: _plain(metric) for name, metric in metrics.items()}, weighted, rows)
+
+    def to_json(self) -> str:
+        return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}, ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str, where: str) -> Description:
+        """Read a description.
+
+        Raises:
+            StateError: it is none, or one of another version.
+        """
+        try:
+            said = json.loads(text)
+            schema = said.pop("schema")
+            if schema != SCHEMA:
+                do = "Read it with the version of assay that wrote it"
+                raise StateError(describe(where, f"a state of schema {schema}", f"schema {SCHEMA}", do))
+            made = Description(**said)
+            if not (isinstance(made.metrics, dict) and isinstance(made.weighted, bool) and isinstance(made.rows, int)):
+                raise TypeError("a field of another type")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            got = f"a description that cannot be read ({error})"
+            raise StateError(describe(where, got, "that of a meter", "Save the meter again")) from error
+        return made
+
+    def made(self, known: Iterable[type[Metric]], where: str) -> dict[str, Metric]:
+        """The metrics.
+
+        Raises:
+            StateError: a class that is not known, or fields that it does not have.
+        """
+        classes = {cls.__name__: cls for cls in (*_public_metrics(), *known)}
+        return {name: _metric(said, classes, where) for name, said in self.metrics.items()}
+
+
+def to_tensors(tallies: Sequence[Tally], states: Sequence[State]) -> dict[str, Tensor]:
+    """Settled host states as tensors by name."""
+    tensors: dict[str, Tensor] = {}
+    for k, (tally, state) in enumerate(zip(tallies, states, strict=True)):
+        for name in tally.fields:
+            value = state.get(name)
+            if isinstance(value, SampleStore):
+                tensors |= {f"{k}.{name}.{column}": value.column(column) for column in value.columns}
+            elif value is not None:
+                tensors[f"{k}.{name}"] = value.contiguous()
+    return tensors
+
+
+def from_tensors(tallies: Sequence[Tally], tensors: Mapping[str, Tensor], where: str) -> list[State]:
+    """The states of tallies, with tensors of their own.
+
+    Raises:
+        StateError: tensors are missing, left over, or of another shape or dtype.
+    """
+    left = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    states = [_state(k, tally, left, where) for k, tally in enumerate(tallies)]
+    if left:
+        raise StateError(describe(where, f"also {', '.join(sorted(left))}", "the fields of its metrics only", _AGAIN))
+    return states
+
+
+def write(path: str | os.PathLike[str], description: Description, tensors: Mapping[str, Tensor]) -> Path:
+    """Write a file so that a crash leaves the old one or the new one, never a part."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = description.to_json()
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        save_file(dict(tensors), part, {_KEY: about, _CHECKSUM: checksum(about, tensors)})
+        with open(part, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Description, dict[str, Tensor]]:
+    """Read a file, after its checksum was found to be right.
+
+    Raises:
+        StateError: the file is cut short, changed, of another version, or not one of a meter.
+    """
+    where = os.fspath(path)
+    try:
+        with safe_open(where, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except SafetensorError as error:
+        raise StateError(
+            describe(where, f"no whole safetensors file ({error})", "a file that Meter.to_file wrote", "Write it again")
+        ) from error
+    if _KEY not in metadata or _CHECKSUM not in metadata:
+        do = "Pass a file that Meter.to_file wrote"
+        raise StateError(describe(where, "a safetensors file of something else", "the counts of a meter", do))
+    description = Description.from_json(metadata[_KEY], where)
+    if checksum(metadata[_KEY], tensors) != metadata[_CHECKSUM]:
+        do = "Copy the file again, or count again"
+        raise StateError(describe(where, "bytes that were changed", "those of its checksum", do))
+    return description, tensors
+
+
+def checksum(about: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of a description and of the names, dtypes, shapes and bytes of its tensors."""
+    digest = hashlib.sha256(about.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+_AGAIN = "Save the meter again, with equal metrics and this version of assay"
+
+
+def _state(k: int, tally: Tally, left: dict[str, Tensor], where: str) -> State:
+    """Take the fields of a tally out of the tensors."""
+    state = tally.zero(torch.device("cpu"))
+    for name, rule in tally.fields.items():
+        key, zero = f"{k}.{name}", state.pop(name, None)
+        if isinstance(zero, SampleStore):
+            columns = {column: left.pop(f"{key}.{column}", None) for column in zero.columns}
+            state[name] = _store(zero, columns, where, key)
+            continue
+        value = left.pop(key, None)
+        if value is None and rule == "late":
+            continue
+        if value is None or value.dtype != torch.int64 or (zero is not None and value.shape != zero.shape):
+            got = "nothing" if value is None else f"{value.dtype} of shape {tuple(value.shape)}"
+            expected = "torch.int64" + ("" if zero is None else f" of shape {tuple(zero.shape)}")
+            raise StateError(describe(f"{where}, {key}", got, expected, _AGAIN))
+        state[name] = value
+    return state
+
+
+def _store(zero: SampleStore, columns: Mapping[str, Tensor | None], where: str, key: str) -> SampleStore:
+    missing = sorted(name for name, column in columns.items() if column is None)
+    if missing:
+        raise StateError(describe(f"{where}, {key}", f"no {', '.join(missing)}", "every column of its samples", _AGAIN))
+    try:
+        return zero.replaced({name: column for name, column in columns.items() if column is not None})
+    except AssayError as error:
+        raise StateError(describe(f"{where}, {key}", str(error), "rows of its columns", _AGAIN)) from error
+
+
+def _public_metrics() -> list[type[Metric]]:
+    """Every metric that assay brings."""
+    modules = (importlib.import_module(m.name) for m in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."))
+    return [
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Metric) and value.__module__ == module.__name__
+    ]
+
+
+def _plain(metric: Metric) -> dict[str, Any]:
+    """A metric as its class name and its fields."""
+    fields = [field.name for field in dataclasses.fields(metric) if field.init]  # type: ignore[arg-type]
+    return {"class": type(metric).__name__, "fields": {name: getattr(metric, name) for name in fields}}
+
+
+def _metric(said: Any, classes: Mapping[str, type[Metric]], where: str) -> Metric:
+    try:
+        name, fields = said["class"], {key: _tuples(value) for key, value in said["fields"].items()}
+        if name not in classes:
+            do = "Pass it in known=, or read the file with the version of assay that wrote it"
+            raise StateError(describe(where, f"the metric {name!r}", "one that assay brings", do))
+        return classes[name](**fields)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise StateError(describe(where, f"the metric {said!r} ({error})", "a metric that can be", _AGAIN)) from error
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has no tuples, and the fields of a metric no lists."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
