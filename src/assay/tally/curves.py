@@ -40,13 +40,13 @@ class Ranking:
     Args:
         thresholds: float64, falling: the score itself, or the lowest one that falls into the bin.
         positives, negatives: how many, or how much weight in some unit.
-        exact: everything under one threshold has the same score.
+        single: booleans: everything here has the same score, which is the threshold.
     """
 
     thresholds: Array
     positives: Array
     negatives: Array
-    exact: bool = True
+    single: Array
 
     @cached_property
     def hits(self) -> Array:
@@ -67,11 +67,6 @@ class Ranking:
         return int(self.alarms[-1]) if len(self.alarms) else 0
 
 
-def of_bins(thresholds: Array, positives: Array, negatives: Array, exact: bool) -> Ranking:
-    """A ranking of bins; `exact` when no bin holds two different scores."""
-    return Ranking(thresholds, positives, negatives, exact)
-
-
 def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> Ranking:
     """A ranking of samples: `scores` without NaN, `positive` as booleans, weights of 0 or more."""
     order = np.argsort(scores)[::-1]
@@ -80,8 +75,9 @@ def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> 
     counts = np.where(positive[order], whole, 0), np.where(positive[order], 0, whole)
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(falling)), bool), falling[1:] != falling[:-1]]))
     if not len(starts):
-        return Ranking(np.empty(0), *counts)
-    return Ranking(falling[starts].astype(np.float64), *(np.add.reduceat(count, starts) for count in counts))
+        return Ranking(np.empty(0), *counts, np.empty(0, bool))
+    positives, negatives = (np.add.reduceat(count, starts) for count in counts)
+    return Ranking(falling[starts].astype(np.float64), positives, negatives, np.ones(len(starts), bool))
 
 
 def whole_numbers(weights: Array) -> Array:
@@ -108,29 +104,27 @@ def pooled(rankings: Sequence[Ranking]) -> Ranking:
     order = np.argsort(-thresholds, kind="stable")
     falling = thresholds[order]
     starts = np.flatnonzero(np.concatenate([[True], falling[1:] != falling[:-1]]))
-    counts = (
-        np.add.reduceat(np.concatenate([getattr(r, name) for r in rankings])[order], starts)
-        for name in ("positives", "negatives")
-    )
-    return Ranking(falling[starts], *counts, all(r.exact for r in rankings))
+
+    def merged(how: np.ufunc, name: str) -> Array:
+        return np.asarray(how.reduceat(np.concatenate([getattr(r, name) for r in rankings])[order], starts))
+
+    add, both = np.add, np.logical_and
+    return Ranking(falling[starts], merged(add, "positives"), merged(add, "negatives"), merged(both, "single"))
 
 
 def auroc(ranking: Ranking) -> Interval:
     r"""The area under the ROC curve: the share of pairs of a positive and a negative that are in the right order.
 
-    Pairs with equal scores count one half. Pairs within a bin may be in any order: none of them right is the lower
-    bound, all of them right the upper one, and half of them the estimate. All three are exact rationals.
+    Pairs with equal scores count one half. Pairs within a bin of several scores may be in any order: none of them right
+    is the lower bound, all of them right the upper one, and half of them the estimate. All three are exact rationals.
     """
     pairs = ranking.num_positives * ranking.num_negatives
     if not pairs:
         return NOTHING
     lower_negatives = ranking.num_negatives - ranking.alarms
-    right = dot(ranking.positives, lower_negatives)
-    together = dot(ranking.positives, ranking.negatives)
-    middle = Fraction(2 * right + together, 2 * pairs)
-    if ranking.exact:
-        return Interval(middle, middle, middle)
-    return Interval(middle, Fraction(right, pairs), Fraction(right + together, pairs))
+    right = 2 * dot(ranking.positives, lower_negatives) + dot(ranking.positives, ranking.negatives)
+    unclear = dot(ranking.positives, np.where(ranking.single, 0, ranking.negatives))
+    return Interval(*(Fraction(right + step * unclear, 2 * pairs) for step in (0, -1, 1)))
 
 
 def dot(a: Array, b: Array) -> int:
@@ -153,21 +147,23 @@ def average_precision(ranking: Ranking) -> Interval:
     if not total:
         return NOTHING
     some = np.flatnonzero(ranking.positives)
+    single = ranking.single[some]
     hits, alarms, p, n = (
         _floats(a[some]) for a in (ranking.hits, ranking.alarms, ranking.positives, ranking.negatives)
     )
-    most = p * (hits / (hits + (alarms - n)))
-    if ranking.exact:
-        value = math.fsum(p * (hits / (hits + alarms))) / float(total)
+    tied = p * (hits / (hits + alarms))
+    if single.all():
+        value = math.fsum(tied) / float(total)
         return Interval(value, value, value)
-    single = p * hits / (hits + alarms)
-    least = np.where(p == 1, single, p - alarms * np.log1p(p / (hits - p + alarms + 0.5)))
-    # The difference is that of two numbers of up to p, so its rounding is measured by p.
+    alone = p == 1
+    least = np.where(single | alone, tied, p - alarms * np.log1p(p / (hits - p + alarms + 0.5)))
+    most = np.where(single, tied, p * (hits / (hits + (alarms - n))))
+    middle = np.where(single, tied, np.clip(_mean_over_orders(hits, alarms, p, n), least, most))
+    # The lower bound is a difference of two numbers of up to p, so its rounding is measured by p.
     slack = math.fsum(p) * _ROUNDING
     lower = max(0.0, (math.fsum(least) - slack) / float(total))
     upper = min(1.0, (math.fsum(most) + slack) / float(total))
-    middle = math.fsum(np.clip(_mean_over_orders(hits, alarms, p, n), least, most)) / float(total)
-    return Interval(min(max(middle, lower), upper), lower, upper)
+    return Interval(min(max(math.fsum(middle) / float(total), lower), upper), lower, upper)
 
 
 def _mean_over_orders(hits: Array, alarms: Array, p: Array, n: Array) -> Array:
@@ -194,7 +190,7 @@ def ratios(counts: Array, total: int) -> Array:
         return np.full(len(counts), math.nan)
     if counts.dtype == object:
         return np.array([float(Fraction(c, total)) for c in counts.tolist()], dtype=np.float64)
-    return counts / float(total)
+    return np.asarray(counts / float(total))
 
 
 def precisions(ranking: Ranking) -> Array:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -60,32 +61,31 @@ class ScoreBins:
         return (_INFINITY if self.logits else above) * _COARSE + (above - first) * _EXTRA
 
     def place(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The bin of every score, and whether the score may share its bin with other values.
+        """The bin of every score, and how many scores may share a bin with others.
 
         Args:
             scores: float32 or float64, of any shape. NaN and numbers that are no probabilities fall into some bin.
 
         Returns:
-            The bins as int64, and int32 that is 0 where a score is one of the values that have a bin for themselves
-            among their kind: those whose distance (to 0 or 1, or to 0) has at most `10 - shift` bits after the first.
-            If it is 0 for all scores, no two different ones share a bin. Float16 and bfloat16 are of that kind for
-            shift 0, bfloat16 up to shift 3.
+            The bins as int64; and int64 of shape `(2,)`: how many scores are not *plain*, and how many are no float32.
+            A plain score is one whose distance (to the nearer of 0 and 1, or to 0) has at most `10 - shift` bits after
+            the first. No bin holds two of them; every float16 is plain for shift 0, every bfloat16 up to shift 3.
         """
-        if self.logits:
-            distance, above = scores.abs(), torch.ge(scores, 0)
-        else:
-            distance, above = torch.minimum(scores, 1 - scores), torch.ge(scores, 0.5)
+        distance = scores if self.logits else torch.minimum(scores, 1 - scores)
         single = distance.float().contiguous()
-        bits = single.view(torch.int32)
-        rough = (bits & self._below_lattice).clamp_(max=1)
-        if distance.dtype == torch.float64:
-            rough = torch.maximum(rough, torch.ne(single.double(), distance).to(torch.int32))
-        steps = self._steps(bits)
-        if self.logits:
-            key = self._middle + torch.where(above, steps, -steps)
-        else:
-            key = torch.where(above, 2 * self._middle - steps, steps)
-        return (key >> self.shift).clamp_(0, self.count - 1).to(torch.int64), rough
+        side = single if self.logits else (scores - 0.5).float()
+        below = side.contiguous().view(torch.int32) >> 31  # -1 in the lower half, else 0
+        bits = single.view(torch.int32) & _ALL_BITS
+        from_middle = self._steps(bits) if self.logits else self._middle - self._steps(bits)
+        key = ((from_middle ^ below) - below).add_(self._middle)
+        return (key >> self.shift).clamp_(0, self.count - 1).to(torch.int64), self._unclear(scores, distance, bits)
+
+    def _unclear(self, scores: Tensor, distance: Tensor, bits: Tensor) -> Tensor:
+        plain_not = bits & self._below_lattice
+        if scores.dtype != torch.float64:
+            return F.pad(torch.count_nonzero(plain_not).view(1), (0, 1))
+        plain_not |= torch.ne(distance.float().double(), distance)
+        return torch.stack([torch.count_nonzero(plain_not), torch.count_nonzero(scores.float().double() != scores)])
 
     @property
     def _below_lattice(self) -> int:
@@ -100,8 +100,20 @@ class ScoreBins:
         fine = (bits >> _FINE_DROPPED) - first * _EXTRA
         return torch.clamp(fine, coarse, coarse + (above - first) * _EXTRA)
 
+    def single(self, bins: Array, plain: bool, float32: bool) -> Array:
+        """Whether a bin can hold only one value: when all scores are plain, and near 1 when all are float32.
+
+        A float32 of 1/2 and more is 1 minus a multiple of 2 ** -24, so near 1 there are fewer values than bins.
+        """
+        if plain:
+            return np.ones(len(bins), dtype=bool)
+        if not float32 or self.logits or self.shift > _LATTICE_SHIFT:
+            return np.zeros(len(bins), dtype=bool)
+        steps, upper = self._reflected(bins << self.shift)
+        return upper & (self._edge(steps) < 2.0 ** (-9 - self.shift))
+
     def values(self, bins: Array) -> Array:
-        """The scores of bins that hold no rough ones, as float64."""
+        """The one score of each bin that holds only one, as float64."""
         key = bins << self.shift
         steps, upper = self._reflected(key)
         edge = self._edge(steps)

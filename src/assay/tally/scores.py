@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, describe
 from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally
-from assay.tally.curves import Ranking, of_bins, of_samples
+from assay.tally.curves import Array, Ranking, of_samples
 from assay.tally.labels import Labels, scores
 from assay.tally.samples import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
@@ -48,9 +48,9 @@ class Scores(Tally):
     of them are in a histogram; only the number of scores decides, not how they came. `keep=None` always keeps them.
 
     State: `count` (rows), `strange` (what should not be there, of four kinds), `samples` (unless `keep` is 0: 5 bytes
-    per binary float32 score), and `histogram`, int64 of shape `(groups, 2, bins)`, with `rough`, how many scores may
-    share a bin with others that are not equal to them. Size: 16.7 MB at most, as the bins are the fewer the more groups
-    there are: a million for one, half of that for two, and so on.
+    per binary float32 score), and `histogram`, int64 of shape `(groups, 2, bins)`, with `unclear`, how many scores may
+    share a bin with others that are not equal to them (see `ScoreBins.place`). Size: 16.7 MB at most, as the bins are
+    the fewer the more groups there are: a million for one, half of that for two, and so on.
 
     Weighted scores are always kept: a bin would need an exact sum.
     """
@@ -79,8 +79,8 @@ class Scores(Tally):
         if self._always_kept:
             return always | {"samples": "samples"}
         if not self._keeps:
-            return always | {"histogram": "sum", "rough": "sum"}
-        return always | {"samples": "samples", "histogram": "late", "rough": "late"}
+            return always | {"histogram": "sum", "unclear": "sum"}
+        return always | {"samples": "samples", "histogram": "late", "unclear": "late"}
 
     @property
     def _always_kept(self) -> bool:
@@ -119,7 +119,7 @@ class Scores(Tally):
             with torch.inference_mode(False):
                 shape = (self.groups, 2, self.bins.count)
                 state["histogram"] = torch.zeros(shape, dtype=torch.int64, device=device)
-                state["rough"] = torch.zeros(1, dtype=torch.int64, device=device)
+                state["unclear"] = torch.zeros(2, dtype=torch.int64, device=device)
 
     def add(self, state: State, batch: Batch) -> None:
         rows = batch.once((self.labels, "score rows"), self._rows)
@@ -161,27 +161,26 @@ class Scores(Tally):
 
     def _known(self, place: Tensor) -> Tensor:
         """The class, or -1 where the target is ignored or no class."""
-        return torch.where(place > self.labels.num_classes, -1, place - 1)
+        beyond = (place - self.labels.num_classes).clamp_(0, 1)
+        return torch.addcmul(place - 1, beyond, place, value=-1)
 
     def _strange(self, rows: Rows) -> Tensor:
         """How many targets, scores and weights should not be there, without those that are ignored."""
-        above = self.labels.num_classes + 1
-        counted = rows.place <= above
-        low, high = rows.scores, rows.scores
-        if low.shape != counted.shape:
+        low, high, place = rows.scores, rows.scores, rows.place
+        if low.shape != place.shape:
             low, high = low.amin(1, keepdim=True), high.amax(1, keepdim=True)
-        outside = torch.zeros_like(counted) if self.logits else (low < 0) | (high > 1)
-        kinds = [(rows.place == 0) | (rows.place == above), low.isnan(), outside]
-        if rows.weights is None:
-            kinds.append(torch.zeros_like(counted))
-        else:
-            weights = rows.weights
-            kinds.append((weights < 0) | ((weights - weights) != 0))
-        return torch.stack([(kind & counted).sum() for kind in kinds])
+        outside = torch.zeros_like(low) if self.logits else torch.maximum(high - 1, -low) > 0
+        kinds = [place - place.clamp(1, self.labels.num_classes), low.isnan(), outside]
+        if rows.weights is not None:
+            kinds.append((rows.weights < 0) | ((rows.weights - rows.weights) != 0))
+        if self.labels.ignore_index is not None:
+            counted = place <= self.labels.num_classes + 1
+            kinds = [kind * counted for kind in kinds]
+        return F.pad(torch.stack([torch.count_nonzero(kind) for kind in kinds]), (0, len(_WHAT) - len(kinds)))
 
     def _count(self, state: State, values: Tensor, known: Tensor) -> None:
         """Add scores to the histogram."""
-        place, rough = self.bins.place(values)
+        place, unclear = self.bins.place(values)
         valid = known.clamp(-1, 0).add_(1)
         if self.labels.multiclass:
             classes = torch.arange(self.groups, device=values.device)
@@ -193,7 +192,7 @@ class Scores(Tally):
             place += torch.arange(self.groups, device=values.device).mul_(2 * self.bins.count)
         place += positive.mul_(self.bins.count)
         state["histogram"].view(-1).scatter_add_(0, place.view(-1), valid.reshape(-1))
-        state["rough"] += (rough * valid).sum()
+        state["unclear"] += unclear
 
     def _pour(self, store: SampleStore, state: State) -> None:
         """Add everything that a store holds to the histogram."""
@@ -201,8 +200,9 @@ class Scores(Tally):
         size = max(1, _CHUNK // self.groups)
         device = state["count"].device
         for block in store.blocks():
-            for values, target in zip(block["scores"].split(size), block["target"].split(size), strict=True):
-                self._count(state, values.to(device), target.to(device, torch.int64))
+            for start in range(0, len(block["scores"]), size):
+                rows = slice(start, start + size)
+                self._count(state, block["scores"][rows].to(device), block["target"][rows].to(device, torch.int64))
 
     def settle(self, state: State, rows: int) -> State:
         if not self._keeps:
@@ -212,7 +212,7 @@ class Scores(Tally):
         if self._fits(int(done["count"])):
             done["samples"] = canonical(store)
             return done
-        for name in ("histogram", "rough"):
+        for name in ("histogram", "unclear"):
             if name in done:
                 done[name] = done[name].clone()
         self._pour(store, done)
@@ -229,18 +229,19 @@ class Scores(Tally):
     def read(self, state: State) -> tuple[Ranking, ...]:
         """One ranking for each group."""
         if "histogram" in state:
-            smooth = int(state["rough"]) == 0
-            return tuple(self._of_bins(counts, smooth) for counts in state["histogram"].numpy())
+            plain, float32 = (not count for count in state["unclear"].tolist())
+            return tuple(self._of_bins(counts, plain, float32) for counts in state["histogram"].numpy())
         store = state["samples"]
         values = {name: store.column(name).numpy() for name in store.columns}
         return tuple(self._of_samples(values, group) for group in range(self.groups))
 
-    def _of_bins(self, counts: np.ndarray[Any, Any], smooth: bool) -> Ranking:
+    def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:
         filled = np.flatnonzero(counts.any(0))[::-1]
-        thresholds = self.bins.values(filled) if smooth else self.bins.lowest(filled)
-        return of_bins(thresholds, counts[1, filled], counts[0, filled], smooth)
+        single = self.bins.single(filled, plain, float32)
+        thresholds = np.where(single, self.bins.values(filled), self.bins.lowest(filled))
+        return Ranking(thresholds, counts[1, filled], counts[0, filled], single)
 
-    def _of_samples(self, values: Mapping[str, np.ndarray[Any, Any]], group: int) -> Ranking:
+    def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         column = group if self.labels.num_labels else 0
         target = values["target"][:, column]
         known = target >= 0
