@@ -76,6 +76,8 @@ class Description:
         Raises:
             StateError: a class that is not known, or fields that it does not have.
         """
+        if not self.metrics:
+            raise StateError(describe(where, "no metric", "one or more", _AGAIN))
         classes = {cls.__name__: cls for cls in (*_public_metrics(), *known)}
         return {name: _metric(said, classes, where) for name, said in self.metrics.items()}
 
