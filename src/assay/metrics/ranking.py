@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.decide import Threshold
 from assay.errors import ConfigError, NoDataWarning, describe
 from assay.metrics.base import Metric, number, vector
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, Interval, Ranking
-from assay.tally.labels import Labels
+from assay.tally.scored import scored
 from assay.tally.scores import Scores
 
 EXACT_UP_TO = 1 << 20
@@ -78,24 +77,14 @@ class RankingMetric(Metric):
     exact_up_to: int = EXACT_UP_TO
 
     def __post_init__(self) -> None:
-        if self.num_classes is not None and self.num_labels is not None:
-            got = f"num_classes={self.num_classes} and num_labels={self.num_labels}"
-            raise ConfigError(describe(type(self).__name__, got, "one of them, or neither", "Leave one of them out"))
         self._tally(weighted=False)
 
     def tally(self, weighted: bool) -> Tally:
         return self._tally(weighted)
 
     def _tally(self, weighted: bool) -> Scores:
-        labels = Labels(
-            2 if self.num_classes is None else self.num_classes,
-            Threshold(logits=self.logits),
-            self.num_labels,
-            self.ignore_index,
-            multiclass=self.num_classes is not None,
-        )
-        groups = self.num_classes or self.num_labels or 1
-        return Scores(labels, groups, self.logits, None if self.exact else self.exact_up_to, weighted)
+        data = scored(self.num_classes, self.num_labels, self.ignore_index, self.logits)
+        return Scores(data, None if self.exact else self.exact_up_to, weighted)
 
     @property
     def _single(self) -> bool:

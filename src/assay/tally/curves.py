@@ -196,4 +196,4 @@ def ratios(counts: Array, total: int) -> Array:
 def precisions(ranking: Ranking) -> Array:
     """The precision at every threshold."""
     hits, everything = _floats(ranking.hits), _floats(ranking.hits + ranking.alarms)
-    return np.divide(hits, everything, out=np.full(len(hits), math.nan), where=everything > 0)
+    return np.asarray(np.divide(hits, everything, out=np.full(len(hits), math.nan), where=everything > 0))

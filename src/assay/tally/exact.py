@@ -152,11 +152,12 @@ def add_to(limbs: Tensor, values: Parts, channel: Tensor) -> None:
     """Add numbers to the limbs of the channel each belongs to, in place.
 
     Args:
-        limbs: int64 of shape `(channels, num_limbs(1))`.
-        values: the numbers, of order 1 and any shape.
+        limbs: int64 of shape `(channels, num_limbs(order))`.
+        values: the numbers, of any shape.
         channel: int64 of the same shape: the row of `limbs` that each goes to.
     """
-    offset = values.base - origin(1)
+    values = _narrow(values)  # a shifted piece then fits 55 bits
+    offset = values.base - origin(values.order)
     width = limbs.shape[1]
     flat = limbs.view(-1)
     start = channel * width

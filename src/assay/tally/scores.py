@@ -8,35 +8,16 @@ from functools import cached_property
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from assay.errors import ConfigError, DtypeError, describe
+from assay.errors import ConfigError, describe
 from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally
 from assay.tally.curves import Array, Ranking, of_samples
-from assay.tally.labels import Labels, scores
 from assay.tally.samples import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
+from assay.tally.scored import KINDS, Scored
 
 _CHUNK = 1 << 17  # scores that are moved from the store to the histogram in one go
-_WHAT = (
-    "targets are outside {range}",
-    "scores are NaN",
-    "scores are outside [0, 1] (scores of any size are for logits=True)",
-    "weights are negative, infinite or NaN",
-)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Scores `(rows, groups)`, targets `(rows, 1)` or `(rows, groups)`, and weights of the shape of the targets.
-
-    `place` is the target as `Labels.rows` says it: one more than the class, or out of range, or ignored.
-    """
-
-    scores: Tensor
-    place: Tensor
-    weights: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -55,9 +36,7 @@ class Scores(Tally):
     Weighted scores are always kept: a bin would need an exact sum.
     """
 
-    labels: Labels
-    groups: int = 1
-    logits: bool = False
+    data: Scored
     keep: int | None = 1 << 20
     weighted: bool = False
 
@@ -67,7 +46,7 @@ class Scores(Tally):
 
     @cached_property
     def bins(self) -> ScoreBins:
-        return ScoreBins(self.logits, (self.groups - 1).bit_length())
+        return ScoreBins(self.data.logits, (self.data.groups - 1).bit_length())
 
     @property
     def _keeps(self) -> bool:
@@ -87,16 +66,12 @@ class Scores(Tally):
         return self.weighted or self.keep is None
 
     def check(self, layout: Layout) -> None:
-        if not layout.preds.dtype.is_floating_point:
-            raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", "Pass preds.float()"))
-        self.labels.check(layout)
-        if layout.weights is not None and layout.weights.dtype.is_complex:
-            raise DtypeError(describe("weights", layout.weights.dtype, "real numbers", "Pass the real part"))
+        self.data.check(layout)
 
     def zero(self, device: torch.device) -> State:
         state: State = {
             "count": torch.zeros(1, dtype=torch.int64, device=device),
-            "strange": torch.zeros(len(_WHAT), dtype=torch.int64, device=device),
+            "strange": torch.zeros(len(KINDS), dtype=torch.int64, device=device),
         }
         if self._keeps:
             state["samples"] = self._store()
@@ -105,9 +80,9 @@ class Scores(Tally):
         return state
 
     def _store(self) -> SampleStore:
-        labels = self.groups if self.labels.num_labels else 1
-        whole = torch.int8 if self.labels.num_classes <= 127 else torch.int32
-        columns = {"scores": Column(torch.float32, (self.groups,)), "target": Column(whole, (labels,))}
+        labels = self.data.groups if self.data.labels.num_labels else 1
+        whole = torch.int8 if self.data.labels.num_classes <= 127 else torch.int32
+        columns = {"scores": Column(torch.float32, (self.data.groups,)), "target": Column(whole, (labels,))}
         if self.weighted:
             columns["weights"] = Column(torch.float32, (labels,))
         return SampleStore(columns)
@@ -117,15 +92,15 @@ class Scores(Tally):
         if "histogram" not in state:
             device = state["count"].device
             with torch.inference_mode(False):
-                shape = (self.groups, 2, self.bins.count)
+                shape = (self.data.groups, 2, self.bins.count)
                 state["histogram"] = torch.zeros(shape, dtype=torch.int64, device=device)
                 state["unclear"] = torch.zeros(2, dtype=torch.int64, device=device)
 
     def add(self, state: State, batch: Batch) -> None:
-        rows = batch.once((self.labels, "score rows"), self._rows)
+        rows = self.data.rows(batch)
         state["count"] += len(rows.scores)
-        state["strange"] += self._strange(rows)
-        known = self._known(rows.place)
+        state["strange"] += self.data.strange(rows)
+        known = self.data.known(rows)
         if "samples" in state:
             store = state["samples"]
             if self._fits(store.rows + len(rows.scores)):
@@ -140,56 +115,20 @@ class Scores(Tally):
         self._count(state, rows.scores, known)
 
     def _fits(self, rows: int) -> bool:
-        return self._always_kept or rows * self.groups <= (self.keep or 0)
-
-    def _rows(self, batch: Batch) -> Rows:
-        place = self.labels.rows(batch)
-        weights = self.labels.weights(batch) if batch.weights is not None else None
-        if self.labels.num_labels is None:
-            values = scores(batch, self.labels.multiclass)
-            return Rows(
-                values.reshape(-1, self.groups),
-                place.view(-1, 1),
-                None if weights is None else weights.reshape(-1, 1),
-            )
-        shape = batch.needed_target.shape
-
-        def arranged(tensor: Tensor) -> Tensor:
-            return tensor.view(shape).movedim(1, -1).reshape(-1, self.groups)
-
-        return Rows(scores(batch, True), arranged(place), None if weights is None else arranged(weights))
-
-    def _known(self, place: Tensor) -> Tensor:
-        """The class, or -1 where the target is ignored or no class."""
-        beyond = (place - self.labels.num_classes).clamp_(0, 1)
-        return torch.addcmul(place - 1, beyond, place, value=-1)
-
-    def _strange(self, rows: Rows) -> Tensor:
-        """How many targets, scores and weights should not be there, without those that are ignored."""
-        low, high, place = rows.scores, rows.scores, rows.place
-        if low.shape != place.shape:
-            low, high = low.amin(1, keepdim=True), high.amax(1, keepdim=True)
-        outside = torch.zeros_like(low) if self.logits else torch.maximum(high - 1, -low) > 0
-        kinds = [place - place.clamp(1, self.labels.num_classes), low.isnan(), outside]
-        if rows.weights is not None:
-            kinds.append((rows.weights < 0) | ((rows.weights - rows.weights) != 0))
-        if self.labels.ignore_index is not None:
-            counted = place <= self.labels.num_classes + 1
-            kinds = [kind * counted for kind in kinds]
-        return F.pad(torch.stack([torch.count_nonzero(kind) for kind in kinds]), (0, len(_WHAT) - len(kinds)))
+        return self._always_kept or rows * self.data.groups <= (self.keep or 0)
 
     def _count(self, state: State, values: Tensor, known: Tensor) -> None:
         """Add scores to the histogram."""
         place, unclear = self.bins.place(values)
         valid = known.clamp(-1, 0).add_(1)
-        if self.labels.multiclass:
-            classes = torch.arange(self.groups, device=values.device)
+        if self.data.labels.multiclass:
+            classes = torch.arange(self.data.groups, device=values.device)
             positive = torch.eq(known, classes).to(torch.int64)
             valid = valid.expand(place.shape)
         else:
             positive = known.clamp(min=0)
-        if self.groups > 1:
-            place += torch.arange(self.groups, device=values.device).mul_(2 * self.bins.count)
+        if self.data.groups > 1:
+            place += torch.arange(self.data.groups, device=values.device).mul_(2 * self.bins.count)
         place += positive.mul_(self.bins.count)
         state["histogram"].view(-1).scatter_add_(0, place.view(-1), valid.reshape(-1))
         state["unclear"] += unclear
@@ -197,7 +136,7 @@ class Scores(Tally):
     def _pour(self, store: SampleStore, state: State) -> None:
         """Add everything that a store holds to the histogram."""
         self._open(state)
-        size = max(1, _CHUNK // self.groups)
+        size = max(1, _CHUNK // self.data.groups)
         device = state["count"].device
         for block in store.blocks():
             for start in range(0, len(block["scores"]), size):
@@ -220,11 +159,7 @@ class Scores(Tally):
         return done
 
     def problems(self, state: State) -> Sequence[Problem]:
-        top = self.labels.num_classes - 1
-        ignored = self.labels.ignore_index
-        allowed = f"0 ... {top}" + ("" if ignored is None else f" and are not ignore_index={ignored}")
-        counts = state["strange"].tolist()
-        return [Problem(what.format(range=allowed), n) for what, n in zip(_WHAT, counts, strict=True) if n]
+        return self.data.problems(state["strange"])
 
     def read(self, state: State) -> tuple[Ranking, ...]:
         """One ranking for each group."""
@@ -233,7 +168,7 @@ class Scores(Tally):
             return tuple(self._of_bins(counts, plain, float32) for counts in state["histogram"].numpy())
         store = state["samples"]
         values = {name: store.column(name).numpy() for name in store.columns}
-        return tuple(self._of_samples(values, group) for group in range(self.groups))
+        return tuple(self._of_samples(values, group) for group in range(self.data.groups))
 
     def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:
         filled = np.flatnonzero(counts.any(0))[::-1]
@@ -242,9 +177,9 @@ class Scores(Tally):
         return Ranking(thresholds, counts[1, filled], counts[0, filled], single)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
-        column = group if self.labels.num_labels else 0
+        column = group if self.data.labels.num_labels else 0
         target = values["target"][:, column]
         known = target >= 0
-        positive = target[known] == (group if self.labels.multiclass else 1)
+        positive = target[known] == (group if self.data.labels.multiclass else 1)
         weights = values["weights"][known, column] if self.weighted else None
         return of_samples(values["scores"][known, group], positive, weights)

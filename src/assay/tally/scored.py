@@ -1,0 +1,120 @@
+"""Scores with labels: how batches of them become rows, and what is counted that should not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from assay.decide import Threshold
+from assay.errors import ConfigError, DtypeError, describe
+from assay.tally.base import Batch, Layout, Problem
+from assay.tally.labels import Labels, scores
+
+KINDS = (
+    "targets are outside {range}",
+    "scores are NaN",
+    "scores are outside [0, 1] (scores of any size are for logits=True)",
+    "weights are negative, infinite or NaN",
+)
+"""What is counted that should not be there."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scores `(rows, groups)`, targets `(rows, 1)` or `(rows, groups)`, and weights of the shape of the targets.
+
+    `place` is the target as `Labels.rows` says it: one more than the class, or out of range, or ignored.
+    """
+
+    scores: Tensor
+    place: Tensor
+    weights: Tensor | None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """How scores and labels are given.
+
+    Args:
+        labels: what the targets can be, and which are left out.
+        groups: how many scores a row has.
+        logits: scores are any real numbers; otherwise they are in [0, 1].
+    """
+
+    labels: Labels
+    groups: int = 1
+    logits: bool = False
+
+    def check(self, layout: Layout) -> None:
+        """Raise when rows cannot be had from batches of this layout."""
+        if not layout.preds.dtype.is_floating_point:
+            raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", "Pass preds.float()"))
+        self.labels.check(layout)
+        if layout.weights is not None and layout.weights.dtype.is_complex:
+            raise DtypeError(describe("weights", layout.weights.dtype, "real numbers", "Pass the real part"))
+
+    def rows(self, batch: Batch) -> Rows:
+        """The rows of a batch, made once for all tallies that ask."""
+        return batch.once((self.labels, self.groups, "scored rows"), self._arranged)
+
+    def _arranged(self, batch: Batch) -> Rows:
+        place = self.labels.rows(batch)
+        weights = self.labels.weights(batch) if batch.weights is not None else None
+        if self.labels.num_labels is None:
+            values = scores(batch, self.labels.multiclass)
+            return Rows(
+                values.reshape(-1, self.groups),
+                place.view(-1, 1),
+                None if weights is None else weights.reshape(-1, 1),
+            )
+        shape = batch.needed_target.shape
+
+        def arranged(tensor: Tensor) -> Tensor:
+            return tensor.view(shape).movedim(1, -1).reshape(-1, self.groups)
+
+        return Rows(scores(batch, True), arranged(place), None if weights is None else arranged(weights))
+
+    def known(self, rows: Rows) -> Tensor:
+        """The class, or -1 where the target is ignored or no class."""
+        beyond = (rows.place - self.labels.num_classes).clamp_(0, 1)
+        return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
+
+    def strange(self, rows: Rows) -> Tensor:
+        """How many targets, scores and weights should not be there, without those that are ignored."""
+        low, high, place = rows.scores, rows.scores, rows.place
+        if low.shape != place.shape:
+            low, high = low.amin(1, keepdim=True), high.amax(1, keepdim=True)
+        outside = torch.zeros_like(low) if self.logits else torch.maximum(high - 1, -low) > 0
+        kinds = [place - place.clamp(1, self.labels.num_classes), low.isnan(), outside]
+        if rows.weights is not None:
+            kinds.append((rows.weights < 0) | ((rows.weights - rows.weights) != 0))
+        if self.labels.ignore_index is not None:
+            counted = place <= self.labels.num_classes + 1
+            kinds = [kind * counted for kind in kinds]
+        return F.pad(torch.stack([torch.count_nonzero(kind) for kind in kinds]), (0, len(KINDS) - len(kinds)))
+
+    def problems(self, strange: Tensor) -> Sequence[Problem]:
+        """What the counts of `strange` say."""
+        top = self.labels.num_classes - 1
+        ignored = self.labels.ignore_index
+        allowed = f"0 ... {top}" + ("" if ignored is None else f" and are not ignore_index={ignored}")
+        counts = strange.tolist()
+        return [Problem(what.format(range=allowed), n) for what, n in zip(KINDS, counts, strict=True) if n]
+
+
+def scored(
+    num_classes: int | None, num_labels: int | None = None, ignore_index: int | None = None, logits: bool = False
+) -> Scored:
+    """Binary scores, one per class with `num_classes`, or one per label with `num_labels`."""
+    if num_classes is not None and num_labels is not None:
+        got = f"{num_classes}, next to num_labels={num_labels}"
+        raise ConfigError(describe("num_classes", got, "one of the two, or neither", "Leave one of them out"))
+    multiclass = num_classes is not None
+    labels = Labels(
+        2 if num_classes is None else num_classes, Threshold(logits=logits), num_labels, ignore_index, multiclass
+    )
+    return Scored(labels, num_classes or num_labels or 1, logits)
