@@ -22,8 +22,22 @@ import assay.metrics
 from assay.errors import AssayWarning, ValuesError
 from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
+from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
 from assay.metrics.base import Metric
-from assay.metrics.classification import Accuracy
+from assay.metrics.classification import (
+    Accuracy,
+    BalancedAccuracy,
+    DiceScore,
+    F1Score,
+    FBetaScore,
+    HammingDistance,
+    JaccardIndex,
+    NegativePredictiveValue,
+    Precision,
+    Recall,
+    Specificity,
+)
+from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
 from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
@@ -46,6 +60,7 @@ from assay.metrics.text import Perplexity
 from assay.tally.samples import SampleStore
 
 CLASSES, LABELS, OUTPUTS = 4, 3, 2
+MANY = 300  # classes, of which only a few occur
 IGNORED = -100
 
 
@@ -264,8 +279,26 @@ def cases(metrics: Sequence[Metric], *draws: Draw) -> list[Case]:
 
 
 def _classification() -> list[Case]:
-    metrics = [Accuracy(num_classes=CLASSES)]
-    return cases(metrics, multiclass, multiclass_labels, multiclass_images)
+    ratios = [Precision, Recall, Specificity, NegativePredictiveValue, F1Score, FBetaScore, DiceScore, JaccardIndex]
+    kinds = [HammingDistance, BalancedAccuracy, MatthewsCorrCoef, ConfusionMatrix, StatScores, ClassReport, ExactMatch]
+    kappas = [CohenKappa(num_classes=CLASSES, weights=how) for how in (None, "linear", "quadratic")]
+    return [
+        *cases([kind(num_classes=CLASSES) for kind in ratios], multiclass),
+        *cases([*kappas, F1Score(num_classes=CLASSES, average="weighted")], multiclass_logits),
+        *cases([kind(num_classes=CLASSES) for kind in (Accuracy, *kinds)], multiclass_labels),
+        *cases([kind(num_labels=LABELS) for kind in (Accuracy, *kinds)], multilabel),
+        *cases([kind() for kind in (Accuracy, *kinds, CohenKappa)], binary),
+        *cases([Accuracy(logits=True, threshold=0.75), ExactMatch(logits=True)], binary_logits),
+        *cases(
+            [Accuracy(num_classes=CLASSES, top_k=2), ExactMatch(num_classes=CLASSES)], multiclass, multiclass_images
+        ),
+        *cases([Accuracy(num_classes=MANY), MatthewsCorrCoef(num_classes=MANY)], multiclass_labels),
+        *cases(
+            [Accuracy(num_classes=CLASSES, ignore_index=IGNORED)], ignoring(multiclass), ignoring(multiclass_images)
+        ),
+        *cases([ExactMatch(num_labels=LABELS, ignore_index=IGNORED)], ignoring(multilabel)),
+        *cases([F1Score(ignore_index=IGNORED)], ignoring(binary)),
+    ]
 
 
 def _regression() -> list[Case]:

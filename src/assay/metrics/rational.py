@@ -65,7 +65,8 @@ def over_root(above: Number, below: Number) -> float:
     """`above / sqrt(below)`, rounded once; NaN for 0 / 0 and where a number is not finite."""
     if isinstance(above, float) or isinstance(below, float) or below <= 0:
         return math.nan
-    return math.copysign(root(above * above / below), above)
+    value = root(above * above / below)
+    return -value if above < 0 else value
 
 
 def result(values: Sequence[Number]) -> Tensor:
