@@ -1,4 +1,4 @@
-"""Twelve classification metrics in one collection, against the kernel that counts one confusion matrix and top-5 hits."""
+"""Twelve classification metrics together, against the kernel that counts one confusion matrix and top-5 hits."""
 
 from __future__ import annotations
 

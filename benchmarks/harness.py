@@ -1,8 +1,8 @@
 """Measure candidates side by side, so that a busy machine slows all of them alike.
 
 One thread and its CPU time, so that being preempted does not count. In every round the candidates run in a random
-order, each for as many calls as fill `seconds`. What is reported is the median over the rounds, and of ratios the median
-of the ratios within a round.
+order, each for as many calls as fill `seconds`. What is reported is the median over the rounds, and of ratios the
+median of the ratios within a round.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def peer_candidate(peer: Any, batches: Sequence[Batch], as_tuple: bool = False) 
     update = peer.update
     if not as_tuple:
         return Candidate(lambda k: update(*batches[k % len(batches)]), reset=peer.reset)
-    outputs = [batch if len(batch) > 1 else batch[0] for batch in batches]
+    outputs = [batch if len(batch) > 1 else batch[0][:, None] for batch in batches]  # a row is a sample
     return Candidate(lambda k: update(outputs[k % len(outputs)]), reset=peer.reset)
 
 
