@@ -41,6 +41,16 @@ from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, St
 from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
+from assay.metrics.ranking import (
+    AUROC,
+    ROC,
+    AveragePrecision,
+    PrecisionAtFixedRecall,
+    PrecisionRecallCurve,
+    RecallAtFixedPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+)
 from assay.metrics.regression import (
     CriticalSuccessIndex,
     ExplainedVariance,
@@ -60,7 +70,7 @@ from assay.metrics.text import Perplexity
 from assay.tally.samples import SampleStore
 
 CLASSES, LABELS, OUTPUTS = 4, 3, 2
-MANY = 300  # classes, of which only a few occur
+MANY = 300  # classes: more than a matrix is kept for, and few of them occur
 IGNORED = -100
 
 
@@ -213,6 +223,10 @@ def multiclass_images(generator: torch.Generator, count: int) -> Data:
     return Data(scores, _integers(generator, 0, CLASSES, count, 2, 3))
 
 
+def many_classes(generator: torch.Generator, count: int) -> Data:
+    return Data(_integers(generator, 0, 99, count, MANY) / 64, _integers(generator, 0, MANY, count))
+
+
 def multilabel(generator: torch.Generator, count: int) -> Data:
     return Data(_integers(generator, 0, 65, count, LABELS) / 64, _integers(generator, 0, 2, count, LABELS))
 
@@ -278,27 +292,69 @@ def cases(metrics: Sequence[Metric], *draws: Draw) -> list[Case]:
     return plain + [Case(metric, draws[0], weighted=True) for metric in metrics]
 
 
+TASKS: tuple[tuple[dict[str, int], tuple[Draw, ...]], ...] = (
+    ({}, (binary, binary_labels)),
+    ({"num_classes": CLASSES}, (multiclass, multiclass_labels, multiclass_images)),
+    ({"num_labels": LABELS}, (multilabel,)),
+)
+
+
 def _classification() -> list[Case]:
-    ratios = [Precision, Recall, Specificity, NegativePredictiveValue, F1Score, FBetaScore, DiceScore, JaccardIndex]
-    kinds = [HammingDistance, BalancedAccuracy, MatthewsCorrCoef, ConfusionMatrix, StatScores, ClassReport, ExactMatch]
-    kappas = [CohenKappa(num_classes=CLASSES, weights=how) for how in (None, "linear", "quadratic")]
-    return [
-        *cases([kind(num_classes=CLASSES) for kind in ratios], multiclass),
-        *cases([*kappas, F1Score(num_classes=CLASSES, average="weighted")], multiclass_logits),
-        *cases([kind(num_classes=CLASSES) for kind in (Accuracy, *kinds)], multiclass_labels),
-        *cases([kind(num_labels=LABELS) for kind in (Accuracy, *kinds)], multilabel),
-        *cases([kind() for kind in (Accuracy, *kinds, CohenKappa)], binary),
-        *cases([Accuracy(logits=True, threshold=0.75), ExactMatch(logits=True)], binary_logits),
-        *cases(
-            [Accuracy(num_classes=CLASSES, top_k=2), ExactMatch(num_classes=CLASSES)], multiclass, multiclass_images
-        ),
-        *cases([Accuracy(num_classes=MANY), MatthewsCorrCoef(num_classes=MANY)], multiclass_labels),
-        *cases(
-            [Accuracy(num_classes=CLASSES, ignore_index=IGNORED)], ignoring(multiclass), ignoring(multiclass_images)
-        ),
-        *cases([ExactMatch(num_labels=LABELS, ignore_index=IGNORED)], ignoring(multilabel)),
-        *cases([F1Score(ignore_index=IGNORED)], ignoring(binary)),
+    of_classes = {"num_classes": CLASSES}
+    kinds = [
+        BalancedAccuracy,
+        Precision,
+        Recall,
+        Specificity,
+        NegativePredictiveValue,
+        F1Score,
+        DiceScore,
+        JaccardIndex,
     ]
+    kinds += [HammingDistance, MatthewsCorrCoef, StatScores, ExactMatch, ClassReport]
+    found = []
+    for task, draws in TASKS:
+        found += cases([Accuracy(**task), ConfusionMatrix(**task)], *draws)
+        found += cases([kind(**task) for kind in kinds], draws[0])
+        found += cases([FBetaScore(beta=2.0, ignore_index=IGNORED, **task)], ignoring(draws[0]))
+        found += cases(
+            [kind(ignore_index=IGNORED, **task) for kind in (ConfusionMatrix, ExactMatch)], ignoring(draws[0])
+        )
+    for task, draws in TASKS[:2]:
+        found += cases([CohenKappa(weights=weights, **task) for weights in (None, "linear", "quadratic")], draws[0])
+    for average in ("micro", "macro", "weighted", None):
+        found += cases(
+            [Precision(average=average, **of_classes), StatScores(average=average, **of_classes)], multiclass
+        )
+        found += cases([JaccardIndex(average=average, num_labels=LABELS)], multilabel)
+    found += cases([ConfusionMatrix(normalize=over, **of_classes) for over in ("true", "pred", "all")], multiclass)
+    found += cases(
+        [kind(top_k=2, **of_classes) for kind in (Accuracy, F1Score, StatScores)], multiclass, multiclass_images
+    )
+    found += cases([kind(ignore_index=1, **of_classes) for kind in (Accuracy, ClassReport)], multiclass)
+    found += cases([Accuracy(ignore_index=IGNORED, **of_classes)], ignoring(multiclass_images))
+    found += cases([Accuracy(logits=True, threshold=0.75), ExactMatch(logits=True)], binary_logits)
+    found += cases([F1Score(**of_classes)], multiclass_logits)
+    found += cases([kind(num_classes=MANY) for kind in (Accuracy, Precision, MatthewsCorrCoef)], many_classes)
+    found += cases([Recall(num_classes=MANY, top_k=3, ignore_index=IGNORED)], ignoring(many_classes))
+    return found
+
+
+def _ranking() -> list[Case]:
+    found = []
+    for task, (draw, *_) in TASKS:
+        for limit in ({}, {"exact": True}, {"exact_up_to": 16}, {"exact_up_to": 0}):
+            found += cases([AUROC(**task, **limit), AveragePrecision(bounds=True, **task, **limit)], draw)
+        found += cases([RecallAtFixedPrecision(min_precision=0.5, **task)], draw)
+        found += cases([PrecisionAtFixedRecall(min_recall=0.5, **task)], draw)
+        found += cases([SensitivityAtSpecificity(min_specificity=0.5, **task)], draw)
+        found += cases([SpecificityAtSensitivity(min_sensitivity=0.5, exact_up_to=0, **task)], draw)
+        found += cases([of(**task) for of in (ROC, PrecisionRecallCurve)], draw)
+        found += cases([ROC(exact_up_to=0, **task), AUROC(average=None, ignore_index=1, **task)], draw)
+        found += cases([AUROC(ignore_index=IGNORED, exact_up_to=limit, **task) for limit in (0, 99)], ignoring(draw))
+    found += cases([AUROC(logits=True), AUROC(logits=True, exact_up_to=0, bounds=True)], binary_logits)
+    found += cases([AUROC(num_classes=CLASSES, average="weighted", logits=True)], multiclass_logits)
+    return found
 
 
 def _regression() -> list[Case]:
@@ -361,10 +417,10 @@ def _others() -> list[Case]:
     return [*cosines, *cases([Perplexity()], tokens), *cases([Perplexity(ignore_index=IGNORED)], ignoring(tokens))]
 
 
-CASES = [*_classification(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
+CASES = [*_classification(), *_ranking(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
 
 # Metrics that read a count or a sum, which is 0 without data.
-COUNTS_WITHOUT_DATA = frozenset({"Sum"})
+COUNTS_WITHOUT_DATA = frozenset({"ClassReport", "ConfusionMatrix", "StatScores", "Sum"})
 # Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
 ROUNDED_BY_DTYPE = frozenset(
     {
