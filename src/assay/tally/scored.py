@@ -16,7 +16,7 @@ from assay.tally.labels import Labels, scores
 
 KINDS = (
     "targets are outside {range}",
-    "scores are NaN",
+    "scores are NaN, or infinite so that they have no value",
     "scores are outside [0, 1] (scores of any size are for logits=True)",
     "weights are negative, infinite or NaN",
 )
@@ -118,3 +118,8 @@ def scored(
         2 if num_classes is None else num_classes, Threshold(logits=logits), num_labels, ignore_index, multiclass
     )
     return Scored(labels, num_classes or num_labels or 1, logits)
+
+
+def probabilities(logits: Tensor, multiclass: bool) -> Tensor:
+    """Logits through a softmax over dimension 1, or a sigmoid."""
+    return torch.softmax(logits, 1) if multiclass else torch.sigmoid(logits)

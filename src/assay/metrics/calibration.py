@@ -1,0 +1,336 @@
+"""Metrics of how good scores are as probabilities, and losses of scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric, number, vector
+from assay.metrics.rational import quotient, result, root, rounded
+from assay.tally.base import Tally
+from assay.tally.histogram import Bins, Confidence
+from assay.tally.losses import Divergence, Hinge, Losses, NegativeLogLikelihood, SquaredProbabilities, Summed
+from assay.tally.scored import scored
+
+Norm = Literal["l1", "l2", "max"]
+MulticlassMode = Literal["crammer-singer", "one-vs-all"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceMetric(Metric):
+    """A metric that is read from bins of confidence.
+
+    Binary (without `num_classes`): `preds` are scores of any shape, `target` 0 or 1 alike. With `num_classes=C`:
+    `preds (N, C, ...)`, `target (N, ...)`.
+    """
+
+    num_classes: int | None = None
+    n_bins: int = 15
+    ignore_index: int | None = None
+    logits: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n_bins < 1:
+            raise ConfigError(describe("n_bins", self.n_bins, "1 or more", "Give the number of bins; 15 is usual"))
+        self.tally(weighted=False)
+
+    def tally(self, weighted: bool) -> Tally:
+        data = scored(self.num_classes, None, self.ignore_index, self.logits)
+        return Confidence(data, self.n_bins, weighted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationError(ConfidenceMetric):
+    r"""How far confidence is from accuracy, over bins of confidence.
+
+    $$ \sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b| $$
+
+    for the norm `"l1"` (the expected calibration error); the root of the mean square for `"l2"`; the largest difference
+    for `"max"`. The confidences are summed exactly and the value is rounded once, so it holds for calibrated and
+    confident models, and for any number of samples.
+
+    Args:
+        num_classes: for multiclass data, where the highest score is the confidence; without, data is binary, and the
+            score is compared with how often the target is 1.
+        n_bins: bins of equal width; bin k holds the confidences c with `floor(c * n_bins) == k`, the last one also 1.
+        norm: `"l1"`, `"l2"` or `"max"`.
+        ignore_index: rows with this target are left out.
+        logits: scores go through a sigmoid or softmax in float32 first; otherwise they are probabilities.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: an unknown norm, or less than one bin.
+        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+
+    Example:
+        >>> import torch
+        >>> CalibrationError(n_bins=2)(torch.tensor([0.25, 0.25, 0.75, 1.0]), torch.tensor([0, 1, 1, 1]))
+        tensor(0.1875, dtype=torch.float64)
+
+    Source: C. Guo et al., On calibration of modern neural networks, ICML 2017.
+    """
+
+    norm: Norm = "l1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm not in ("l1", "l2", "max"):
+            raise ConfigError(describe("norm", repr(self.norm), "'l1', 'l2' or 'max'", "Choose one of them"))
+
+    def read(self, counted: Bins) -> Tensor:
+        total = sum(counted.weight, Fraction(0))
+        if not total:
+            return number(math.nan)
+        bins = zip(counted.weight, counted.right, counted.confidence, strict=True)
+        gaps = [(weight, abs(right - confidence) / weight) for weight, right, confidence in bins if weight]
+        if self.norm == "max":
+            return number(rounded(max(gap for _, gap in gaps)))
+        if self.norm == "l1":
+            return number(rounded(sum((weight * gap for weight, gap in gaps), Fraction(0)) / total))
+        return number(root(sum((weight * gap**2 for weight, gap in gaps), Fraction(0)) / total))
+
+
+class ReliabilityDiagram(NamedTuple):
+    """What a reliability diagram shows: a value for each bin, and the edges of the bins."""
+
+    confidence: Tensor
+    accuracy: Tensor
+    counts: Tensor
+    edges: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationCurve(ConfidenceMetric):
+    """The data of a reliability diagram: the mean confidence and the accuracy in bins of confidence.
+
+    Args: those of `CalibrationError`, without `norm`.
+
+    Returns:
+        `ReliabilityDiagram(confidence, accuracy, counts, edges)`: float64 of shape `(n_bins,)`, NaN for empty bins;
+        int64 of shape `(n_bins,)`, the number of samples; float64 of shape `(n_bins + 1,)`.
+
+    Raises: as `CalibrationError`.
+
+    Example:
+        >>> import torch
+        >>> diagram = CalibrationCurve(n_bins=2)(torch.tensor([0.25, 0.25, 0.75, 1.0]), torch.tensor([0, 1, 1, 1]))
+        >>> diagram.confidence.tolist(), diagram.accuracy.tolist(), diagram.counts.tolist()
+        ([0.25, 0.875], [0.5, 1.0], [2, 2])
+
+    Source: M. H. DeGroot, S. E. Fienberg, The comparison and evaluation of forecasters, The Statistician 32 (1983).
+    """
+
+    def read(self, counted: Bins) -> ReliabilityDiagram:
+        def means(sums: list[Fraction]) -> Tensor:
+            return vector(quotient(value, weight) for value, weight in zip(sums, counted.weight, strict=True))
+
+        edges = vector(Fraction(k, self.n_bins) for k in range(self.n_bins + 1))
+        return ReliabilityDiagram(means(counted.confidence), means(counted.right), torch.tensor(counted.count), edges)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrierScore(Metric):
+    r"""The mean squared difference of probabilities and outcomes.
+
+    $$ \frac{1}{n} \sum_i (p_i - y_i)^2 \qquad \frac{1}{n} \sum_i \sum_c (p_{ic} - [y_i = c])^2 $$
+
+    for binary data (in [0, 1]) and for classes (in [0, 2]). Squares and sums are exact, and the value is rounded once.
+
+    Args:
+        num_classes: for `preds (N, C, ...)` and `target (N, ...)`; without, both have one shape.
+        ignore_index: rows with this target are left out.
+        logits: scores go through a sigmoid or softmax in float32 first; otherwise they are probabilities.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
+
+    Raises:
+        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+
+    Example:
+        >>> import torch
+        >>> BrierScore()(torch.tensor([0.25, 0.5, 1.0]), torch.tensor([0, 1, 1]))
+        tensor(0.1042, dtype=torch.float64)
+
+    Source: G. W. Brier, Verification of forecasts expressed in terms of probability, Monthly Weather Review 78 (1950).
+    """
+
+    num_classes: int | None = None
+    ignore_index: int | None = None
+    logits: bool = False
+
+    def __post_init__(self) -> None:
+        self.tally(weighted=False)
+
+    def tally(self, weighted: bool) -> Tally:
+        return Losses(scored(self.num_classes, None, self.ignore_index, self.logits), SquaredProbabilities(), weighted)
+
+    def read(self, counted: Summed) -> Tensor:
+        squares, (own,), (ones,) = counted.sums
+        return result([quotient(sum(squares) - 2 * own + ones, counted.weight)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLoss(Metric):
+    r"""The mean negative logarithm of the probability of the target (cross-entropy), in nats.
+
+    $$ -\frac{1}{n} \sum_i \log p_i(y_i) $$
+
+    Each term is computed in float32 (float64 for float64 scores), from logits without forming a probability that could
+    round to 0 or 1; the sum of the terms is exact. Infinite only when a target has probability 0.
+
+    Args:
+        num_classes: for `preds (N, C, ...)` and `target (N, ...)`; without, both have one shape.
+        ignore_index: rows with this target are left out.
+        logits: scores are logits; otherwise they are probabilities, and taken as they are.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
+
+    Raises:
+        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+
+    Example:
+        >>> import torch
+        >>> LogLoss(num_classes=2)(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 1]))
+        tensor(0.4904, dtype=torch.float64)
+        >>> LogLoss(logits=True)(torch.tensor([-200.0]), torch.tensor([1]))
+        tensor(200., dtype=torch.float64)
+
+    Source: I. J. Good, Rational decisions, J. Royal Statistical Society B 14 (1952).
+    """
+
+    num_classes: int | None = None
+    ignore_index: int | None = None
+    logits: bool = False
+
+    def __post_init__(self) -> None:
+        self.tally(weighted=False)
+
+    def tally(self, weighted: bool) -> Tally:
+        return Losses(scored(self.num_classes, None, self.ignore_index, self.logits), NegativeLogLikelihood(), weighted)
+
+    def read(self, counted: Summed) -> Tensor:
+        return _means(counted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HingeLoss(Metric):
+    r"""The mean hinge loss of decision values.
+
+    $$ \frac{1}{n} \sum_i \max(0, 1 - m_i) $$
+
+    with the margin `m = s` for binary targets of 1 and `-s` for 0; for classes, the score of the target minus the
+    highest other one (`"crammer-singer"`), or each class against the rest (`"one-vs-all"`, one value per class). Scores
+    are used as they are. Each term is computed in float32 (float64 for float64 scores); their sum is exact.
+
+    Args:
+        num_classes: for `preds (N, C, ...)` and `target (N, ...)`; without, both have one shape.
+        squared: the square of each term.
+        multiclass_mode: `"crammer-singer"` or `"one-vs-all"`.
+        ignore_index: rows with this target are left out.
+
+    Returns:
+        float64 of shape `()`, or `(C,)` for `"one-vs-all"`; NaN without data.
+
+    Raises:
+        ConfigError: an unknown mode.
+        ValuesError: when read: NaN, or a target out of range.
+
+    Example:
+        >>> import torch
+        >>> HingeLoss()(torch.tensor([2.0, 0.5, -1.0]), torch.tensor([1, 1, 1]))
+        tensor(0.8333, dtype=torch.float64)
+
+    Source: K. Crammer, Y. Singer, On the algorithmic implementation of multiclass kernel-based vector machines, JMLR 2
+    (2001).
+    """
+
+    num_classes: int | None = None
+    squared: bool = False
+    multiclass_mode: MulticlassMode = "crammer-singer"
+    ignore_index: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.multiclass_mode not in ("crammer-singer", "one-vs-all"):
+            expected = "'crammer-singer' or 'one-vs-all'"
+            raise ConfigError(describe("multiclass_mode", repr(self.multiclass_mode), expected, "Choose one of them"))
+        self.tally(weighted=False)
+
+    @property
+    def _each(self) -> bool:
+        return self.num_classes is not None and self.multiclass_mode == "one-vs-all"
+
+    def tally(self, weighted: bool) -> Tally:
+        data = scored(self.num_classes, None, self.ignore_index, logits=True)
+        return Losses(data, Hinge(self.squared, self._each), weighted)
+
+    def read(self, counted: Summed) -> Tensor:
+        return _means(counted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLDivergence(Metric):
+    r"""The mean Kullback-Leibler divergence of `target` from `preds`, in nats.
+
+    $$ D(P \| Q) = \sum_x P(x) \log \frac{P(x)}{Q(x)} $$
+
+    with P the rows of `preds` and Q those of `target`, as in TorchMetrics. Rows are divided by their sums, unless they
+    are logarithms. Each term is computed in float32 (float64 where an argument is); their sum is exact. Infinite where
+    Q is 0 and P is not.
+
+    Args:
+        log_prob: both are logarithms of probabilities.
+        reduction: `"mean"` or `"sum"` over the rows.
+
+    Shapes: `preds` and `target` floats of shape `(N, d)`; weights `(N,)`.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: an unknown reduction.
+        ValuesError: when read: NaN, negative probabilities, or a row whose sum is 0.
+
+    Example:
+        >>> import torch
+        >>> KLDivergence()(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]]))
+        tensor(0.1438, dtype=torch.float64)
+
+    Source: S. Kullback, R. A. Leibler, On information and sufficiency, Annals of Mathematical Statistics 22 (1951).
+    """
+
+    log_prob: bool = False
+    reduction: Literal["mean", "sum"] = "mean"
+
+    def __post_init__(self) -> None:
+        if self.reduction not in ("mean", "sum"):
+            raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Choose one of them"))
+
+    def tally(self, weighted: bool) -> Tally:
+        return Divergence(self.log_prob, weighted)
+
+    def read(self, counted: Summed) -> Tensor:
+        (total,), (rows,) = counted.sums
+        if self.reduction == "sum" and counted.count:
+            return result([total])
+        return result([_mean(total, rows)])
+
+
+def _means(counted: Summed) -> Tensor:
+    return result([_mean(total, counted.weight) for total in counted.sums[0]])
+
+
+def _mean(total: Fraction | float, weight: Fraction | float) -> Fraction | float:
+    """The mean; infinite when a term is."""
+    if total == math.inf and weight:
+        return math.inf
+    return quotient(total, weight)

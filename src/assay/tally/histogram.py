@@ -1,0 +1,113 @@
+"""Bins of confidence: how sure predictions were, and how often they were right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from assay.decide import first_largest
+from assay.tally import exact
+from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
+from assay.tally.scored import KINDS, Rows, Scored, probabilities
+
+
+@dataclass(frozen=True)
+class Bins:
+    """For each bin: how many samples, their weight (their number, without weights), that of those that were right, and
+    the exact sum of the confidences, each times its weight."""
+
+    count: list[int]
+    weight: list[Fraction]
+    right: list[Fraction]
+    confidence: list[Fraction]
+
+
+@dataclass(frozen=True)
+class Confidence(Tally):
+    """Counts and exact sums of confidences in `num_bins` bins of equal width.
+
+    The confidence is the score (binary; right means that the target is 1), or the highest score of a row (multiclass;
+    right means that it is the target's, the lowest class among equals). Logits go through a sigmoid or a softmax in
+    float32 (float64 for float64 inputs). Bin k holds the confidences c with `floor(c * num_bins) == k`, the product
+    rounded as floats are: closed below, open above, and the last bin holds 1.
+
+    State, int64: `counts (bins, 2)` (all, right), `strange`, and limbs of the sums of confidences, of 0.6 KiB a bin;
+    weighted, also of the weights.
+    """
+
+    data: Scored
+    num_bins: int = 15
+    weighted: bool = False
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        names = ["counts", "strange", "confidence"] + (["weights"] if self.weighted else [])
+        return dict.fromkeys(names, "sum")
+
+    def check(self, layout: Layout) -> None:
+        self.data.check(layout)
+
+    def zero(self, device: torch.device) -> State:
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        order = 2 if self.weighted else 1
+        state = {
+            "counts": zeros(self.num_bins, 2),
+            "strange": zeros(len(KINDS)),
+            "confidence": zeros(self.num_bins, exact.num_limbs(order)),
+        }
+        if self.weighted:
+            state["weights"] = zeros(2 * self.num_bins, exact.num_limbs(1))
+        return state
+
+    def add(self, state: State, batch: Batch) -> None:
+        rows = self.data.rows(batch)
+        if self.data.logits:
+            rows = replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
+        state["strange"] += self.data.strange(rows)
+        known = self.data.known(rows)[:, 0]
+        confidence, right = self._decided(rows, known)
+        counted = known.clamp(-1, 0).add_(1)
+        place = (confidence * self.num_bins).to(torch.int64).clamp_(0, self.num_bins - 1)
+        cell = 2 * place
+        state["counts"].view(-1).scatter_add_(0, cell, counted)
+        state["counts"].view(-1).scatter_add_(0, cell + 1, counted * right)
+        values = exact.parts(confidence).times_sign(counted)
+        if rows.weights is not None:
+            weights = exact.parts(rows.weights[:, 0]).times_sign(counted)
+            exact.add_to(state["weights"], weights, cell)
+            exact.add_to(state["weights"], weights.times_sign(right), cell + 1)
+            values = exact.product(values, weights)
+        exact.add_to(state["confidence"], values, place)
+
+    def _decided(self, rows: Rows, known: Tensor) -> tuple[Tensor, Tensor]:
+        """How sure each row is, and 1 where it is right."""
+        if not self.data.labels.multiclass:
+            return rows.scores[:, 0], known.clamp(min=0)
+        label = first_largest(rows.scores)
+        confidence = rows.scores.gather(1, label.clamp(max=self.data.groups - 1)[:, None])[:, 0]
+        return confidence, torch.eq(label, known, out=torch.empty_like(label))
+
+    def settle(self, state: State, rows: int) -> State:
+        limbs = [name for name in ("confidence", "weights") if name in state]
+        return state | {name: exact.settled(state[name]) for name in limbs}
+
+    def problems(self, state: State) -> Sequence[Problem]:
+        return self.data.problems(state["strange"])
+
+    def read(self, state: State) -> Bins:
+        """What the bins hold, as exact numbers."""
+        counts = state["counts"].tolist()
+        unit = Fraction(2) ** exact.origin(2 if self.weighted else 1)
+        confidence = [unit * value for value in exact.to_integers(state["confidence"])]
+        if self.weighted:
+            sums = [Fraction(2) ** exact.origin(1) * value for value in exact.to_integers(state["weights"])]
+            weight, right = sums[::2], sums[1::2]
+        else:
+            weight, right = ([Fraction(row[k]) for row in counts] for k in range(2))
+        return Bins([row[0] for row in counts], weight, right, confidence)
