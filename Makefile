@@ -40,7 +40,7 @@ $(STAMPS)/demo:  EXTRAS := demo
 $(STAMPS)/test:  EXTRAS := demo,test,bench
 $(STAMPS)/dev:   EXTRAS := dev
 $(STAMPS)/bench: EXTRAS := bench
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/dev $(STAMPS)/bench: $(STAMPS)/base pyproject.toml hatch_build.py src/assay/tally/native.c
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/dev $(STAMPS)/bench: $(STAMPS)/base pyproject.toml hatch_build.py $(wildcard src/assay/native/*.c)
 	@echo "installing assay[$(EXTRAS)]"
 	@$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
 	@touch $@

@@ -1,4 +1,4 @@
-"""Compile the exact sums when assay is built, where there is a C compiler. Without one assay is pure Python."""
+"""Compile `assay.native` when assay is built, where there is a C compiler. Without one assay is pure Python."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/assay/tally/native.c")
-LIBRARY = SOURCE.with_name("_native.so")
+HOME = Path("src/assay/native")
+SOURCES = [HOME / "sums.c", HOME / "labels.c"]
+LIBRARY = HOME / "_native.so"
 # No contraction to fused multiply-adds and no reassociation: the code is exact only as written.
 FLAGS = [
     "-O3",
@@ -26,7 +27,7 @@ FLAGS = [
 ]
 
 
-class CompileExactSums(BuildHookInterface):
+class CompileNative(BuildHookInterface):
     """Build `_native.so` and put it into the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -36,12 +37,12 @@ class CompileExactSums(BuildHookInterface):
         root = Path(self.root)
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if compiler is None:
-            self.app.display_warning("assay: no C compiler, so exact sums run in torch (slower, the same values)")
+            self.app.display_warning("assay: no C compiler, so everything runs in torch (slower, the same values)")
             return
-        command = [compiler, *FLAGS, str(root / SOURCE), "-o", str(root / LIBRARY), "-lm"]
+        command = [compiler, *FLAGS, *(str(root / source) for source in SOURCES), "-o", str(root / LIBRARY), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            self.app.display_warning(f"assay: {compiler} failed, so exact sums run in torch:\n{done.stderr}")
+            self.app.display_warning(f"assay: {compiler} failed, so everything runs in torch:\n{done.stderr}")
             return
         build_data["artifacts"].append(str(LIBRARY))
         build_data["pure_python"] = False

@@ -35,6 +35,7 @@ STOREYS = (
     ("sync", "meter_file"),
     ("metrics",),
     ("tally", "decide"),
+    ("native",),
     ("devices",),
     ("errors", "_lazy"),
 )

@@ -1,17 +1,77 @@
 """assay measures PyTorch models and gives the same, right number on every device.
 
-The names below are imported when they are first used, so that ``import assay`` and ``assay --help`` cost nothing.
+The names below are imported when they are first used, so that ``import assay`` and ``assay --help`` cost nothing. All
+metrics are in ``assay.metrics``.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from assay._lazy import attach
 
 __version__ = "0.1.0"
 
-# Add a name in three places: here in order, in _HOMES, and below TYPE_CHECKING for type checkers.
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from assay.meter import Meter
+    from assay.metrics import (
+        AUROC,
+        Accuracy,
+        AveragePrecision,
+        CalibrationError,
+        ConcordanceCorrCoef,
+        ConfusionMatrix,
+        F1Score,
+        Mean,
+        MeanSquaredError,
+        PearsonCorrCoef,
+        Perplexity,
+        Precision,
+        R2Score,
+        Recall,
+        SpearmanCorrCoef,
+    )
 
-_HOMES: dict[str, str] = {}  # public name -> module
+__all__ = [
+    "AUROC",
+    "Accuracy",
+    "AveragePrecision",
+    "CalibrationError",
+    "ConcordanceCorrCoef",
+    "ConfusionMatrix",
+    "F1Score",
+    "Mean",
+    "MeanSquaredError",
+    "Meter",
+    "PearsonCorrCoef",
+    "Perplexity",
+    "Precision",
+    "R2Score",
+    "Recall",
+    "SpearmanCorrCoef",
+]
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+_HOMES = {
+    "meter": ("Meter",),
+    "metrics": (
+        "AUROC",
+        "Accuracy",
+        "AveragePrecision",
+        "CalibrationError",
+        "ConcordanceCorrCoef",
+        "ConfusionMatrix",
+        "F1Score",
+        "Mean",
+        "MeanSquaredError",
+        "PearsonCorrCoef",
+        "Perplexity",
+        "Precision",
+        "R2Score",
+        "Recall",
+        "SpearmanCorrCoef",
+    ),
+}
+
+__getattr__, __dir__ = attach(
+    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+)

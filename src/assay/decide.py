@@ -17,22 +17,32 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.native import labels as native
+from assay.native.library import takes
 
 _FEW_CLASSES = 32
 
 
 class Rows:
-    """What rows are decided from: float32 or float64 `scores (N, C)` or `(N,)`, and their int64 `target (N,)`."""
+    """What rows are decided from: float32 or float64 `scores (N, C)` or `(N,)`, and their int64 `target (N,)`.
 
-    def __init__(self, scores: Tensor, target: Tensor) -> None:
+    `compiled` says that compiled code may read them, because they are in host memory.
+    """
+
+    def __init__(self, scores: Tensor, target: Tensor, compiled: bool = False) -> None:
         self.scores, self.target = scores, target
+        self._compiled = compiled and takes(scores)
         self._best: Tensor | None = None
 
     def best(self) -> Tensor:
         """The class with the highest score, as `first_largest` has it; found once."""
         if self._best is None:
-            self._best = first_largest(self.scores)
+            self._best = native.first_largest(self.scores) if self._compiled else first_largest(self.scores)
         return self._best
+
+    def rank(self, target: Tensor) -> Tensor:
+        """How many classes come before the given ones, as `target_rank` has it."""
+        return native.target_rank(self.scores, target) if self._compiled else target_rank(self.scores, target)
 
 
 class Decision(ABC):
@@ -71,9 +81,8 @@ class TopK(Decision):
             return best
         num_classes = rows.scores.shape[1]
         wanted = rows.target.clamp(0, num_classes - 1)
-        missed = target_rank(rows.scores, wanted).clamp_(self.k - 1, self.k).sub_(self.k - 1)  # 0: in the top k, 1: not
-        missed |= torch.div(best, num_classes, rounding_mode="floor")  # 1 where a score is NaN
-        return torch.addcmul(wanted, best - wanted, missed)
+        found = torch.lt(rows.rank(wanted), self.k).logical_and_(torch.lt(best, num_classes))  # not where one is NaN
+        return torch.where(found, wanted, best)
 
 
 @dataclass(frozen=True)
@@ -131,8 +140,8 @@ def first_largest(scores: Tensor) -> Tensor:
 def target_rank(scores: Tensor, target: Tensor) -> Tensor:
     """How many classes come before the target's in each row, int64 of shape `(N,)`."""
     own = scores.gather(1, target[:, None])
-    before = torch.gt(scores, own, out=torch.empty_like(scores)).sum(1)
+    before = torch.gt(scores, own, out=torch.empty_like(scores))
     classes = torch.arange(scores.shape[1], dtype=scores.dtype, device=scores.device)
     tied = torch.eq(scores, own, out=torch.empty_like(scores))
     lower = torch.lt(classes, target[:, None].to(scores.dtype), out=torch.empty_like(scores))
-    return before.add_(tied.mul_(lower).sum(1)).to(torch.int64)
+    return before.addcmul_(tied, lower).sum(1).to(torch.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -81,6 +82,8 @@ class LabelTally(Tally):
     def shape(self) -> tuple[int, ...]:
         """The shape of the table."""
 
+    chunk_scale: ClassVar[int] = 8  # the scores are read once, and what follows has one element per row
+
     @property
     def fields(self) -> Mapping[str, Rule]:
         return dict.fromkeys(("counts", "weights", "strange") if self.weighted else ("counts",), "sum")
@@ -142,7 +145,7 @@ class Confusion(LabelTally):
     range, ignored; its columns the predicted label: below range, the `C` classes, above range or undecidable. What
     should not be there is so counted at no extra cost.
 
-    Size: `8 (C + 3) (C + 2)` bytes per label; weighted, 69 times that.
+    Size: `8 (C + 3) (C + 2)` bytes per label; weighted, 70 times that.
     """
 
     @property
@@ -151,9 +154,9 @@ class Confusion(LabelTally):
 
     def add(self, state: State, batch: Batch) -> None:
         _, rows, columns = self.shape
-        column = self.labels.predicted(batch).clamp(-1, columns - 2)
-        cell = torch.add(column, self.labels.rows(batch), alpha=columns).add_(1)
-        cell += self.labels.group_start(batch, rows * columns)
+        cell = torch.add(self.labels.predicted(batch), self.labels.rows(batch), alpha=columns).add_(1)
+        if self.labels.num_labels is not None:
+            cell += self.labels.group_start(batch, rows * columns)
         ones = batch.once("ones", lambda _: torch.ones_like(cell))
         state["counts"].view(-1).scatter_add_(0, cell, ones)
         if self.weighted:
@@ -198,7 +201,7 @@ class ClassCounts(LabelTally):
     The table has the shape `(3, C + 3)`, by true label as the rows of `Confusion`; by predicted label as its columns,
     only where the target is in range; and by label where both agree. Not for multilabel data.
 
-    Size: `24 (C + 3)` bytes; weighted, 69 times that.
+    Size: `24 (C + 3)` bytes; weighted, 70 times that.
     """
 
     def __post_init__(self) -> None:
@@ -212,15 +215,16 @@ class ClassCounts(LabelTally):
     def add(self, state: State, batch: Batch) -> None:
         last = self.labels.num_classes
         row = self.labels.rows(batch)
-        column = self.labels.predicted(batch).clamp(-1, last).add_(1)
+        column = self.labels.predicted(batch) + 1
         known = row.clamp(1, last).eq_(row)
         ones = batch.once("ones", lambda _: torch.ones_like(row))
         counted = ((row, ones), (column, known), (row, torch.eq(row, column, out=torch.empty_like(row))))
         parts = self._weights(state, batch) if self.weighted else None
-        for k, (cell, one) in enumerate(counted):
-            state["counts"][k].scatter_add_(0, cell, one)
+        for k, (index, one) in enumerate(counted):
+            cell = index + k * (last + 3)  # into the whole table: mps was wrong for slices with an offset
+            state["counts"].view(-1).scatter_add_(0, cell, one)
             if parts is not None:
-                exact.add_to(state["weights"][k], parts.times_sign(one), cell)
+                exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts.times_sign(one), cell)
 
     def strangers(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[0, [0, -2]].sum()), int(counts[1, [0, -2]].sum())

@@ -88,13 +88,16 @@ class Labels:
             )
 
     def predicted(self, batch: Batch) -> Tensor:
-        """Predicted labels, int64 of shape `(rows,)`: `0 ... num_classes` (the last: undecidable) or out of range."""
+        """Predicted labels, int64 of shape `(rows,)`: the classes, -1 below range, `num_classes` above or undecidable."""
+        last = self.num_classes
         if not batch.preds.dtype.is_floating_point:
-            return batch.once("labels", lambda b: b.preds.reshape(-1).to(torch.int64))
+            return batch.once(("labels", last), lambda b: b.preds.reshape(-1).to(torch.int64).clamp(-1, last))
         return batch.once((self.decision, self.multiclass), lambda b: self.decision(self._scored(b)))
 
     def _scored(self, batch: Batch) -> Rows:
-        return batch.once(("scored", self.multiclass), lambda b: Rows(scores(b, self.multiclass), true_labels(b)))
+        return batch.once(
+            ("scored", self.multiclass), lambda b: Rows(scores(b, self.multiclass), true_labels(b), b.compiled)
+        )
 
     def rows(self, batch: Batch) -> Tensor:
         """True labels mapped to `0`: below range, `1 ... C`: class + 1, `C + 1`: above range, `C + 2`: ignored."""
@@ -116,11 +119,10 @@ class Labels:
             weights = weights.view(-1, *(1,) * (target.ndim - 1)).expand(target.shape)
         return weights.reshape(-1)
 
-    def group_start(self, batch: Batch, cells: int) -> Tensor | int:
-        """The first cell of each row's label in a table with `cells` cells per label."""
-        if self.num_labels is None:
-            return 0
+    def group_start(self, batch: Batch, cells: int) -> Tensor:
+        """For multilabel data the first cell of each row's label in a table with `cells` cells per label."""
         shape = batch.needed_target.shape
+        assert self.num_labels is not None
         start = torch.arange(0, self.num_labels * cells, cells, device=batch.preds.device)
         return start.view(-1, *(1,) * (len(shape) - 2)).expand(shape).reshape(-1)
 

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
-from assay.tally import exact, native
+from assay.native import sums as native
+from assay.native.library import takes
+from assay.tally import exact
 from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally, shown
 
 Argument = Literal["preds", "target", "weights"]
@@ -289,21 +291,21 @@ class Sums(Tally):
         layout = ("columns", self._outputs, self.weighted, self.arguments, self.skip_nan)
         columns, left_out = batch.once(layout, self._columns)
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
-        if columns.compiled and native.takes([column(columns, argument) for argument in self._given]):
+        if columns.compiled and takes(*(column(columns, argument) for argument in self._given)):
             self._add_compiled(state, columns)
         else:
             self._add(state, columns, batch.once((*layout, "chunks"), lambda b: _split(columns, b.cached)))
 
     def _add_compiled(self, state: State, columns: Batch) -> None:
-        for leaf, strange, special in zip(self._leaves, state["strange"], state["special"], strict=True):
-            found = torch.zeros_like(special)
-            native.count_special(found, leaf.values(columns))
-            special += found
-            strange += found.sum(-1)
+        found = torch.zeros_like(state["special"])
+        for leaf, special in zip(self._leaves, found.unbind(), strict=True):
+            native.count_special(special, leaf.values(columns))
+        state["special"] += found
+        state["strange"] += found.sum(-1)
         for order, terms in self._by_order.items():
-            for term, limbs in zip(terms, state[f"sums{order}"], strict=True):
+            for term, limbs in zip(terms, state[f"sums{order}"].unbind(), strict=True):
                 for factors in term.addends(columns):
-                    native.add_products(limbs, factors, order)
+                    native.add_products(limbs, factors, exact.origin(order))
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)
@@ -340,6 +342,8 @@ class Sums(Tally):
             return tensor.reshape(-1, self._outputs)
 
         given = {name: arranged(column(batch, name)) for name in self._given}
+        if batch.compiled and self._outputs > 1:  # compiled code reads one column after the other
+            given = {name: tensor.t().contiguous().t() for name, tensor in given.items()}
         left_out = None
         if self.skip_nan and batch.preds.dtype.is_floating_point:
             preds = given["preds"]
@@ -453,7 +457,9 @@ def _decisive(term: Term) -> tuple[Leaf, ...]:
 def _number(term: Term, value: int, unit: int, special: Sequence[Sequence[int]]) -> Number:
     """The sum: of floats, as IEEE 754 has it; of what is computed from floats that are not all finite, NaN."""
     if not any(map(any, special)):
-        return Fraction(value, 1 << -unit)
+        # Powers of two in common are taken out by a shift: the gcd of thousands of bits is slow.
+        zeros = min((value & -value).bit_length() - 1, -unit) if value else -unit
+        return Fraction(value >> zeros, 1 << (-unit - zeros))
     if not isinstance(term, Leaf):
         return math.nan
     return (math.inf, -math.inf, math.nan)[special[0].index(1)]

@@ -1,4 +1,4 @@
-/* Exact sums of products of float32 numbers on the CPU: the same limbs as exact.py, some ten times as fast.
+/* Exact sums of products of float32 numbers on the CPU: the same limbs as tally/exact.py, some ten times as fast.
  *
  * A product of two float32 numbers has 48 bits and is exact in a double. A block of doubles is summed in windows: adding
  * and subtracting a large constant rounds every number to a multiple of a quantum so coarse that the block's sum fits the
@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "clones.h"
+
 #define BLOCK 1024 /* 2 ** 10 numbers */
 #define LANES 8
 #define WORD 32
@@ -21,12 +23,6 @@
 
 typedef double doubles __attribute__((vector_size(8 * LANES), may_alias));
 typedef int64_t integers __attribute__((vector_size(8 * LANES), may_alias));
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VECTORISED
-#endif
 
 /* Add one finite double to limbs whose first bit weighs 2 ** origin. */
 static void add_number(int64_t *limbs, int64_t origin, double number)

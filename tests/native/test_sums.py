@@ -11,15 +11,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.tally import exact, native
+from assay.native import sums as native
+from assay.native.library import library, takes
+from assay.tally import exact
 
-needs_library = pytest.mark.skipif(native.library() is None, reason="assay was installed without a C compiler")
+needs_library = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
 
 
 def test_the_library_is_there_where_a_compiler_is() -> None:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler on this machine")
-    assert native.library() is not None, "run pip install again: _native.so was not built"
+    assert library() is not None, "run pip install again: _native.so was not built"
 
 
 def drawn(kind: str, rows: int, seed: int) -> torch.Tensor:
@@ -66,7 +68,7 @@ def in_torch(factors: list[torch.Tensor]) -> torch.Tensor:
 
 def compiled(factors: list[torch.Tensor]) -> torch.Tensor:
     limbs = torch.zeros(factors[0].shape[1], exact.num_limbs(len(factors)), dtype=torch.int64)
-    native.add_products(limbs, factors, len(factors))
+    native.add_products(limbs, factors, exact.origin(len(factors)))
     return exact.settled(limbs)
 
 
@@ -128,16 +130,16 @@ def test_flushing_denormals_does_not_change_a_bit() -> None:
 
 def test_takes_only_plain_float32() -> None:
     x = torch.zeros(3, 1)
-    assert native.takes([x]) == (native.library() is not None)
-    assert not native.takes([x, x.double()])
-    assert not native.takes([torch.nn.Parameter(x)])
+    assert takes(x) == (library() is not None)
+    assert not takes(x, x.double())
+    assert not takes(torch.nn.Parameter(x))
 
 
 def test_the_environment_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_NATIVE", "0")
-    native.library.cache_clear()
+    library.cache_clear()
     try:
-        assert native.library() is None
+        assert library() is None
     finally:
         monkeypatch.undo()
-        native.library.cache_clear()
+        library.cache_clear()

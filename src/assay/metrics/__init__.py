@@ -1,0 +1,208 @@
+"""What is read from tallies: every metric, imported when first used.
+
+One file per family. A metric is a frozen description of the tally it needs and of how its value is read from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay._lazy import attach
+
+if TYPE_CHECKING:
+    from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
+    from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
+    from assay.metrics.base import Metric
+    from assay.metrics.calibration import (
+        BrierScore,
+        CalibrationError,
+        HingeLoss,
+        KLDivergence,
+        LogLoss,
+        ReliabilityDiagram,
+    )
+    from assay.metrics.classification import (
+        Accuracy,
+        BalancedAccuracy,
+        DiceScore,
+        F1Score,
+        FBetaScore,
+        HammingDistance,
+        JaccardIndex,
+        NegativePredictiveValue,
+        Precision,
+        Recall,
+        Specificity,
+    )
+    from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
+    from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
+    from assay.metrics.quantile import Quantile
+    from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
+    from assay.metrics.ranking import (
+        AUROC,
+        ROC,
+        AveragePrecision,
+        PrecisionAtFixedRecall,
+        PrecisionRecallCurve,
+        RecallAtFixedPrecision,
+        SensitivityAtSpecificity,
+        SpecificityAtSensitivity,
+    )
+    from assay.metrics.regression import (
+        CriticalSuccessIndex,
+        ExplainedVariance,
+        LogCoshError,
+        MeanAbsoluteError,
+        MeanAbsolutePercentageError,
+        MeanSquaredError,
+        MeanSquaredLogError,
+        MinkowskiDistance,
+        R2Score,
+        RelativeSquaredError,
+        SymmetricMeanAbsolutePercentageError,
+        TweedieDevianceScore,
+        WeightedMeanAbsolutePercentageError,
+    )
+    from assay.metrics.text import Perplexity
+
+__all__ = [
+    "AUROC",
+    "ROC",
+    "Accuracy",
+    "AveragePrecision",
+    "BalancedAccuracy",
+    "BrierScore",
+    "CalibrationError",
+    "ClassReport",
+    "CohenKappa",
+    "ConcordanceCorrCoef",
+    "ConfusionMatrix",
+    "CosineSimilarity",
+    "CriticalSuccessIndex",
+    "DiceScore",
+    "ExactMatch",
+    "ExplainedVariance",
+    "F1Score",
+    "FBetaScore",
+    "HammingDistance",
+    "HingeLoss",
+    "JaccardIndex",
+    "KLDivergence",
+    "KendallRankCorrCoef",
+    "LogCoshError",
+    "LogLoss",
+    "MatthewsCorrCoef",
+    "Max",
+    "Mean",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanSquaredError",
+    "MeanSquaredLogError",
+    "Metric",
+    "Min",
+    "MinkowskiDistance",
+    "NegativePredictiveValue",
+    "PearsonCorrCoef",
+    "Perplexity",
+    "Precision",
+    "PrecisionAtFixedRecall",
+    "PrecisionRecallCurve",
+    "Quantile",
+    "R2Score",
+    "Recall",
+    "RecallAtFixedPrecision",
+    "RelativeSquaredError",
+    "ReliabilityDiagram",
+    "SensitivityAtSpecificity",
+    "SpearmanCorrCoef",
+    "Specificity",
+    "SpecificityAtSensitivity",
+    "StatScores",
+    "Sum",
+    "SymmetricMeanAbsolutePercentageError",
+    "TweedieDevianceScore",
+    "Variance",
+    "WeightedMeanAbsolutePercentageError",
+]
+
+_HOMES = {
+    "aggregation": (
+        "Max",
+        "Mean",
+        "Min",
+        "Sum",
+        "Variance",
+    ),
+    "agreement": (
+        "CohenKappa",
+        "MatthewsCorrCoef",
+    ),
+    "base": ("Metric",),
+    "calibration": (
+        "BrierScore",
+        "CalibrationError",
+        "HingeLoss",
+        "KLDivergence",
+        "LogLoss",
+        "ReliabilityDiagram",
+    ),
+    "classification": (
+        "Accuracy",
+        "BalancedAccuracy",
+        "DiceScore",
+        "F1Score",
+        "FBetaScore",
+        "HammingDistance",
+        "JaccardIndex",
+        "NegativePredictiveValue",
+        "Precision",
+        "Recall",
+        "Specificity",
+    ),
+    "confusion": (
+        "ClassReport",
+        "ConfusionMatrix",
+        "ExactMatch",
+        "StatScores",
+    ),
+    "correlation": (
+        "ConcordanceCorrCoef",
+        "CosineSimilarity",
+        "PearsonCorrCoef",
+    ),
+    "quantile": ("Quantile",),
+    "rank_correlation": (
+        "KendallRankCorrCoef",
+        "SpearmanCorrCoef",
+    ),
+    "ranking": (
+        "AUROC",
+        "AveragePrecision",
+        "PrecisionAtFixedRecall",
+        "PrecisionRecallCurve",
+        "ROC",
+        "RecallAtFixedPrecision",
+        "SensitivityAtSpecificity",
+        "SpecificityAtSensitivity",
+    ),
+    "regression": (
+        "CriticalSuccessIndex",
+        "ExplainedVariance",
+        "LogCoshError",
+        "MeanAbsoluteError",
+        "MeanAbsolutePercentageError",
+        "MeanSquaredError",
+        "MeanSquaredLogError",
+        "MinkowskiDistance",
+        "R2Score",
+        "RelativeSquaredError",
+        "SymmetricMeanAbsolutePercentageError",
+        "TweedieDevianceScore",
+        "WeightedMeanAbsolutePercentageError",
+    ),
+    "text": ("Perplexity",),
+}
+
+__getattr__, __dir__ = attach(
+    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+)

@@ -1,0 +1,6 @@
+/* A function compiled several times, for several generations of processors; the loader picks one. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VECTORISED
+#endif

@@ -1,0 +1,30 @@
+"""The compiled forms of `decide.first_largest` and `decide.target_rank` for float32: the same labels and ranks."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from assay.native.library import address, loaded
+
+
+def first_largest(scores: Tensor) -> Tensor:
+    """The lowest index of the highest score in each row of `(N, C)`, int64; `C` where a score of the row is NaN."""
+    scores = scores.contiguous()
+    rows, classes = scores.shape
+    labels = torch.empty(rows, dtype=torch.int64)
+    loaded().assay_first_largest(address(labels), address(scores), ctypes.c_int64(rows), ctypes.c_int64(classes))
+    return labels
+
+
+def target_rank(scores: Tensor, target: Tensor) -> Tensor:
+    """How many classes come before the target's in each row of `(N, C)`, int64; targets in `0 ... C - 1`."""
+    scores, target = scores.contiguous(), target.contiguous()
+    rows, classes = scores.shape
+    rank = torch.empty(rows, dtype=torch.int64)
+    loaded().assay_target_rank(
+        address(rank), address(scores), address(target), ctypes.c_int64(rows), ctypes.c_int64(classes)
+    )
+    return rank
