@@ -473,7 +473,7 @@ class Lane:
 
     def _count_chunks(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
         assert preds is not None
-        elements = self._policy.chunk_elements.value
+        elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in self._tallies)
         size = max(1, elements * len(preds) // max(1, preds.numel()))
         with torch.no_grad(), torch.autocast(preds.device.type, enabled=False):
             if is_compiling():  # a loop over chunks would be a graph for each number of rows

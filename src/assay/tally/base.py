@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -90,6 +90,9 @@ class Tally(ABC):
     Subclasses are frozen dataclasses: two tallies are the same when their descriptions are equal, and then a meter
     counts them once.
     """
+
+    chunk_scale: ClassVar[int] = 1
+    """How many times as many elements a batch may have: more than 1 where nothing gains from staying in the cache."""
 
     @property
     @abstractmethod

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,11 +20,14 @@ from assay.tally.sums import PREDS, Sums, Totals
 class Rows:
     """One number per row, float32 or float64 of shape `(rows,)`, and which rows are left out.
 
-    `ignored` and `invalid` are 1 where a row is left out on request or because its values cannot be, else 0; int64.
+    Args:
+        values: the numbers; any where a row is left out.
+        left_out: bool of shape `(rows,)`; None when all rows count.
+        invalid: how many of them are left out because their values cannot be; int64 of shape `()`.
     """
 
     values: Tensor
-    ignored: Tensor | None = None
+    left_out: Tensor | None = None
     invalid: Tensor | None = None
 
 
@@ -55,6 +59,8 @@ class RowSum(Tally):
     values cannot be. 0.6 KiB, weighted 1.7 KiB.
     """
 
+    chunk_scale: ClassVar[int] = 16
+
     term: RowTerm
     weighted: bool = False
 
@@ -76,13 +82,12 @@ class RowSum(Tally):
         rows: Rows = batch.once(self.term, self.term)
         values = rows.values
         weights = _row_weights(batch.weights, len(values)) if batch.weights is not None and self.weighted else None
-        for left_out in (rows.ignored, rows.invalid):
-            if left_out is not None:
-                values = values.masked_fill(left_out.bool(), 0)
-                weights = None if weights is None else weights * (1 - left_out)
-                state["count"] -= left_out.sum()
+        if rows.left_out is not None:
+            values = values.masked_fill(rows.left_out, 0)
+            weights = None if weights is None else weights.masked_fill(rows.left_out, 0)
+            state["count"] -= rows.left_out.sum()
         if rows.invalid is not None:
-            state["invalid"] += rows.invalid.sum()
+            state["invalid"] += rows.invalid
         self._sums.add(state, Batch(values, None, weights, batch.cached, batch.compiled))
 
     def settle(self, state: State, rows: int) -> State:
@@ -165,8 +170,9 @@ class NegativeLogLikelihood(RowTerm):
         wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
         inside = target.clamp(0, logits.shape[1] - 1)
         values = logits.log_softmax(1, dtype=wide).gather(1, inside[:, None]).view(-1).neg_()
-        invalid = torch.ne(target, inside).to(torch.int64)
+        outside = torch.ne(target, inside)
         if self.ignore_index is None:
-            return Rows(values, invalid=invalid)
-        ignored = torch.eq(target, self.ignore_index).to(torch.int64)
-        return Rows(values, ignored, invalid * (1 - ignored))
+            return Rows(values, outside, outside.sum())
+        ignored = torch.eq(target, self.ignore_index)
+        left_out = outside.logical_or(ignored)
+        return Rows(values, left_out, left_out.sum() - ignored.sum())
