@@ -1,6 +1,6 @@
 # make demo    see it work: trains small models, writes a report          make test    run the tests
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with the peers
-# make clean   remove what make made
+# make test-gpu   the tests that need an accelerator                      make clean   remove what make made
 
 PYTHON ?= python3
 VENV   := .venv
@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test test-gpu lint types bench clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -17,6 +17,9 @@ demo: $(STAMPS)/demo
 
 test: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+test-gpu: $(STAMPS)/test
+	$(BIN)/python -m pytest -q -m gpu
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
