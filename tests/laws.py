@@ -149,7 +149,7 @@ def bits(tree: Any) -> Any:
         return bits(states), rows, bits(value(tree))
     if isinstance(tree, Tensor):
         assert tree.device.type == "cpu"
-        return tree.dtype, tuple(tree.shape), tree.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+        return tree.dtype, tuple(tree.shape), tree.numpy().tobytes()
     if isinstance(tree, dict):
         return {name: bits(branch) for name, branch in tree.items()}
     if isinstance(tree, list | tuple):
@@ -419,8 +419,8 @@ def _others() -> list[Case]:
 
 CASES = [*_classification(), *_ranking(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
 
-# Metrics that read a count or a sum, which is 0 without data.
-COUNTS_WITHOUT_DATA = frozenset({"ClassReport", "ConfusionMatrix", "StatScores", "Sum"})
+# Metrics that read a count or a sum, which is 0 without data, or curves, which have ends without it.
+COUNTS_WITHOUT_DATA = frozenset({"ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC", "StatScores", "Sum"})
 # Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
 ROUNDED_BY_DTYPE = frozenset(
     {
@@ -434,7 +434,26 @@ ROUNDED_BY_DTYPE = frozenset(
         "TweedieDevianceScore",
     }
 )
-# Metrics that keep samples: their number changes what an update does, so it cannot be compiled or captured.
-KEPT_AS_SAMPLES = frozenset({"KendallRankCorrCoef", "Quantile", "SpearmanCorrCoef"})
-# Metrics whose states keep values of different dtypes apart; what is read from them has the same bits.
-STATES_NAME_A_DTYPE = KEPT_AS_SAMPLES | {"Max", "Min"}
+# Metrics that keep samples.
+OF_SAMPLES = frozenset({"KendallRankCorrCoef", "Quantile", "SpearmanCorrCoef"})
+# Metrics that keep a number of samples, as long as there are no more.
+OF_FEW_SAMPLES = frozenset(
+    {
+        "AUROC",
+        "AveragePrecision",
+        "PrecisionAtFixedRecall",
+        "PrecisionRecallCurve",
+        "ROC",
+        "RecallAtFixedPrecision",
+        "SensitivityAtSpecificity",
+        "SpecificityAtSensitivity",
+    }
+)
+# Metrics whose states keep float64 apart from narrower dtypes; what is read from them has the same bits.
+STATES_NAME_A_DTYPE = OF_SAMPLES | OF_FEW_SAMPLES | {"Max", "Min"}
+
+
+def keeps_samples(metric: Metric) -> bool:
+    """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
+    name = type(metric).__name__
+    return name in OF_SAMPLES or (name in OF_FEW_SAMPLES and getattr(metric, "exact_up_to", 0) > 0)

@@ -21,7 +21,6 @@ from counting import counted
 from laws import (
     CASES,
     COUNTS_WITHOUT_DATA,
-    IGNORED,
     ROUNDED_BY_DTYPE,
     STATES_NAME_A_DTYPE,
     Case,
@@ -39,6 +38,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 few = settings(max_examples=5)
 seeds = st.integers(0, 2**32 - 1)
 STAGES = (0, 1 << 21)
+GROWTH = 4  # kernels that a store of samples starts when it must grow
 MOST_CALLS = 300  # kernels that one metric may start for one batch
 
 
@@ -130,7 +130,11 @@ def test_the_dtype_that_carries_the_values_changes_no_bit(case):
             assert seen(case.counted(carried)) == expected, dtype
     if data.target is not None and not data.target.dtype.is_floating_point:
         for dtype in (torch.int32, torch.int16, torch.int8):
-            assert seen(case.counted(data._replace(target=data.target.to(dtype)))) == expected
+            target = data.target.to(dtype)
+            if torch.equal(target.long(), data.target):
+                assert seen(case.counted(data._replace(target=target))) == expected
+            else:
+                assert dtype == torch.int8  # which does not hold that many classes
 
 
 @every_case
@@ -200,7 +204,7 @@ def test_modes_of_torch_change_no_bit(case, mode):
 @every_case
 def test_an_update_waits_for_nothing_and_starts_a_bounded_number_of_kernels(case):
     calls = []
-    for rows in (8, 64):
+    for rows in (100, 200):  # more than the samples that some cases keep
         data = case.data(7, rows)
         meter = case.counted(data, stage_bytes=0)  # the first update makes the states
         with counted() as counts:
@@ -208,7 +212,8 @@ def test_an_update_waits_for_nothing_and_starts_a_bounded_number_of_kernels(case
         assert counts.syncs == []
         assert counts.copies == []
         calls.append(counts.calls)
-    assert calls[0] == calls[1] <= MOST_CALLS
+    assert max(calls) <= MOST_CALLS
+    assert abs(calls[0] - calls[1]) <= GROWTH
 
 
 @every_case
@@ -228,8 +233,11 @@ def test_a_staged_update_is_one_copy_of_each_argument(case):
 @every_case
 def test_a_metric_without_data_reads_nan_and_warns(case):
     for meter in (case.meter(), case.counted(case.data(9, 0)), case.meter() + case.meter()):
-        with pytest.warns(NoDataWarning, match="value: got no data, expected at least one sample"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             value = meter.compute()["value"]
+        assert {warning.category for warning in caught} == {NoDataWarning}
+        assert "value: got no data, expected at least one sample" in str(caught[0].message)
         found = list(leaves(value))
         assert found
         assert all(leaf.device.type == "cpu" for leaf in found)
@@ -263,7 +271,7 @@ def test_one_sample_constants_and_one_class_can_be_read(case):
 def test_ignored_samples_leave_no_trace_in_the_value(case):
     data = case.data(12, 20)
     assert data.target is not None
-    ignored = torch.full_like(data.target, IGNORED)
+    ignored = torch.full_like(data.target, case.metric.ignore_index)
     assert bits(read(case.counted(data._replace(target=ignored)))) == bits(read(case.meter()))
     both = case.counted(data, data._replace(target=ignored))
     assert bits(read(both)) == bits(read(case.counted(data)))
