@@ -1,0 +1,55 @@
+"""Run every benchmark in a process of its own and write docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.harness import RESULTS
+
+PAGE = Path("docs/benchmarks.md")
+SCRIPTS = ("collection", "update_cost", "accuracy_of_values", "auroc", "sync", "import_time")
+PACKAGES = ("torch", "torchmetrics", "torcheval", "pytorch-ignite", "numpy", "scikit-learn")
+HEAD = """# Benchmarks
+
+What `make bench` measured, in one run, side by side: the candidates take turns in a random order, on one thread, and
+what counts is the CPU time of that thread, except where a row says otherwise. The machine was shared and noisy: believe
+ratios more than times. No GPU took part.
+
+"""
+
+
+def about() -> str:
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    machine = f"{os.cpu_count()}-core {platform.machine()} CPU, Python {platform.python_version()}"
+    return f"{datetime.date.today().isoformat()}; {machine}; {versions}.\n"
+
+
+def main() -> int:
+    failed, parts = [], [HEAD + about()]
+    for name in SCRIPTS:
+        if not Path(__file__).with_name(f"{name}.py").exists():
+            continue
+        print(f"== {name}", flush=True)
+        start = time.perf_counter()
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"]).returncode:
+            failed.append(name)
+        elif (RESULTS / f"{name}.md").exists():
+            parts.append((RESULTS / f"{name}.md").read_text("utf-8"))
+        print(f"-- {time.perf_counter() - start:.0f} s", flush=True)
+    if failed:
+        print("failed: " + ", ".join(failed), file=sys.stderr)
+        return 1
+    PAGE.write_text("\n".join(parts).rstrip() + "\n", "utf-8")
+    print(f"wrote {PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
