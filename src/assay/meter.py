@@ -244,6 +244,13 @@ class Meter:
         Raises:
             SyncError: on all ranks, when their metrics are not equal or one of them failed before the exchange; and
                 where a collective fails.
+
+        Example:
+            >>> from assay import Accuracy, Meter
+            >>> meter = Meter(acc=Accuracy(num_classes=3))
+            >>> meter.update(torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 2, 1]))
+            >>> meter.sync().compute()["acc"]  # under torchrun: of all processes
+            tensor(0.7500, dtype=torch.float64)
         """
         if not (dist.is_available() and dist.is_initialized()):
             return self.fresh().merge(self)
@@ -256,6 +263,15 @@ class Meter:
         """What was counted, as tensors by name on the host, with a description of it as bytes under `about`.
 
         They can go into any checkpoint. `load_state_dict` of a meter with equal metrics takes them.
+
+        Example:
+            >>> from assay import Mean, Meter
+            >>> meter = Meter(loss=Mean())
+            >>> meter.update(torch.tensor([1.0, 2.0]))
+            >>> resumed = Meter(loss=Mean())
+            >>> resumed.load_state_dict(meter.state_dict())
+            >>> resumed.compute()
+            {'loss': tensor(1.5000, dtype=torch.float64)}
         """
         states, rows = self._states()
         about = Description.of(self.metrics, self.weighted, rows).to_json().encode()
@@ -296,6 +312,15 @@ class Meter:
         Raises:
             StateError: the file is cut short, changed, of another version, not one of a meter, or holds a metric that
                 is not known.
+
+        Example:
+            >>> import tempfile
+            >>> from assay import Mean, Meter
+            >>> meter = Meter(loss=Mean())
+            >>> meter.update(torch.tensor([1.0, 2.0]))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     Meter.from_file(meter.to_file(f"{folder}/loss.safetensors")).compute()
+            {'loss': tensor(1.5000, dtype=torch.float64)}
         """
         where = os.fspath(path)
         description, tensors = meter_file.read(path)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
 import os
-import pkgutil
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -78,8 +76,8 @@ class Description:
         """
         if not self.metrics:
             raise StateError(describe(where, "no metric", "one or more", _AGAIN))
-        classes = {cls.__name__: cls for cls in (*_public_metrics(), *known)}
-        return {name: _metric(said, classes, where) for name, said in self.metrics.items()}
+        own = {cls.__name__: cls for cls in known}
+        return {name: _metric(said, own, where) for name, said in self.metrics.items()}
 
 
 def to_tensors(tallies: Sequence[Tally], states: Sequence[State]) -> dict[str, Tensor]:
@@ -192,30 +190,22 @@ def _store(zero: SampleStore, columns: Mapping[str, Tensor | None], where: str, 
         raise StateError(describe(f"{where}, {key}", str(error), "rows of its columns", _AGAIN)) from error
 
 
-def _public_metrics() -> list[type[Metric]]:
-    """Every metric that assay brings."""
-    modules = (importlib.import_module(m.name) for m in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."))
-    return [
-        value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Metric) and value.__module__ == module.__name__
-    ]
-
-
 def _plain(metric: Metric) -> dict[str, Any]:
     """A metric as its class name and its fields."""
     fields = [field.name for field in dataclasses.fields(metric) if field.init]  # type: ignore[arg-type]
     return {"class": type(metric).__name__, "fields": {name: getattr(metric, name) for name in fields}}
 
 
-def _metric(said: Any, classes: Mapping[str, type[Metric]], where: str) -> Metric:
+def _metric(said: Any, own: Mapping[str, type[Metric]], where: str) -> Metric:
     try:
         name, fields = said["class"], {key: _tuples(value) for key, value in said["fields"].items()}
-        if name not in classes:
+        if name not in own and name not in assay.metrics.__all__:
             do = "Pass it in known=, or read the file with the version of assay that wrote it"
             raise StateError(describe(where, f"the metric {name!r}", "one that assay brings", do))
-        return classes[name](**fields)
+        made = (own.get(name) or getattr(assay.metrics, name))(**fields)
+        if not isinstance(made, Metric):
+            raise TypeError("not a metric")
+        return made
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise StateError(describe(where, f"the metric {said!r} ({error})", "a metric that can be", _AGAIN)) from error
 
