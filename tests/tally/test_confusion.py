@@ -189,7 +189,7 @@ def test_twelve_metrics_are_two_tallies(classes, reverse):
 
 @pytest.mark.parametrize(
     ("metrics", "classes", "most"),
-    [("one", 10, 14), ("one", 1000, 18), ("twelve", 10, 32), ("twelve", 1000, 38)],
+    [("one", 10, 11), ("one", 1000, 21), ("twelve", 10, 28), ("twelve", 1000, 38)],
 )
 def test_an_update_starts_few_kernels_and_waits_for_none(metrics, classes, most):
     named = twelve(classes) if metrics == "twelve" else {"acc": Accuracy(num_classes=classes)}

@@ -73,7 +73,7 @@ class CohenKappa(LabelMetric):
         num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`. Without
             it, data is binary.
         weights: how disagreements weigh: None, "linear" or "quadratic". With weights the whole confusion matrix is
-            counted, `8 (C + 3) (C + 2)` bytes, and 69 times that for weighted samples.
+            counted, `8 (C + 3) (C + 2)` bytes, and 70 times that for weighted samples.
         threshold: binary scores above this probability count as 1.
         logits: binary scores are logits; the threshold is then compared as a logit.
         ignore_index: targets of this value are left out, whatever was predicted for them.

@@ -40,7 +40,7 @@ class ConfusionMatrix(LabelMetric):
 
     Returns:
         Shape `(C, C)`, `(num_labels, 2, 2)` or `(2, 2)`: int64 counts, or float64 when normalised or weighted;
-        normalised, NaN without data. On the device the state takes `8 (C + 3) (C + 2)` bytes per label, and 69 times
+        normalised, NaN without data. On the device the state takes `8 (C + 3) (C + 2)` bytes per label, and 70 times
         that when samples are weighted.
 
     Raises:

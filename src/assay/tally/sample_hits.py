@@ -50,7 +50,7 @@ class SampleHits(LabelTally):
             return
         last = self.labels.num_classes
         row = self.labels.rows(batch)
-        column = self.labels.predicted(batch).clamp(-1, last).add_(1)
+        column = self.labels.predicted(batch) + 1
         ignored = row.clamp(min=last + 1).sub_(last + 1)
         outcome = torch.ne(column, row, out=torch.empty_like(row)).add_(RIGHT).sub_(ignored, alpha=WRONG)
         sample = self._by_sample(outcome.view(batch.needed_target.shape))

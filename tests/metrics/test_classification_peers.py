@@ -1,0 +1,156 @@
+"""Classification metrics against TorchMetrics, where the definitions agree, and where they differ on purpose.
+
+The deliberate differences are listed in `docs/differences.md`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
+from assay.metrics.classification import (
+    Accuracy,
+    F1Score,
+    FBetaScore,
+    HammingDistance,
+    JaccardIndex,
+    NegativePredictiveValue,
+    Precision,
+    Recall,
+    Specificity,
+)
+from assay.metrics.confusion import ConfusionMatrix, ExactMatch, StatScores
+
+peers = pytest.importorskip("torchmetrics.functional.classification")
+
+CLASSES, LABELS, ROWS = 4, 3, 50
+KINDS = {
+    Accuracy: "accuracy",
+    Precision: "precision",
+    Recall: "recall",
+    Specificity: "specificity",
+    NegativePredictiveValue: "negative_predictive_value",
+    F1Score: "f1_score",
+    JaccardIndex: "jaccard_index",
+    HammingDistance: "hamming_distance",
+}
+AVERAGES = ["micro", "macro", "weighted", None]
+
+
+def scores_and_target(task: str, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    if task == "multiclass":
+        scores = torch.rand(ROWS, CLASSES, generator=generator)
+        return scores, torch.randint(0, CLASSES, (ROWS,), generator=generator)
+    shape = (ROWS, LABELS) if task == "multilabel" else (ROWS,)
+    return torch.rand(shape, generator=generator), torch.randint(0, 2, shape, generator=generator)
+
+
+def size_of(task: str) -> dict[str, int]:
+    return {"multiclass": {"num_classes": CLASSES}, "multilabel": {"num_labels": LABELS}, "binary": {}}[task]
+
+
+def close(value: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(value.double(), expected.double(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+@pytest.mark.parametrize("average", AVERAGES)
+def test_averages_agree(kind, task, average):
+    preds, target = scores_and_target(task)
+    options = {} if task == "binary" else {"average": average}
+    expected = getattr(peers, f"{task}_{KINDS[kind]}")(preds, target, **size_of(task), **options)
+    close(kind(**size_of(task), average=average)(preds, target), expected)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_ignored_targets_agree(average):
+    preds, target = scores_and_target("multiclass")
+    options = {"num_classes": CLASSES, "average": average, "ignore_index": 1}
+    close(FBetaScore(beta=2, **options)(preds, target), peers.multiclass_fbeta_score(preds, target, 2.0, **options))
+    labels = {"num_labels": LABELS, "average": average, "ignore_index": -1}
+    preds, target = scores_and_target("multilabel")
+    target[::4, 1] = -1
+    close(Precision(**labels)(preds, target), peers.multilabel_precision(preds, target, **labels))
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 3])
+def test_top_k_accuracy_agrees(top_k):
+    preds, target = scores_and_target("multiclass")
+    expected = peers.multiclass_accuracy(preds, target, CLASSES, average="micro", top_k=top_k)
+    close(Accuracy(num_classes=CLASSES, top_k=top_k)(preds, target), expected)
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_agreement_agrees(task):
+    preds, target = scores_and_target(task)
+    size = size_of(task)
+    close(MatthewsCorrCoef(**size)(preds, target), getattr(peers, f"{task}_matthews_corrcoef")(preds, target, **size))
+    for weights in (None, "linear", "quadratic"):
+        expected = getattr(peers, f"{task}_cohen_kappa")(preds, target, **size, weights=weights)
+        close(CohenKappa(**size, weights=weights)(preds, target), expected)
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+@pytest.mark.parametrize("normalize", [None, "true", "pred", "all"])
+def test_confusion_matrices_agree(task, normalize):
+    preds, target = scores_and_target(task)
+    expected = getattr(peers, f"{task}_confusion_matrix")(preds, target, **size_of(task), normalize=normalize)
+    close(ConfusionMatrix(**size_of(task), normalize=normalize)(preds, target), expected)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_stat_scores_agree(average):
+    preds, target = scores_and_target("multiclass")
+    expected = peers.multiclass_stat_scores(preds, target, CLASSES, average=average)
+    close(torch.stack(StatScores(num_classes=CLASSES, average=average)(preds, target), -1), expected)
+
+
+def test_exact_match_agrees():
+    preds, target = scores_and_target("multilabel")
+    close(ExactMatch(num_labels=LABELS)(preds, target), peers.multilabel_exact_match(preds, target, LABELS))
+    labels, target = torch.randint(0, 2, (2, 30, 3), generator=torch.Generator().manual_seed(1))
+    close(ExactMatch(num_classes=2)(labels, target), peers.multiclass_exact_match(labels, target, 2))
+
+
+# --- differences that are meant ------------------------------------------------------------------------------------
+
+
+def test_a_class_that_does_not_occur_reads_nan_and_not_0():
+    preds, target = torch.tensor([0, 1]), torch.tensor([0, 1])
+    assert peers.multiclass_recall(preds, target, 3, average=None)[2] == 0
+    assert math.isnan(Recall(num_classes=3, average=None)(preds, target)[2])
+
+
+def test_logits_are_said_and_not_guessed():
+    scores, target = torch.tensor([0.4, 0.6, -2.0]), torch.tensor([0, 1, 0])
+    assert peers.binary_accuracy(scores[:2], target[:2]) == 1
+    assert peers.binary_accuracy(scores, target) == pytest.approx(2 / 3)  # one score outside [0, 1]: all are logits
+    assert Accuracy()(scores, target) == Accuracy()(scores[:2], target[:2]) == 1
+    assert Accuracy(logits=True)(scores, target) == pytest.approx(2 / 3)
+
+
+def test_a_perfect_constant_has_no_correlation():
+    constant = torch.zeros(4, dtype=torch.long)
+    assert peers.binary_matthews_corrcoef(constant, constant) == 1
+    assert MatthewsCorrCoef()(constant, constant) == 0
+
+
+def test_correlation_of_billions_of_samples_does_not_overflow():
+    """Here it is 1/2; `test_classification.py` asserts what assay reads."""
+    from torchmetrics.functional.classification.matthews_corrcoef import _matthews_corrcoef_reduce
+
+    matrix = torch.tensor([[3, 1], [1, 3]]) * 10**9
+    assert _matthews_corrcoef_reduce(matrix // 10**6) == 0.5
+    assert _matthews_corrcoef_reduce(matrix) != 0.5
+
+
+def test_an_ignored_sample_is_left_out_of_exact_match():
+    preds, target = torch.tensor([[1, 0], [1, 1]]), torch.tensor([[1, 1], [-1, -1]])
+    assert peers.multilabel_exact_match(preds, target, 2, ignore_index=-1) == 0.5
+    assert ExactMatch(num_labels=2, ignore_index=-1)(preds, target) == 0
