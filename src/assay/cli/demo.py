@@ -1,0 +1,64 @@
+"""``assay demo``: real data, small models, a report, and the same bits however the samples are fed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from assay.cli._demo_bits import same_bits, where_float32_ends
+from assay.cli._demo_models import EPOCHS, HeldOut, one_thread, tasks
+from assay.cli._demo_sections import section
+from assay.report import Report
+from assay.report.terminal import show
+
+
+def run(out: Path) -> Report:
+    """Train, evaluate, print the report, and write it as JSON and as a page.
+
+    Args:
+        out: the folder for ``report.json`` and ``report.html``; made where it is missing.
+
+    Returns:
+        The report.
+
+    Raises:
+        MissingDependencyError: scikit-learn, which brings the data, is not installed.
+    """
+    console = Console(highlight=False)
+    start = time.perf_counter()
+    with one_thread(), _progress(console) as progress:
+        held_out = _train(progress)
+        sections = [section(each) for each in progress.track(held_out, description="Measuring")]
+        regression = held_out[-1]
+        for build in progress.track((same_bits, where_float32_ends), description="Feeding the same samples again"):
+            sections.append(build(regression.preds, regression.target))
+    report = Report(
+        "assay demo",
+        tuple(sections),
+        device="cpu",
+        notes=("Small models on data that ships with scikit-learn; half of each data set was held out and measured.",),
+        duration_s=time.perf_counter() - start,
+    )
+    show(report, console)
+    with console.status("Writing the report"):
+        written = report.save(out / "report.json"), report.to_html(out / "report.html")
+    console.print(f"\nWritten in {time.perf_counter() - start:.0f} s:")
+    for path in written:
+        console.print(f"  {path}", markup=False, soft_wrap=True)
+    return report
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(TextColumn("{task.description:32}"), BarColumn(), TimeElapsedColumn(), console=console)
+
+
+def _train(progress: Progress) -> list[HeldOut]:
+    held_out = []
+    for task in tasks():
+        for _ in progress.track(task.train(), total=EPOCHS, description=f"Training: {task.title}"):
+            pass
+        held_out.append(task.evaluate())
+    return held_out
