@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.metrics.base import Metric
     from assay.metrics.calibration import (
         BrierScore,
+        CalibrationCurve,
         CalibrationError,
         HingeLoss,
         KLDivergence,
@@ -72,6 +73,7 @@ __all__ = [
     "AveragePrecision",
     "BalancedAccuracy",
     "BrierScore",
+    "CalibrationCurve",
     "CalibrationError",
     "ClassReport",
     "CohenKappa",
@@ -140,6 +142,7 @@ _HOMES = {
     "base": ("Metric",),
     "calibration": (
         "BrierScore",
+        "CalibrationCurve",
         "CalibrationError",
         "HingeLoss",
         "KLDivergence",

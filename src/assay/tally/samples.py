@@ -71,7 +71,8 @@ class SampleStore:
 
     Rows stay on the device they come from while those blocks are below `device_budget` bytes. Then they move to host
     memory, and beyond `host_budget` to temporary files, which are mapped into memory and vanish with the store, or with
-    the process however it ends. A single batch may exceed a budget by its own size.
+    the process however it ends. A single batch may exceed a budget by its own size, and the block that is being filled
+    by 8 MiB.
 
     Args:
         columns: for each name the shape of one row, and the narrowest dtype to keep it in. Wider data is kept in its
@@ -216,6 +217,7 @@ class SampleStore:
         return SampleStore(self.columns, device_budget=self.device_budget, host_budget=self.host_budget)
 
     def _take(self, other: SampleStore) -> SampleStore:
+        self._trim_last()
         for block in list(other._blocks):
             self._keep(block.closed())
         self.rows += other.rows
@@ -232,8 +234,7 @@ class SampleStore:
         same = last is not None and last.signature == wanted and last.place == place
         if last is not None and same and last.used < last.capacity:
             return last
-        if last is not None and last.used < last.capacity:
-            self._trim(last)
+        self._trim_last()
         row_bytes = sum(
             dtype.itemsize * int(np.prod(self.columns[name].tail, dtype=np.int64)) for name, dtype in dtypes.items()
         )
@@ -247,19 +248,33 @@ class SampleStore:
         self._keep(_Block(tensors, place))
         return self._blocks[-1]
 
-    def _trim(self, block: _Block) -> None:
-        """Give back the room that a block will not use."""
+    def _trim_last(self) -> None:
+        """Give back the room that the last block will not use, as another one follows."""
+        if not self._blocks or self._blocks[-1].used == self._blocks[-1].capacity:
+            return
+        block = self._blocks[-1]
         self._bytes[block.place] -= block.nbytes
         block.tensors = {name: tensor.clone() for name, tensor in block.filled().items()}
         self._bytes[block.place] += block.nbytes
 
     def _make_room(self, place: Place, more: int) -> None:
-        """Move what is there when `more` bytes would pass the budget of a place."""
-        if place == "device" and self._bytes["device"] and self._bytes["device"] + more > self.device_budget:
-            self._make_room("host", self._bytes["device"])
+        """Move what is there when `more` bytes of rows would pass the budget of a place.
+
+        Room that is not yet used does not count, so that after one call for many rows no part of them moves anything.
+        """
+        held = self._held(place)
+        if place == "device" and held and held + more > self.device_budget:
+            self._make_room("host", held)
             self._move("device", [self._to_host(block) for block in self._at("device")])
-        if place == "host" and self._bytes["host"] and self._bytes["host"] + more > self.host_budget:
+        if place == "host" and held and held + more > self.host_budget:
             self._move("host", _on_disk(self._at("host")))
+
+    def _held(self, place: Place) -> int:
+        """Bytes of the rows in a place: only the last block may have room left."""
+        last = self._blocks[-1] if self._blocks else None
+        if last is None or last.place != place:
+            return self._bytes[place]
+        return self._bytes[place] - last.nbytes * (last.capacity - last.used) // last.capacity
 
     def _at(self, place: Place) -> list[_Block]:
         return [block for block in self._blocks if block.place == place]
