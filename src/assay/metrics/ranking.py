@@ -125,10 +125,8 @@ class RankingArea(RankingMetric):
         if any(math.isnan(area.value) for area in chosen):
             _warn(type(self).__name__, "no " + self.needs, f"at least one of {self.needs}")
         shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else _first
-        value = shaped([float(area.value) for area in chosen])
-        if not self.bounds:
-            return value
-        return Bounded(value, shaped([_down(a.lower) for a in chosen]), shaped([_up(a.upper) for a in chosen]))
+        values, lower, upper = (shaped(list(column)) for column in zip(*map(_rounded, chosen), strict=True))
+        return Bounded(values, lower, upper) if self.bounds else values
 
     def _weights(self, counted: Counted) -> list[int]:
         return [1 if self.average == "macro" else ranking.num_positives for ranking in counted]
@@ -147,14 +145,18 @@ def _first(values: Sequence[float]) -> Tensor:
     return number(values[0])
 
 
+def _rounded(area: Interval) -> tuple[float, float, float]:
+    """The value to the nearest float, and the bounds outwards, unless they are the value."""
+    value = float(area.value)
+    if math.isnan(value) or area.lower == area.upper:
+        return value, value, value
+    return value, _down(area.lower), -_down(-area.upper)
+
+
 def _down(value: Fraction | float) -> float:
     """The largest float that is not above."""
     near = float(value)
-    return near if math.isnan(near) or Fraction(near) <= value else math.nextafter(near, -math.inf)
-
-
-def _up(value: Fraction | float) -> float:
-    return -_down(-value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 
 
 def _warn(name: str, got: str, expected: str) -> None:

@@ -17,7 +17,9 @@ from torch import Tensor
 
 from assay.decide import first_largest
 from assay.errors import DtypeError, ShapeError, describe
-from assay.tally import exact, native
+from assay.native import sums as native
+from assay.native.library import takes
+from assay.tally import exact
 from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, shown
 from assay.tally.scored import KINDS, Scored, probabilities
 from assay.tally.sums import Number
@@ -187,8 +189,8 @@ class SummedTally(Tally):
 def _add_exactly(limbs: Tensor, compiled: bool, *factors: Tensor) -> None:
     """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`."""
     order = len(factors)
-    if compiled and native.takes(factors):
-        native.add_products(limbs[0], factors, order)
+    if compiled and takes(*factors):
+        native.add_products(limbs[0], factors, exact.origin(order))
         return
     product = exact.parts(factors[0])
     for factor in factors[1:]:

@@ -1,0 +1,337 @@
+"""Ranking metrics against scikit-learn and exact arithmetic; histograms against what they stand for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
+
+from assay.errors import ConfigError, DtypeError, NoDataWarning, ShapeError, ValuesError
+from assay.meter import Meter
+from assay.metrics.ranking import (
+    AUROC,
+    ROC,
+    AveragePrecision,
+    PrecisionAtFixedRecall,
+    PrecisionRecallCurve,
+    RecallAtFixedPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+)
+
+AREAS = [(AUROC, roc_auc_score), (AveragePrecision, average_precision_score)]
+
+
+def gaussians(count, *, distance=1.0, positives=0.5, scale=1.0, seed=0):
+    """Logits of two normal distributions, and labels."""
+    generator = torch.Generator().manual_seed(seed)
+    target = (torch.rand(count, generator=generator) < positives).long()
+    target[:2] = torch.tensor([0, 1])
+    return (torch.randn(count, generator=generator) + distance * target) * scale, target
+
+
+def classes(count, num_classes, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(0, num_classes, (count,), generator=generator)
+    preds = torch.randn(count, num_classes, generator=generator)
+    preds[torch.arange(count), target] += 1
+    return preds.softmax(1), target
+
+
+@pytest.mark.parametrize(("metric", "oracle"), AREAS)
+def test_binary_areas_are_those_of_scikit_learn(metric, oracle):
+    logits, target = gaussians(3000)
+    weights = torch.rand(3000)
+    assert metric(logits=True)(logits, target).item() == pytest.approx(oracle(target, logits), rel=1e-13)
+    assert metric(logits=True)(logits, target, weights=weights).item() == pytest.approx(
+        oracle(target, logits, sample_weight=weights), rel=1e-13
+    )
+
+
+@pytest.mark.parametrize(("metric", "oracle"), AREAS)
+@pytest.mark.parametrize("average", ["macro", "weighted", None])
+def test_multiclass_areas_are_those_of_scikit_learn(metric, oracle, average):
+    preds, target = classes(500, 4)
+    one_hot = torch.nn.functional.one_hot(target, 4)
+    expected = oracle(one_hot, preds, average=average)
+    got = metric(num_classes=4, average=average)(preds, target)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-13)
+    assert got.dtype == torch.float64
+
+
+@pytest.mark.parametrize(("metric", "oracle"), AREAS)
+@pytest.mark.parametrize("average", ["micro", "macro", "weighted", None])
+def test_multilabel_areas_are_those_of_scikit_learn(metric, oracle, average):
+    preds, target = torch.rand(300, 3), torch.randint(0, 2, (300, 3))
+    got = metric(num_labels=3, average=average)(preds, target)
+    np.testing.assert_allclose(got.numpy(), oracle(target, preds, average=average), rtol=1e-13)
+
+
+def test_images_are_their_pixels():
+    preds, target = classes(600, 3)
+    images, labels = preds.view(100, 2, 3, 3).movedim(-1, 1), target.view(100, 2, 3)
+    for limit in (0, 1 << 20):
+        metric = AUROC(num_classes=3, exact_up_to=limit, average=None)
+        assert torch.equal(metric(images, labels), metric(preds, target))
+
+
+def test_ignored_rows_are_left_out_whatever_their_scores():
+    preds, target = torch.rand(50), torch.randint(0, 2, (50,))
+    more = torch.cat([preds, torch.tensor([math.nan, 7.0])]), torch.cat([target, torch.tensor([-1, -1])])
+    for limit in (0, 1 << 20):
+        metric = AUROC(ignore_index=-1, exact_up_to=limit)
+        assert torch.equal(metric(*more), AUROC(exact_up_to=limit)(preds, target))
+
+
+# --- histograms ----------------------------------------------------------------------------------------------------
+
+INFINITY = math.inf
+SHAPES = {
+    "gaussian": lambda x: x,
+    "far": lambda x: x + 40,
+    "confident": lambda x: x * 30,
+    "tiny": lambda x: x * 1e-42,
+    "huge": lambda x: x * 1e37,
+    "constant": lambda x: x * 0 + 3,
+    "ties": lambda x: (x * 2).round(),
+    "a few neighbours": lambda x: 1 + (x * 3).round() * 2.0**-23,
+    "infinities": lambda x: torch.where(x > 1, INFINITY, torch.where(x < -1, -INFINITY, x)),
+    "two ends": lambda x: x.sign() * 20 + x * 1e-3,
+}
+
+
+@pytest.mark.parametrize("metric", [AUROC, AveragePrecision])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("positives", [0.5, 0.01])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bounds_contain_the_exact_value(metric, shape, positives, dtype):
+    logits, target = gaussians(3000, positives=positives)
+    logits = SHAPES[shape](logits.to(dtype))
+    for scores, is_logit in ((logits, True), (torch.sigmoid(logits), False)):
+        exact = metric(logits=is_logit)(scores, target)
+        value, lower, upper = metric(logits=is_logit, exact_up_to=0, bounds=True)(scores, target)
+        assert lower <= exact <= upper
+        assert lower <= value <= upper
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_bounds_of_averages_contain_the_exact_value(average):
+    preds, target = classes(4000, 20)
+    for metric in (AUROC, AveragePrecision):
+        exact = metric(num_classes=20, average=average)(preds, target)
+        value, lower, upper = metric(num_classes=20, average=average, exact_up_to=0, bounds=True)(preds, target)
+        assert lower < exact < upper
+        assert value.item() == pytest.approx(exact.item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("positives", [0.5, 0.001])
+@pytest.mark.parametrize("scale", [1, 5])
+def test_bounds_are_narrow(positives, scale):
+    logits, target = gaussians(1_000_000, positives=positives, scale=scale)
+    preds = torch.sigmoid(logits - scale / 2)
+    meter = Meter(auroc=AUROC(exact_up_to=0, bounds=True), ap=AveragePrecision(exact_up_to=0, bounds=True))
+    meter.update(preds, target)
+    found = meter.compute()
+    exact = roc_auc_score(target, preds)
+    assert found["auroc"].upper - found["auroc"].lower <= 2e-5
+    assert found["auroc"].value.item() == pytest.approx(exact, abs=1e-6)
+    assert found["ap"].upper - found["ap"].lower <= 6e-5
+    assert found["ap"].value.item() == pytest.approx(average_precision_score(target, preds), abs=2e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("logit", [False, True])
+@pytest.mark.parametrize("metric", [AUROC, AveragePrecision, ROC, PrecisionRecallCurve])
+def test_half_precision_is_exact_in_a_histogram(metric, dtype, logit):
+    logits, target = gaussians(5000, scale=4)
+    scores = (logits if logit else torch.sigmoid(logits)).to(dtype)
+    exact, counted = (metric(logits=logit, exact_up_to=limit)(scores, target) for limit in (1 << 20, 0))
+    if metric in (AUROC, AveragePrecision):
+        assert torch.equal(exact, counted)
+        bounds = metric(logits=logit, exact_up_to=0, bounds=True)(scores.float(), target)
+        assert bounds.value == bounds.lower == bounds.upper == exact
+    else:
+        assert all(torch.equal(a, b) for a, b in zip(exact, counted, strict=True))
+
+
+def test_logits_that_a_sigmoid_would_make_equal_are_told_apart():
+    logits, target = gaussians(10_000)
+    for shift in (20, 40, 1000):
+        far = (logits.double() + shift).float()
+        expected = roc_auc_score(target, far)
+        for limit in (0, 1 << 20):
+            assert AUROC(logits=True, exact_up_to=limit)(far, target).item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_only_the_number_of_scores_decides_whether_they_are_kept():
+    preds, target = 0.4 + torch.rand(101) * 1e-4, torch.randint(0, 2, (101,))  # several to a bin
+    for rows, kept in ((100, True), (101, False)):
+        for size in (1, 33, 101):
+            meters = [Meter(AUROC(exact_up_to=100, bounds=True), stage_bytes=0) for _ in range(2)]
+            for k, start in enumerate(range(0, rows, size)):
+                batch = slice(start, min(rows, start + size))
+                meters[k % 2].update(preds[batch], target[batch])
+            value, lower, upper = (meters[0] + meters[1]).compute()["AUROC"]
+            assert (lower == upper) == kept
+            if kept:
+                assert value.item() == pytest.approx(roc_auc_score(target[:rows], preds[:rows]), rel=1e-13)
+
+
+def test_a_store_that_is_full_gives_its_memory_back():
+    meter = Meter(AUROC(exact_up_to=1000))
+    for _ in range(5):
+        meter.update(torch.rand(600), torch.randint(0, 2, (600,)))
+    ((state,), rows) = meter._states()
+    assert rows == 3000
+    assert state["samples"].rows == 0
+    assert state["histogram"].sum() == 3000
+    assert state["histogram"].nbytes < 17e6
+
+
+# --- curves --------------------------------------------------------------------------------------------------------
+
+
+def test_curves_are_those_of_scikit_learn():
+    logits, target = gaussians(400)
+    logits = (logits * 8).round()
+    for ours, oracle, options in (
+        (ROC(logits=True), roc_curve, {"drop_intermediate": False}),
+        (PrecisionRecallCurve(logits=True), precision_recall_curve, {}),
+    ):
+        for got, expected in zip(ours(logits, target), oracle(target, logits, **options), strict=True):
+            assert got.dtype == torch.float64
+            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-15)
+
+
+def test_points_of_a_histogram_are_points_of_the_exact_curve():
+    logits, target = gaussians(5000)
+    preds = torch.sigmoid(logits)
+    fpr, tpr, thresholds = ROC(exact_up_to=0)(preds, target)
+    above = preds.double()[None, :] >= thresholds[:, None]
+    assert torch.equal(tpr, (above & (target == 1)).sum(1) / (target == 1).sum().double())
+    assert torch.equal(fpr, (above & (target == 0)).sum(1) / (target == 0).sum().double())
+    assert fpr[-1] == tpr[-1] == 1
+
+
+def test_curves_of_classes_come_in_tuples():
+    preds, target = classes(100, 3)
+    curve = ROC(num_classes=3)(preds, target)
+    assert [len(part) for part in curve] == [3, 3, 3]
+    for k in range(3):
+        expected = roc_curve(target == k, preds[:, k], drop_intermediate=False)
+        np.testing.assert_allclose(curve.tpr[k].numpy(), expected[1], rtol=1e-15)
+
+
+# --- operating points ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("least", [0.0, 0.3, 0.75, 0.9, 1.0])
+def test_operating_points_are_the_best_of_all_thresholds(least):
+    logits, target = gaussians(300)
+    preds = (torch.sigmoid(logits) * 64).round() / 64
+    precision, recall, _ = precision_recall_curve(target, preds)
+    fpr, tpr, _ = roc_curve(target, preds, drop_intermediate=False)
+    expected = {
+        RecallAtFixedPrecision(min_precision=least): recall[:-1][precision[:-1] >= least],
+        PrecisionAtFixedRecall(min_recall=least): precision[:-1][recall[:-1] >= least],
+        SensitivityAtSpecificity(min_specificity=least): tpr[1 - fpr >= least],
+        SpecificityAtSensitivity(min_sensitivity=least): (1 - fpr)[tpr >= least],
+    }
+    for metric, reached in expected.items():
+        value, threshold = metric(preds, target)
+        assert value.item() == pytest.approx(max(reached, default=0), rel=1e-14)
+        assert threshold.dtype == torch.float64
+
+
+def test_the_threshold_of_an_operating_point_gives_its_value():
+    logits, target = gaussians(3000)
+    for limit in (0, 1 << 20):
+        value, threshold = RecallAtFixedPrecision(min_precision=0.8, logits=True, exact_up_to=limit)(logits, target)
+        decided = logits.double() >= threshold
+        assert (decided & (target == 1)).sum() / (target == 1).sum().double() == value
+        assert (target[decided] == 1).double().mean() >= 0.8
+
+
+def test_a_precision_that_is_never_reached_predicts_nothing():
+    value, threshold = RecallAtFixedPrecision(min_precision=0.9)(torch.tensor([0.1, 0.9]), torch.tensor([1, 0]))
+    assert (value, threshold) == (0, math.inf)
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+@pytest.mark.parametrize(
+    ("preds", "target", "message"),
+    [
+        ([0.1, math.nan], [0, 1], "1 of the scores are NaN"),
+        ([0.1, 1.5], [0, 1], r"1 of the scores are outside \[0, 1\] \(scores of any size are for logits=True\)"),
+        ([0.1, 0.2], [0, 7], "1 of the targets are outside 0 ... 1"),
+    ],
+)
+def test_bad_values_are_named_when_read(limit, preds, target, message):
+    with pytest.raises(ValuesError, match=message):
+        AUROC(exact_up_to=limit)(torch.tensor(preds), torch.tensor(target))
+
+
+def test_bad_weights_are_named_when_read():
+    with pytest.raises(ValuesError, match="2 of the weights are negative, infinite or NaN"):
+        AUROC()(torch.rand(3), torch.tensor([0, 1, 1]), weights=torch.tensor([-1.0, math.inf, 1.0]))
+
+
+def test_a_bad_score_of_any_class_counts_its_row_once():
+    preds, target = classes(10, 3)
+    preds[4] = math.nan
+    preds[5, 1] = 2
+    with pytest.raises(ValuesError, match="1 of the scores are NaN"):
+        AUROC(num_classes=3)(preds, target)
+
+
+@pytest.mark.parametrize("metric", [AUROC(), AveragePrecision(), SensitivityAtSpecificity(min_specificity=0.5)])
+@pytest.mark.parametrize("label", [0, 1])
+def test_one_class_only_reads_nan_and_says_so(metric, label):
+    arguments = torch.rand(5), torch.full((5,), label)
+    if isinstance(metric, AveragePrecision) and label == 1:
+        assert metric(*arguments) == 1
+        return
+    with pytest.warns(NoDataWarning, match="positives"):
+        found = metric(*arguments)
+    assert math.isnan(found[0] if isinstance(found, tuple) else found)
+
+
+def test_averages_leave_out_classes_that_have_no_value():
+    preds, target = classes(50, 3)
+    target[target == 2] = 0
+    each = [roc_auc_score(target == k, preds[:, k]) for k in range(2)]
+    assert AUROC(num_classes=3)(preds, target).item() == pytest.approx(np.mean(each), rel=1e-14)
+    with pytest.warns(NoDataWarning):
+        assert AUROC(num_classes=3, average=None)(preds, target).isnan().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: AUROC(num_classes=3, average="micro"),
+            r"average: got 'micro', expected one of 'macro', 'weighted', None",
+        ),
+        (lambda: AUROC(num_labels=3, average="samples"), "average: got 'samples'"),
+        (lambda: AUROC(num_classes=3, num_labels=3), "num_classes: got 3, next to num_labels=3"),
+        (lambda: ROC(num_classes=1), "num_classes: got 1, expected 2 or more"),
+        (lambda: ROC(exact_up_to=-1), "exact_up_to: got -1"),
+        (lambda: RecallAtFixedPrecision(min_precision=90), "min_precision: got 90, expected a rate in"),
+    ],
+)
+def test_descriptions_that_cannot_be(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_layouts_that_cannot_be():
+    with pytest.raises(DtypeError, match=r"preds: got torch.int64, expected scores as floats. Pass preds.float\(\)"):
+        AUROC()(torch.tensor([0, 1]), torch.tensor([0, 1]))
+    with pytest.raises(ShapeError, match=r"expected shape \(N, 3\)"):
+        AUROC(num_classes=3)(torch.rand(5, 4), torch.zeros(5, dtype=torch.long))
