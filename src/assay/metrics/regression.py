@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, get_args
@@ -35,6 +36,8 @@ from assay.tally.terms import (
 XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)
 SQUARES: frozenset[Term] = frozenset({XX, XY, YY})
 MOMENTS: frozenset[Term] = SQUARES | {PREDS, TARGET}
+
+_FEW_OUTPUTS = 64
 
 MultiOutput = Literal["uniform_average", "raw_values", "variance_weighted"]
 
@@ -100,13 +103,24 @@ class OverOutputs(OutputMetric):
         return number(rounded(weighted_mean(values, weights)))
 
 
-def weighted_mean(values: list[Number], weights: list[Number]) -> Number:
+def weighted_mean(values: Sequence[Number], weights: Sequence[Number]) -> Number:
     """`sum(w v) / sum(w)`, exactly; in floating point where a value is infinite."""
-    if any(isinstance(v, float) for v in (*values, *weights)):
-        return math.fsum(rounded(v) * rounded(w) for v, w in zip(values, weights, strict=True)) / math.fsum(
-            map(rounded, weights)
-        )
-    return quotient(sum(v * w for v, w in zip(values, weights, strict=True)), sum(weights))
+    finite = [v for v in (*values, *weights) if not isinstance(v, float)]
+    if len(finite) < len(values) + len(weights):
+        total = math.fsum(rounded(v) * rounded(w) for v, w in zip(values, weights, strict=True))
+        return total / math.fsum(map(rounded, weights))
+    exact, weight = finite[: len(values)], finite[len(values) :]
+    return quotient(total_of([v * w for v, w in zip(exact, weight, strict=True)]), total_of(weight))
+
+
+def total_of(values: Sequence[Fraction]) -> Fraction:
+    """The sum: exact for few values; of many, whose common denominator would be huge, to 300 bits of the largest."""
+    largest = max(map(abs, values))
+    if len(values) <= _FEW_OUTPUTS or not largest:
+        return sum(values, Fraction(0))
+    bits = largest.denominator.bit_length() - largest.numerator.bit_length() + 300
+    scaled = (v.numerator * 2 ** max(bits, 0) // (v.denominator * 2 ** max(-bits, 0)) for v in values)
+    return Fraction(sum(scaled)) * Fraction(2) ** -bits
 
 
 def squared_error(counted: Totals, k: int) -> Number:

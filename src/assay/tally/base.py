@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -91,8 +91,10 @@ class Tally(ABC):
     counts them once.
     """
 
-    chunk_scale: ClassVar[int] = 1
-    """How many times as many elements a batch may have: more than 1 where nothing gains from staying in the cache."""
+    @property
+    def chunk_scale(self) -> int:
+        """How many times as many elements a batch may have: above 1 where nothing is gained by staying in the cache."""
+        return 1
 
     @property
     @abstractmethod

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -59,10 +58,12 @@ class RowSum(Tally):
     values cannot be. 0.6 KiB, weighted 1.7 KiB.
     """
 
-    chunk_scale: ClassVar[int] = 16
-
     term: RowTerm
     weighted: bool = False
+
+    @property
+    def chunk_scale(self) -> int:
+        return 16  # a softmax reads and writes its rows once, and the rest is small
 
     @cached_property
     def _sums(self) -> Sums:

@@ -240,6 +240,10 @@ class Sums(Tally):
     skip_nan: bool = False
 
     @property
+    def chunk_scale(self) -> int:
+        return 64 if self._outputs > 64 else 1  # else a chunk of many outputs would have but a few rows
+
+    @property
     def _outputs(self) -> int:
         return self.num_outputs or 1
 
