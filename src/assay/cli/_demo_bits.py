@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from assay import ConcordanceCorrCoef, ConfusionMatrix, Meter
 from assay.devices import available
+from assay.meter import Meter
+from assay.metrics import ConcordanceCorrCoef, ConfusionMatrix
 from assay.report import Section, Table
 
 Batches: TypeAlias = list[tuple[Tensor, Tensor]]
@@ -73,7 +74,7 @@ def ways(preds: Tensor, target: Tensor) -> Iterator[tuple[str, list[Batches]]]:
     yield "shuffled, batches of 32", [batches((preds[mixed], target[mixed]), 32)]
     yield "three meters, merged", [batches(piece, 10) for piece in batches(everything, len(preds) // 3 + 1)]
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
-        yield f"{dtype}".removeprefix("torch."), [batches((preds.to(dtype), target.to(dtype)), 48)]
+        yield f"{dtype}, batches of 48".removeprefix("torch."), [batches((preds.to(dtype), target.to(dtype)), 48)]
     for device in map(str, available()):
         if device != "cpu":
             there = preds.to(device), target.to(device)

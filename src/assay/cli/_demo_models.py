@@ -47,7 +47,7 @@ class Task:
         self._train = features[train], target[train]
         self._held_out = features[held_out], target[held_out]
 
-    def train(self, epochs: int = EPOCHS) -> Iterator[None]:
+    def train(self, epochs: int) -> Iterator[None]:
         """Train for some epochs in batches of 64; random numbers of the process stay as they were."""
         features, target = self._train
         self._shift, self._spread = (0.0, 1.0) if self.classes else (float(target.mean()), float(target.std()))

@@ -8,30 +8,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay import (
+from assay.cli._demo_models import HeldOut
+from assay.meter import Meter
+from assay.metrics import (
     AUROC,
+    ROC,
     Accuracy,
     AveragePrecision,
+    BrierScore,
     CalibrationError,
+    ClassReport,
     ConcordanceCorrCoef,
     ConfusionMatrix,
     F1Score,
-    MeanSquaredError,
-    Meter,
-    PearsonCorrCoef,
-    R2Score,
-    Recall,
-)
-from assay.cli._demo_models import HeldOut
-from assay.metrics import (
-    ROC,
-    BrierScore,
-    ClassReport,
     LogLoss,
     MatthewsCorrCoef,
     MeanAbsoluteError,
+    MeanSquaredError,
     Metric,
+    PearsonCorrCoef,
     PrecisionRecallCurve,
+    R2Score,
+    Recall,
     Specificity,
 )
 from assay.metrics.calibration import CalibrationCurve

@@ -15,11 +15,12 @@ from assay.report import Report
 from assay.report.terminal import show
 
 
-def run(out: Path) -> Report:
+def run(out: Path, epochs: int = EPOCHS) -> Report:
     """Train, evaluate, print the report, and write it as JSON and as a page.
 
     Args:
         out: the folder for ``report.json`` and ``report.html``; made where it is missing.
+        epochs: how long to train each model.
 
     Returns:
         The report.
@@ -30,7 +31,7 @@ def run(out: Path) -> Report:
     console = Console(highlight=False)
     start = time.perf_counter()
     with one_thread(), _progress(console) as progress:
-        held_out = _train(progress)
+        held_out = _train(progress, epochs)
         sections = [section(each) for each in progress.track(held_out, description="Measuring")]
         regression = held_out[-1]
         for build in progress.track((same_bits, where_float32_ends), description="Feeding the same samples again"):
@@ -55,10 +56,10 @@ def _progress(console: Console) -> Progress:
     return Progress(TextColumn("{task.description:32}"), BarColumn(), TimeElapsedColumn(), console=console)
 
 
-def _train(progress: Progress) -> list[HeldOut]:
+def _train(progress: Progress, epochs: int) -> list[HeldOut]:
     held_out = []
     for task in tasks():
-        for _ in progress.track(task.train(), total=EPOCHS, description=f"Training: {task.title}"):
+        for _ in progress.track(task.train(epochs), total=epochs, description=f"Training: {task.title}"):
             pass
         held_out.append(task.evaluate())
     return held_out

@@ -81,7 +81,7 @@ def to_svg(plot: Plot, key: str) -> str:
 def _drawing(plot: Plot) -> tuple[Callable[[Any, Any], None], tuple[float, float]]:
     """The function that draws a kind of plot, and its size in inches."""
     if isinstance(plot, ConfusionMatrix):
-        return _draw_confusion, (5.2, 5.0)
+        return _draw_confusion, (5.2, 4.4 if len(plot.labels) < 5 else 5.0)
     if isinstance(plot, Curves):
         return _draw_curves, (5.2, 4.4)
     if isinstance(plot, Reliability):
@@ -174,7 +174,8 @@ def _draw_reliability(axes: Axes, plot: Reliability) -> None:
     axes.plot(confidence[used], accuracy[used], "o", color=ink("ink"), markersize=3.5)
     share = np.asarray(plot.counts, float)[used] / max(1, sum(plot.counts))
     for x, w, s in zip(left, width, share, strict=True):
-        axes.text(x + w * 0.46, -0.045, f"{100 * s:.0f}%", ha="center", va="center", fontsize=7, color=ink("faint"))
+        label = "<1%" if 0 < s < 0.005 else f"{100 * s:.0f}%"
+        axes.text(x + w * 0.46, -0.045, label, ha="center", va="center", fontsize=7, color=ink("faint"))
     _unit_square(axes)
     axes.set_ylim(-0.08, 1.02)
     _name_axes(axes, "Confidence (below: share of the samples)", "Accuracy")

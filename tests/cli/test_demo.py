@@ -1,0 +1,188 @@
+"""The demo: what it writes, that its numbers are right, and that it shows what it claims to show."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn import metrics as sk
+
+from assay.cli import _demo_bits as bits
+from assay.cli._demo_models import HeldOut, Task, one_thread, tasks
+from assay.cli._demo_sections import section
+from assay.cli.demo import run
+from assay.errors import MissingDependencyError
+from assay.report import Report, Section
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The report of one run with little training, and the folder that it was written to."""
+    out = tmp_path_factory.mktemp("demo") / "new"
+    return run(out, epochs=2), out
+
+
+def trained(task: Task, epochs: int = 2) -> HeldOut:
+    with one_thread():
+        for _ in task.train(epochs):
+            pass
+        return task.evaluate()
+
+
+def values(found: Section) -> dict[str, float]:
+    return {value.name: value.value for value in found.values}
+
+
+def test_the_report_is_written_whole(written):
+    report, out = written
+    assert Report.load(out / "report.json") == report
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert len(re.findall("<svg ", page)) == 9
+    assert [s.name for s in report.sections][:3] == ["Handwritten digits", "Breast cancer", "Diabetes"]
+
+
+def test_assay_gives_one_answer_and_it_is_the_exact_one(written):
+    report, _ = written
+    (table,) = report.sections[3].tables
+    answers = {row[1] for row in table.rows}
+    assert len(table.rows) >= 10
+    assert len(answers) == 1
+    assert f"rounded once to float64, is {answers.pop()}." in report.sections[3].note
+    assert len({row[2] for row in table.rows}) > 1
+    assert "assay gave one answer; running sums in float32 gave" in report.sections[3].note
+
+
+def test_float32_ends_where_assay_does_not(written):
+    (table,) = written[0].sections[4].tables
+    counts, concordance = table.rows
+    assert counts[1:] == ("16,778,216", "16,778,216", "16,777,216")
+    assert concordance[1] == concordance[2]
+    assert abs(float(concordance[3]) - float(concordance[1])) > 0.1
+
+
+def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise AssertionError("the demo opens no connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(bits, "LAST_FLOAT32_COUNT", 2**20)
+    seed, threads = torch.get_rng_state(), torch.get_num_threads()
+    report = run(tmp_path, epochs=1)
+    printed = capsys.readouterr().out
+    for word in ("Training: Diabetes", "Accuracy", "Concordance, bit by bit", str(tmp_path / "report.html")):
+        assert word in printed
+    assert report.duration_s is not None
+    assert torch.equal(torch.get_rng_state(), seed)
+    assert torch.get_num_threads() == threads
+
+
+def test_many_classes_are_measured_as_scikit_learn_does():
+    held_out = trained(tasks()[0])
+    found = section(held_out)
+    target, preds = held_out.target.numpy(), held_out.preds.double().numpy()
+    decided, one_hot = preds.argmax(1), np.eye(10)[target]
+    expected = {
+        "Accuracy": sk.accuracy_score(target, decided),
+        "F1, macro": sk.f1_score(target, decided, average="macro"),
+        "Matthews correlation": sk.matthews_corrcoef(target, decided),
+        "AUROC, macro": sk.roc_auc_score(one_hot, preds, average="macro"),
+    }
+    measured = values(found)
+    assert {name: measured[name] for name in expected} == pytest.approx(expected, rel=1e-12)
+    own = preds[np.arange(len(target)), target]
+    assert measured["Log loss"] == pytest.approx(-np.log(own).mean(), rel=1e-6)
+    matrix, _, roc, pr = found.plots
+    assert np.array_equal(matrix.counts, sk.confusion_matrix(target, decided))
+    assert [c.area for c in roc.curves] == pytest.approx(sk.roc_auc_score(one_hot, preds, average=None).tolist())
+    assert [c.area for c in pr.curves] == pytest.approx(
+        sk.average_precision_score(one_hot, preds, average=None).tolist()
+    )
+    assert all(c.x[0] == 0 and c.y[-1] == 1 for c in roc.curves)
+    recall = {row[0]: row[2] for row in found.tables[0].rows[:10]}
+    assert list(recall.values()) == pytest.approx(sk.recall_score(target, decided, average=None).tolist())
+
+
+def test_two_classes_are_measured_as_scikit_learn_does():
+    held_out = trained(tasks()[1])
+    target, preds = held_out.target.numpy(), held_out.preds.double().numpy()
+    expected = {
+        "Accuracy": sk.accuracy_score(target, preds > 0.5),
+        "Sensitivity": sk.recall_score(target, preds > 0.5),
+        "Specificity": sk.recall_score(1 - target, preds <= 0.5),
+        "AUROC": sk.roc_auc_score(target, preds),
+        "Average precision": sk.average_precision_score(target, preds),
+        "Brier score": sk.brier_score_loss(target, preds),
+    }
+    found = section(held_out)
+    measured = values(found)
+    assert {name: measured[name] for name in expected} == pytest.approx(expected, rel=1e-12)
+    reliability = found.plots[1]
+    gaps = np.abs(np.subtract(reliability.confidence, reliability.accuracy))
+    weights = np.divide(reliability.counts, len(target))
+    assert measured["Calibration error"] == pytest.approx(np.nansum(gaps * weights), rel=1e-12)
+    assert reliability.error == measured["Calibration error"]
+
+
+def test_a_regression_is_measured_as_scikit_learn_does():
+    held_out = trained(tasks()[2])
+    target, preds = held_out.target.double().numpy(), held_out.preds.double().numpy()
+    mean_square = ((preds - target) ** 2).mean()
+    expected = {
+        "R²": sk.r2_score(target, preds),
+        "Root mean squared error": mean_square**0.5,
+        "Mean absolute error": sk.mean_absolute_error(target, preds),
+        "Pearson correlation": np.corrcoef(target, preds)[0, 1],
+        "Concordance": 2
+        * np.cov(target, preds, ddof=0)[0, 1]
+        / (target.var() + preds.var() + (target.mean() - preds.mean()) ** 2),
+    }
+    found = section(held_out)
+    assert values(found) == pytest.approx(expected, rel=1e-9)
+    assert found.plots[0].residuals == pytest.approx((preds - target).tolist())
+
+
+def test_training_gives_the_same_model_twice():
+    first, second = (trained(tasks()[2]) for _ in range(2))
+    assert torch.equal(first.preds, second.preds)
+
+
+def test_held_out_samples_were_not_trained_on():
+    task = tasks()[0]
+    train, held_out = ({tuple(row) for row in part[0].tolist()} for part in (task._train, task._held_out))
+    assert len(train) + len(held_out) == 1797
+    assert not train & held_out
+
+
+def test_every_way_feeds_the_same_samples():
+    preds, target = torch.arange(20.0), torch.arange(20.0) + 1
+    for name, pieces in bits.ways(preds, target):
+        fed = torch.cat([batch for piece in pieces for batch, _ in piece]).cpu().float()
+        assert torch.equal(fed.sort().values, preds), name
+        assert len(pieces) == (3 if "three" in name else 1)
+
+
+def test_other_devices_are_fed_alone_and_in_turn_with_the_cpu(monkeypatch):
+    monkeypatch.setattr(bits, "available", lambda: [torch.device("cpu"), torch.device("cpu:0")])
+    names = [name for name, _ in bits.ways(torch.arange(9.0), torch.arange(9.0))]
+    assert names[-2:] == ["on cpu:0", "cpu and cpu:0 in turn"]
+
+
+def test_float32_bits_are_written_without_the_zeros_of_float64():
+    assert bits.short_hex(0.6582450218385048) == (0.6582450218385048).hex()
+    assert bits.short_hex(0.5) == "0x1.p-1"
+    assert float.fromhex(bits.short_hex(0.5)) == 0.5
+    assert bits.short_hex(float("nan")) == "nan"
+
+
+def test_without_scikit_learn_the_message_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    message = (
+        r'scikit-learn: got no such package, expected it for the data of the demo. Run: pip install "assay\[demo\]".'
+    )
+    with pytest.raises(MissingDependencyError, match=message):
+        run(tmp_path)
+    assert not list(tmp_path.iterdir())
