@@ -253,8 +253,9 @@ class Divergence(SummedTally):
         dtype = torch.float64 if torch.float64 in (batch.preds.dtype, batch.needed_target.dtype) else torch.float32
         p, q = batch.preds.to(dtype), batch.needed_target.to(dtype)
         terms = self._terms(p, q)
-        bad = torch.zeros_like(terms) if self.log_prob else torch.minimum(p, q) < 0
-        kinds = [terms.isnan().any(1), bad.any(1)]
+        bad = torch.zeros_like(terms, dtype=torch.bool) if self.log_prob else torch.minimum(p, q) < 0
+        negative = bad.any(1)
+        kinds = [terms.isnan().any(1) & ~negative, negative]
         state["strange"][1:3] += torch.stack([kind.sum() for kind in kinds])
         weights = batch.weights
         if weights is not None:
