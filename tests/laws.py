@@ -24,6 +24,14 @@ from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
 from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
 from assay.metrics.base import Metric
+from assay.metrics.calibration import (
+    BrierScore,
+    CalibrationCurve,
+    CalibrationError,
+    HingeLoss,
+    KLDivergence,
+    LogLoss,
+)
 from assay.metrics.classification import (
     Accuracy,
     BalancedAccuracy,
@@ -275,6 +283,10 @@ def tokens(generator: torch.Generator, count: int) -> Data:
     return Data(logits, _integers(generator, 0, 2 * CLASSES, count, 3))
 
 
+def distributions(generator: torch.Generator, count: int) -> Data:
+    return Data(*((_probabilities(generator, count, CLASSES) * 64 + 1) / 128 for _ in range(2)))
+
+
 def wide_values(generator: torch.Generator, count: int) -> Data:
     return wide(generator, count)._replace(target=None)
 
@@ -357,6 +369,20 @@ def _ranking() -> list[Case]:
     return found
 
 
+def _calibration() -> list[Case]:
+    found = []
+    for task, draw, logits in (({}, binary, binary_logits), ({"num_classes": CLASSES}, multiclass, multiclass_logits)):
+        kinds = (CalibrationError, CalibrationCurve, BrierScore, LogLoss)
+        found += cases([kind(**task) for kind in kinds], draw)
+        found += cases([kind(logits=True, **task) for kind in kinds], logits)
+        found += cases([kind(ignore_index=IGNORED, **task) for kind in kinds], ignoring(draw))
+        found += cases([CalibrationError(norm=norm, n_bins=4, **task) for norm in ("l2", "max")], draw)
+        found += cases([HingeLoss(squared=squared, **task) for squared in (False, True)], logits)
+    found += cases([BrierScore(num_classes=CLASSES)], multiclass_images)
+    found += cases([HingeLoss(num_classes=CLASSES, multiclass_mode="one-vs-all")], multiclass_logits)
+    return [*found, *cases([KLDivergence(), KLDivergence(reduction="sum")], distributions)]
+
+
 def _regression() -> list[Case]:
     plain = [
         MeanSquaredError(),
@@ -417,15 +443,20 @@ def _others() -> list[Case]:
     return [*cosines, *cases([Perplexity()], tokens), *cases([Perplexity(ignore_index=IGNORED)], ignoring(tokens))]
 
 
-CASES = [*_classification(), *_ranking(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
+CASES = [*_classification(), *_ranking(), *_calibration(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
 
 # Metrics that read a count or a sum, which is 0 without data, or curves, which have ends without it.
-COUNTS_WITHOUT_DATA = frozenset({"ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC", "StatScores", "Sum"})
+COUNTS_WITHOUT_DATA = frozenset(
+    {"CalibrationCurve", "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC", "StatScores", "Sum"}
+)
 # Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
-ROUNDED_BY_DTYPE = frozenset(
+OF_ROUNDED_TERMS = frozenset(
     {
         "CosineSimilarity",
+        "HingeLoss",
+        "KLDivergence",
         "LogCoshError",
+        "LogLoss",
         "MeanAbsolutePercentageError",
         "MeanSquaredLogError",
         "MinkowskiDistance",
@@ -457,3 +488,10 @@ def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
     name = type(metric).__name__
     return name in OF_SAMPLES or (name in OF_FEW_SAMPLES and getattr(metric, "exact_up_to", 0) > 0)
+
+
+def rounds(metric: Metric) -> bool:
+    """Whether terms are rounded before they are summed, in the dtype they come in."""
+    scales = ("BrierScore", "CalibrationCurve", "CalibrationError")
+    name = type(metric).__name__
+    return name in OF_ROUNDED_TERMS or (name in scales and getattr(metric, "logits", False))

@@ -121,5 +121,12 @@ def scored(
 
 
 def probabilities(logits: Tensor, multiclass: bool) -> Tensor:
-    """Logits through a softmax over dimension 1, or a sigmoid."""
-    return torch.softmax(logits, 1) if multiclass else torch.sigmoid(logits)
+    """Logits through a softmax over dimension 1, or a sigmoid.
+
+    On the CPU `torch.sigmoid` gives other bits in the last elements of a tensor, which do not fill a vector register:
+    values would depend on how the samples were split. `exp` does not.
+    """
+    if multiclass:
+        return torch.softmax(logits, 1)
+    small = torch.exp(-logits.abs())
+    return torch.where(logits < 0, small, 1) / (1 + small)
