@@ -45,7 +45,9 @@ FRONT_DOOR = "__init__"
 
 
 def storey(room: str) -> int:
-    return next(index for index, rooms in enumerate(STOREYS) if room in rooms)
+    known = {name: index for index, rooms in enumerate(STOREYS) for name in rooms}
+    assert room in known, f"{room} is no room: inside src, import a name from its room and not from the front door"
+    return known[room]
 
 
 def room_of(path: Path) -> str:

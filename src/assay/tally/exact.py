@@ -212,14 +212,14 @@ def _column_sums(term: Parts, block: slice, cells: int, shift: int, most: int) -
         if spans > 1:  # each table takes the rows that surely fit it
             span = torch.arange(rows, device=device).div_(CHUNK_ROWS, rounding_mode="floor")
             cell += span.mul_(width * cells)[:, None]
-        # Into the whole table: a scatter into a slice with an offset was wrong on mps (int64_scatter in known/mps.toml).
+        # Into the whole table: a scatter into a slice was once wrong on mps (int64_scatter in known/mps.toml).
         table.view(-1).scatter_add_(0, cell.view(-1), piece.significand[:, block].reshape(-1))
     return table.flatten(0, 1)
 
 
 def _fold(limbs: Tensor, tables: Tensor, first: int) -> None:
     """Add tables of shape `(terms, tables, columns, cells)` to limbs of shape `(terms, columns, words)`."""
-    words = tables.unflatten(-1, (-1, WORD))
+    words = tables.view(*tables.shape[:-1], -1, WORD)
     shift = torch.arange(WORD, device=tables.device)
     low = (words & MASK) << shift  # below 2 ** 63
     high = (words >> WORD) << shift  # below 2 ** 61

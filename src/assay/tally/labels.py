@@ -88,7 +88,7 @@ class Labels:
             )
 
     def predicted(self, batch: Batch) -> Tensor:
-        """Predicted labels, int64 of shape `(rows,)`: the classes, -1 below range, `num_classes` above or undecidable."""
+        """Predicted labels, int64 of shape `(rows,)`: the classes, -1 below range, `num_classes` above or unclear."""
         last = self.num_classes
         if not batch.preds.dtype.is_floating_point:
             return batch.once(("labels", last), lambda b: b.preds.reshape(-1).to(torch.int64).clamp(-1, last))
