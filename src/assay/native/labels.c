@@ -90,11 +90,24 @@ VECTORISED void assay_first_largest(int64_t *labels, const float *scores, int64_
             labels[i] = first_of_many(scores + i * classes, classes);
 }
 
+static inline int64_t rank_among_few(const float *x, int64_t classes, int64_t target)
+{
+    float own = x[target];
+    int32_t before = 0;
+    for (int32_t c = 0; c < (int32_t)classes; c++)
+        before += (x[c] > own) | ((x[c] == own) & (c < (int32_t)target));
+    return before;
+}
+
 VECTORISED void assay_target_rank(int64_t *rank, const float *scores, const int64_t *target, int64_t rows,
                                   int64_t classes)
 {
     for (int64_t i = 0; i < rows; i++) {
         const float *x = scores + i * classes;
+        if (classes <= FEW) {
+            rank[i] = rank_among_few(x, classes, target[i]);
+            continue;
+        }
         float own = x[target[i]];
         integers before = {0};
         int64_t c = 0, rest = 0;
