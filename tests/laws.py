@@ -355,16 +355,20 @@ def _classification() -> list[Case]:
 def _ranking() -> list[Case]:
     found = []
     for task, (draw, *_) in TASKS:
-        for limit in ({}, {"exact": True}, {"exact_up_to": 16}, {"exact_up_to": 0}):
-            found += cases([AUROC(**task, **limit), AveragePrecision(bounds=True, **task, **limit)], draw)
-        found += cases([RecallAtFixedPrecision(min_precision=0.5, **task)], draw)
-        found += cases([PrecisionAtFixedRecall(min_recall=0.5, **task)], draw)
-        found += cases([SensitivityAtSpecificity(min_specificity=0.5, **task)], draw)
-        found += cases([SpecificityAtSensitivity(min_sensitivity=0.5, exact_up_to=0, **task)], draw)
-        found += cases([of(**task) for of in (ROC, PrecisionRecallCurve)], draw)
-        found += cases([ROC(exact_up_to=0, **task), AUROC(average=None, ignore_index=1, **task)], draw)
-        found += cases([AUROC(ignore_index=IGNORED, exact_up_to=limit, **task) for limit in (0, 99)], ignoring(draw))
-    found += cases([AUROC(logits=True), AUROC(logits=True, exact_up_to=0, bounds=True)], binary_logits)
+        for limit in (1 << 20, 16, 0):
+            found += cases([AUROC(exact_up_to=limit, bounds=True, **task)], draw)
+            found += cases([AUROC(exact_up_to=limit, ignore_index=IGNORED, **task)], ignoring(draw))
+        found += cases([AveragePrecision(**task), ROC(**task), PrecisionRecallCurve(exact_up_to=0, **task)], draw)
+    found += cases([AveragePrecision(exact_up_to=limit, bounds=True) for limit in (16, 0)], binary)
+    found += cases([AveragePrecision(exact=True), PrecisionRecallCurve(), ROC(exact_up_to=0)], binary)
+    for limit in (1 << 20, 0):
+        found += cases([RecallAtFixedPrecision(min_precision=0.5, exact_up_to=limit)], binary)
+        found += cases([PrecisionAtFixedRecall(min_recall=0.5, exact_up_to=limit)], binary)
+        found += cases([SensitivityAtSpecificity(min_specificity=0.5, exact_up_to=limit)], binary)
+        found += cases([SpecificityAtSensitivity(min_sensitivity=0.5, exact_up_to=limit)], binary)
+        found += cases([AUROC(logits=True, exact_up_to=limit)], binary_logits)
+    found += cases([RecallAtFixedPrecision(min_precision=0.5, num_classes=CLASSES)], multiclass)
+    found += cases([AUROC(num_labels=LABELS, average="micro"), AUROC(num_labels=LABELS, average=None)], multilabel)
     found += cases([AUROC(num_classes=CLASSES, average="weighted", logits=True)], multiclass_logits)
     return found
 
@@ -445,9 +449,9 @@ def _others() -> list[Case]:
 
 CASES = [*_classification(), *_ranking(), *_calibration(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
 
-# Metrics that read a count or a sum, which is 0 without data, or curves, which have ends without it.
+# Metrics that read counts, which are 0 without data, edges, or curves, which have ends without it.
 COUNTS_WITHOUT_DATA = frozenset(
-    {"CalibrationCurve", "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC", "StatScores", "Sum"}
+    {"CalibrationCurve", "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC", "StatScores"}
 )
 # Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
 OF_ROUNDED_TERMS = frozenset(
