@@ -19,7 +19,7 @@ def rounded(value: Number) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def combined(*terms: tuple[int, Number]) -> Number:
@@ -37,7 +37,7 @@ def quotient(above: Number, below: Number) -> Number:
     if isinstance(above, float) or isinstance(below, float):
         return math.nan
     if below == 0:
-        return math.copysign(math.inf, above) if above else math.nan
+        return math.nan if not above else math.inf if above > 0 else -math.inf
     return above / below
 
 
