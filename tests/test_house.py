@@ -32,7 +32,6 @@ STOREYS = (
     ("cli",),
     ("evaluate", "audit", "quantize", "tables", "report", "integrations"),
     ("meter",),
-    ("sync", "meter_file"),
     ("metrics",),
     ("tally", "decide"),
     ("native",),

@@ -8,8 +8,8 @@ import torch.distributed as dist
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import assay.meter
-import assay.sync
+import assay.meter.meter
+import assay.meter.sync
 from assay.devices.collective import device_of
 from assay.errors import StateError, SyncError
 from assay.meter import Meter
@@ -23,7 +23,7 @@ from assay.metrics.regression import MeanSquaredError, R2Score
 from laws import CASES, bits
 from ranks import Group, processes
 
-FIRST = assay.sync.FIRST_WORDS
+FIRST = assay.meter.sync.FIRST_WORDS
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def group(monkeypatch):
 
     def make(size):
         made = Group(size)
-        monkeypatch.setattr(assay.sync, "dist", made)
-        monkeypatch.setattr(assay.meter, "dist", made)
-        monkeypatch.setattr(assay.sync, "collective_device", lambda group: torch.device("cpu"))
+        monkeypatch.setattr(assay.meter.sync, "dist", made)
+        monkeypatch.setattr(assay.meter.meter, "dist", made)
+        monkeypatch.setattr(assay.meter.sync, "collective_device", lambda group: torch.device("cpu"))
         return made
 
     return make
@@ -134,7 +134,7 @@ def test_fixed_size_counts_take_one_collective(group):
     data = [(torch.randn(50, 10), torch.randint(10, (50,))) for _ in range(2)]
     meters = [counted(Meter(**TWENTY), *pair) for pair in data]
     totals = ranks.run(lambda rank: meters[rank].sync())
-    assert ranks.sizes == [FIRST + 2 * assay.sync.RANK_WORDS]
+    assert ranks.sizes == [FIRST + 2 * assay.meter.sync.RANK_WORDS]
     assert bits(totals[0]) == bits(meters[0] + meters[1])
 
 
@@ -157,8 +157,8 @@ def test_large_counts_samples_and_late_tables_share_a_second_collective(group):
 
 
 def test_more_fields_than_the_first_collective_can_tell_take_a_third(group, monkeypatch):
-    monkeypatch.setattr(assay.sync, "FIRST_WORDS", 0)
-    monkeypatch.setattr(assay.sync, "RANK_WORDS", 5)
+    monkeypatch.setattr(assay.meter.sync, "FIRST_WORDS", 0)
+    monkeypatch.setattr(assay.meter.sync, "RANK_WORDS", 5)
     ranks = group(3)
     meters = [counted(regression(rho=SpearmanCorrCoef()), *pairs(5, rank)) for rank in range(3)]
     totals = ranks.run(lambda rank: meters[rank].sync())

@@ -13,10 +13,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from assay import meter_file
 from assay.errors import NoDataWarning, StateError
 from assay.meter import Meter
-from assay.meter_file import ABOUT, Description
+from assay.meter import file as meter_file
+from assay.meter.file import ABOUT, Description
 from assay.metrics.aggregation import Max, Mean
 from assay.metrics.classification import Accuracy
 from assay.metrics.quantile import Quantile

@@ -1,0 +1,5 @@
+"""Counting batches: the meter, its plan of tallies, a lane for each device, its sums over processes, its files."""
+
+from assay.meter.meter import STAGE_BYTES, Meter
+
+__all__ = ["STAGE_BYTES", "Meter"]

@@ -1,0 +1,173 @@
+"""What was counted of one device's batches, and the rows staged there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+
+from assay.devices.placement import to_host
+from assay.devices.policies import policy
+from assay.errors import StateError, describe
+from assay.tally.base import Batch, State, Tally
+from assay.tally.samples import SampleStore
+
+
+class Lane:
+    """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
+
+    def __init__(self, tallies: Sequence[Tally], device: torch.device, stage_bytes: int) -> None:
+        self._rows = 0
+        self._policy = policy(device)
+        self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
+        self._compiled = policy(self._device).compiled.value
+        self._staged = 0
+        self._capacity = 0
+        self._buffers: list[Tensor] = []
+        self._staged_rows: tuple[Any, ...] = ()
+        self.layout: tuple[Any, ...] = ()
+        self._broken = ""
+        with torch.inference_mode(False):
+            self._states = [tally.zero(self._device) for tally in tallies]
+            self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
+
+    @property
+    def rows(self) -> int:
+        """How many samples were given."""
+        return self._rows + int(self._rows_of_graphs)
+
+    def expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Stage batches of this layout from now on; what is staged of another one is counted first."""
+        self._refuse_if_broken()
+        given = (preds, target, weights)
+        rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in given)
+        if rows != self._staged_rows:
+            self._flush()
+            row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given if t is not None)
+            self._capacity = self._stage_bytes // max(1, row_bytes)
+            self._staged_rows = rows
+            with torch.inference_mode(False):
+                self._buffers = [
+                    torch.empty(self._capacity, *t.shape[1:], dtype=t.dtype, device=self._device)
+                    for t in given
+                    if t is not None
+                ]
+        self._slots: dict[int, list[Tensor]] = {}
+        self.layout = layout_of(*given)
+
+    def push(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Stage a batch, or count it at once when it is large."""
+        rows = preds.shape[0]
+        if not self._capacity:
+            self.count_on_device(preds, target, weights)
+            return
+        if rows * 2 > self._capacity:
+            self._count(preds, target, weights)
+            self._rows += rows
+            return
+        if self._staged + rows > self._capacity:
+            self._flush()
+        given = [t.detach() if t.requires_grad else t for t in (preds, target, weights) if t is not None]
+        slot = self._slots.get(self._staged)
+        if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
+            slot = self._slots[self._staged] = [b[self._staged : self._staged + rows] for b in self._buffers]
+        for into, tensor in zip(slot, given, strict=True):
+            into.copy_(tensor)
+        self._staged += rows
+        self._rows += rows
+
+    def count_on_device(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
+        self._count(preds, target, weights)
+        self._rows_of_graphs += preds.shape[0]
+
+    def _flush(self) -> None:
+        if self._staged:
+            buffers = iter(self._buffers)
+            self._count(*(None if rows is None else next(buffers)[: self._staged] for rows in self._staged_rows))
+            self._staged = 0
+
+    def _count(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+        """Count rows into all tallies, or into none.
+
+        What can be known before is checked before: the metadata, and that samples have room. When counting fails
+        nevertheless (memory that runs out, an interrupt), the tallies may differ, and this lane cannot be read again.
+        """
+        if is_compiling():
+            self._count_chunks(preds, target, weights)
+            return
+        self._refuse_if_broken()
+        self._make_room(preds, target, weights)
+        try:
+            self._count_chunks(preds, target, weights)
+        except BaseException as error:
+            self._broken = type(error).__name__
+            self.layout = ()  # so that the next update comes to be refused
+            raise
+
+    def _make_room(self, *given: Tensor | None) -> None:
+        stores = [value for state in self._states for value in state.values() if isinstance(value, SampleStore)]
+        for store in stores:
+            store.reserve(self._device, sum(tensor.nbytes for tensor in given if tensor is not None))
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken:
+            raise StateError(
+                describe(
+                    "meter",
+                    f"counts that a {self._broken} interrupted in the middle of a batch",
+                    "whole batches",
+                    "Call reset() and count again, or load the last state that was saved",
+                )
+            )
+
+    def _count_chunks(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+        assert preds is not None
+        elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in self._tallies)
+        size = max(1, elements * len(preds) // max(1, preds.numel()))
+        with torch.no_grad(), torch.autocast(preds.device.type, enabled=False):
+            if is_compiling():  # a loop over chunks would be a graph for each number of rows
+                self._add(preds, target, weights)
+                return
+            for start in range(0, len(preds), size):
+                rows = slice(start, start + size)
+                self._add(*(None if t is None else t[rows] for t in (preds, target, weights)))
+
+    def _add(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+        assert preds is not None
+        batch = Batch(
+            self._here(preds),
+            None if target is None else self._here(target),
+            None if weights is None else self._here(weights),
+            cached=self._policy.chunk_elements.value // 4,
+            compiled=self._compiled and not is_compiling(),
+        )
+        for tally, state in zip(self._tallies, self._states, strict=True):
+            tally.add(state, batch)
+
+    def _here(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self._device)
+
+    def host_states(self) -> list[State]:
+        """The states on the host, with everything that was staged."""
+        self._refuse_if_broken()
+        self._flush()
+        return [
+            {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
+            for state in self._states
+        ]
+
+
+def layout_of(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
+    """All that is checked of a batch, in a form that is quick to make and to compare."""
+    if not isinstance(target, Tensor):
+        return preds.shape, preds.dtype, preds.device, target, _column(weights)
+    return preds.shape, preds.dtype, preds.device, target.shape, target.dtype, target.device, _column(weights)
+
+
+def _column(tensor: Tensor | None) -> tuple[Any, ...] | None:
+    return None if tensor is None else (tensor.shape, tensor.dtype, tensor.device)

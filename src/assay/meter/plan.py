@@ -1,0 +1,38 @@
+"""Which tallies serve which metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.metrics.base import Metric
+from assay.tally.base import Layout, State, Tally
+
+
+class Plan:
+    """Which tallies serve which metrics: as few as their descriptions allow."""
+
+    def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
+        self._wanted = {name: metric.tally(weighted) for name, metric in metrics.items()}
+        joined: list[Tally] = []
+        for tally in self._wanted.values():
+            for k, other in enumerate(joined):
+                both = other.join(tally)
+                if both is not None:
+                    joined[k] = both
+                    break
+            else:
+                joined.append(tally)
+        self.tallies: tuple[Tally, ...] = tuple(joined)
+        self._index = {name: self._serving(tally) for name, tally in self._wanted.items()}
+
+    def _serving(self, tally: Tally) -> int:
+        return next(k for k, other in enumerate(self.tallies) if other.join(tally) == other)
+
+    def check(self, layout: Layout) -> None:
+        for tally in self._wanted.values():
+            tally.check(layout)
+
+    def state_of(self, name: str, states: Sequence[State]) -> tuple[Tally, State]:
+        """The tally that a metric asked for, and its state."""
+        wanted, k = self._wanted[name], self._index[name]
+        return wanted, self.tallies[k].part(states[k], wanted) if wanted != self.tallies[k] else states[k]
