@@ -47,6 +47,7 @@ from assay.metrics.classification import (
 )
 from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
 from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
+from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
 from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 from assay.metrics.ranking import (
@@ -61,15 +62,12 @@ from assay.metrics.ranking import (
 )
 from assay.metrics.regression import (
     CriticalSuccessIndex,
-    ExplainedVariance,
     LogCoshError,
     MeanAbsoluteError,
     MeanAbsolutePercentageError,
     MeanSquaredError,
     MeanSquaredLogError,
     MinkowskiDistance,
-    R2Score,
-    RelativeSquaredError,
     SymmetricMeanAbsolutePercentageError,
     TweedieDevianceScore,
     WeightedMeanAbsolutePercentageError,

@@ -14,17 +14,15 @@ import torch
 from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
 from assay.meter import Meter
 from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
+from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
 from assay.metrics.regression import (
     CriticalSuccessIndex,
-    ExplainedVariance,
     LogCoshError,
     MeanAbsoluteError,
     MeanAbsolutePercentageError,
     MeanSquaredError,
     MeanSquaredLogError,
     MinkowskiDistance,
-    R2Score,
-    RelativeSquaredError,
     SymmetricMeanAbsolutePercentageError,
     TweedieDevianceScore,
     WeightedMeanAbsolutePercentageError,

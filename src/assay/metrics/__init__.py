@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
     from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
+    from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
     from assay.metrics.quantile import Quantile
     from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
     from assay.metrics.ranking import (
@@ -51,15 +52,12 @@ if TYPE_CHECKING:
     )
     from assay.metrics.regression import (
         CriticalSuccessIndex,
-        ExplainedVariance,
         LogCoshError,
         MeanAbsoluteError,
         MeanAbsolutePercentageError,
         MeanSquaredError,
         MeanSquaredLogError,
         MinkowskiDistance,
-        R2Score,
-        RelativeSquaredError,
         SymmetricMeanAbsolutePercentageError,
         TweedieDevianceScore,
         WeightedMeanAbsolutePercentageError,
@@ -173,6 +171,7 @@ _HOMES = {
         "CosineSimilarity",
         "PearsonCorrCoef",
     ),
+    "explained": ("ExplainedVariance", "R2Score", "RelativeSquaredError"),
     "quantile": ("Quantile",),
     "rank_correlation": (
         "KendallRankCorrCoef",
@@ -190,15 +189,12 @@ _HOMES = {
     ),
     "regression": (
         "CriticalSuccessIndex",
-        "ExplainedVariance",
         "LogCoshError",
         "MeanAbsoluteError",
         "MeanAbsolutePercentageError",
         "MeanSquaredError",
         "MeanSquaredLogError",
         "MinkowskiDistance",
-        "R2Score",
-        "RelativeSquaredError",
         "SymmetricMeanAbsolutePercentageError",
         "TweedieDevianceScore",
         "WeightedMeanAbsolutePercentageError",

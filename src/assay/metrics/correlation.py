@@ -10,8 +10,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
+from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
 from assay.metrics.rational import over_root, quotient, result
-from assay.metrics.regression import MOMENTS, XX, XY, YY, OutputMetric
 from assay.tally.base import Tally
 from assay.tally.rowwise import Cosine, RowSum
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals

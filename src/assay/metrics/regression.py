@@ -10,19 +10,17 @@ Values that are NaN or infinite make what is computed from them NaN, with a warn
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Literal, get_args
-
-from torch import Tensor
+from dataclasses import dataclass
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number
-from assay.metrics.rational import combined, quotient, result, root, rounded
-from assay.tally.base import Tally
-from assay.tally.sums import PREDS, TARGET, AbsoluteError, AbsoluteValue, Number, Product, Sums, Term, Totals
+from assay.metrics.outputs import (
+    SQUARES,
+    PerOutput,
+    mean_of,
+    squared_error,
+)
+from assay.metrics.rational import quotient, root, rounded
+from assay.tally.sums import AbsoluteError, AbsoluteValue, Number, Term, Totals
 from assay.tally.terms import (
     AbsolutePower,
     Exceeds,
@@ -32,115 +30,6 @@ from assay.tally.terms import (
     SymmetricPercentageError,
     TweedieDeviance,
 )
-
-XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)
-SQUARES: frozenset[Term] = frozenset({XX, XY, YY})
-MOMENTS: frozenset[Term] = SQUARES | {PREDS, TARGET}
-
-_FEW_OUTPUTS = 64
-
-MultiOutput = Literal["uniform_average", "raw_values", "variance_weighted"]
-
-
-@dataclass(frozen=True)
-class OutputMetric(Metric):
-    """A metric with one value for each of `num_outputs` outputs."""
-
-    num_outputs: int = field(default=1, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if self.num_outputs < 1:
-            raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
-
-    @property
-    @abstractmethod
-    def terms(self) -> frozenset[Term]:
-        """What is summed."""
-
-    @abstractmethod
-    def value(self, counted: Totals, k: int) -> Number:
-        """The value of output `k`."""
-
-
-@dataclass(frozen=True)
-class PerOutput(OutputMetric):
-    """A metric whose one output takes arguments of any shape, every element of which is a sample."""
-
-    def tally(self, weighted: bool) -> Tally:
-        return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
-
-    def read(self, counted: Totals) -> Tensor:
-        return result([self.value(counted, k) for k in range(self.num_outputs)])
-
-
-@dataclass(frozen=True)
-class OverOutputs(OutputMetric):
-    """A metric that sets errors against the spread of the target, and reduces over outputs."""
-
-    multioutput: MultiOutput = field(default="uniform_average", kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.multioutput not in get_args(MultiOutput):
-            expected = "one of " + ", ".join(get_args(MultiOutput))
-            raise ConfigError(describe("multioutput", repr(self.multioutput), expected, "Choose one of them"))
-
-    @property
-    def terms(self) -> frozenset[Term]:
-        return MOMENTS
-
-    def tally(self, weighted: bool) -> Tally:
-        return Sums(MOMENTS, self.num_outputs, weighted)
-
-    def read(self, counted: Totals) -> Tensor:
-        values = [self.value(counted, k) for k in range(self.num_outputs)]
-        if self.multioutput == "raw_values":
-            return result(values)
-        weights: list[Number] = [Fraction(1)] * self.num_outputs
-        if self.multioutput == "variance_weighted":
-            spreads = [target_spread(counted, k) for k in range(self.num_outputs)]
-            weights = spreads if any(spreads) else weights  # all targets constant: scikit-learn weighs them alike
-        return number(rounded(weighted_mean(values, weights)))
-
-
-def weighted_mean(values: Sequence[Number], weights: Sequence[Number]) -> Number:
-    """`sum(w v) / sum(w)`, exactly; in floating point where a value is infinite."""
-    finite = [v for v in (*values, *weights) if not isinstance(v, float)]
-    if len(finite) < len(values) + len(weights):
-        total = math.fsum(rounded(v) * rounded(w) for v, w in zip(values, weights, strict=True))
-        return total / math.fsum(map(rounded, weights))
-    exact, weight = finite[: len(values)], finite[len(values) :]
-    return quotient(total_of([v * w for v, w in zip(exact, weight, strict=True)]), total_of(weight))
-
-
-def total_of(values: Sequence[Fraction]) -> Fraction:
-    """The sum: exact for few values; of many, whose common denominator would be huge, to 300 bits of the largest."""
-    largest = max(map(abs, values))
-    if len(values) <= _FEW_OUTPUTS or not largest:
-        return sum(values, Fraction(0))
-    bits = largest.denominator.bit_length() - largest.numerator.bit_length() + 300
-    scaled = (v.numerator * 2 ** max(bits, 0) // (v.denominator * 2 ** max(-bits, 0)) for v in values)
-    return Fraction(sum(scaled)) * Fraction(2) ** -bits
-
-
-def squared_error(counted: Totals, k: int) -> Number:
-    """`sum((preds - target) ** 2)`."""
-    return combined((1, counted[XX][k]), (-2, counted[XY][k]), (1, counted[YY][k]))
-
-
-def target_spread(counted: Totals, k: int) -> Number:
-    """`sum((target - mean(target)) ** 2)`; 0 without samples."""
-    weight, total, squares = counted.weight[k], counted[TARGET][k], counted[YY][k]
-    if isinstance(weight, float) or isinstance(total, float) or isinstance(squares, float):
-        return math.nan
-    return squares - total * total / weight if weight else Fraction(0)
-
-
-def share_left(error: Number, spread: Number) -> Number:
-    """`1 - error / spread`; for a constant target 1 when there is no error, else 0."""
-    if isinstance(error, float) or isinstance(spread, float):
-        return math.nan
-    return 1 - error / spread if spread else Fraction(error == 0)
 
 
 @dataclass(frozen=True)
@@ -371,12 +260,6 @@ class LogCoshError(PerOutput):
         return mean_of(LogCosh(), counted, k)
 
 
-def mean_of(term: Term, counted: Totals, k: int) -> Number:
-    """The mean of a term; infinite where a term was infinite."""
-    total = counted[term][k]
-    return total if isinstance(total, float) else quotient(total, counted.weight[k])
-
-
 @dataclass(frozen=True)
 class MinkowskiDistance(PerOutput):
     """Minkowski distance between predictions and target.
@@ -518,120 +401,3 @@ class CriticalSuccessIndex(PerOutput):
 
     def value(self, counted: Totals, k: int) -> Number:
         return quotient(counted[self._hits][k], counted[self._events][k])
-
-
-@dataclass(frozen=True)
-class R2Score(OverOutputs):
-    """Coefficient of determination R².
-
-    `1 - sum(w (target - preds)²) / sum(w (target - mean)²)`, with the weighted mean of the target. The value is that of
-    exact arithmetic on the given inputs, rounded once.
-
-    Args:
-        adjusted: the number of independent variables of the model; above 0 gives the adjusted
-            `1 - (1 - R²) (N - 1) / (N - adjusted - 1)`, with `N` the number of samples, weighted or not.
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
-        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
-
-    Returns:
-        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target reads 1 when it is met exactly, else
-        0 (as in scikit-learn). NaN for fewer than 2 samples, and adjusted for `adjusted + 1` samples or fewer.
-
-    Raises:
-        ConfigError: `adjusted` below 0, an unknown `multioutput`, `num_outputs` below 1.
-
-    Example:
-        >>> import torch
-        >>> R2Score()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
-        tensor(0.9486, dtype=torch.float64)
-
-    Source: Kvålseth, The American Statistician 39 (1985), 279-285, equation 1; scikit-learn user guide.
-    """
-
-    adjusted: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.adjusted < 0:
-            raise ConfigError(describe("adjusted", self.adjusted, "0 or more", "Give the number of variables"))
-
-    def value(self, counted: Totals, k: int) -> Number:
-        samples = counted.count[k]
-        score = share_left(squared_error(counted, k), target_spread(counted, k))
-        if isinstance(score, float) or samples < 2:
-            return math.nan
-        if not self.adjusted:
-            return score
-        return (
-            1 - (1 - score) * Fraction(samples - 1, samples - self.adjusted - 1)
-            if samples > self.adjusted + 1
-            else math.nan
-        )
-
-
-@dataclass(frozen=True)
-class ExplainedVariance(OverOutputs):
-    """Explained variance: as R², but a constant error costs nothing.
-
-    `1 - Var(target - preds) / Var(target)`, with weighted variances. The value is that of exact arithmetic on the given
-    inputs, rounded once.
-
-    Args:
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
-        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
-
-    Returns:
-        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target reads 1 when the error is constant,
-        too, else 0 (as in scikit-learn). NaN without data.
-
-    Raises:
-        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
-
-    Example:
-        >>> import torch
-        >>> ExplainedVariance()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
-        tensor(0.9572, dtype=torch.float64)
-
-    Source: scikit-learn user guide, explained variance score.
-    """
-
-    def value(self, counted: Totals, k: int) -> Number:
-        error, weight = squared_error(counted, k), counted.weight[k]
-        bias = combined((1, counted[PREDS][k]), (-1, counted[TARGET][k]))
-        if isinstance(error, float) or isinstance(weight, float) or isinstance(bias, float) or not weight:
-            return math.nan
-        return share_left(error - bias * bias / weight, target_spread(counted, k))
-
-
-@dataclass(frozen=True)
-class RelativeSquaredError(OverOutputs):
-    """Relative squared error: the squared error over that of always predicting the mean, or its root.
-
-    `sum(w (target - preds)²) / sum(w (target - mean)²)`. The value is that of exact arithmetic on the given inputs,
-    rounded once (for a mean of roots, each root is rounded and then their mean).
-
-    Args:
-        squared: False gives the square root.
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
-        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
-
-    Returns:
-        float64, shape `()`, or `(num_outputs,)` for raw values. With a constant target: infinite, or NaN when there is
-        no error either. NaN without data.
-
-    Raises:
-        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
-
-    Example:
-        >>> import torch
-        >>> RelativeSquaredError()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
-        tensor(0.0514, dtype=torch.float64)
-
-    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
-    """
-
-    squared: bool = True
-
-    def value(self, counted: Totals, k: int) -> Number:
-        share = quotient(squared_error(counted, k), target_spread(counted, k))
-        return share if self.squared else root(share)

@@ -1,0 +1,137 @@
+"""Regression metrics that set errors against the spread of the target: what a model explains of it.
+
+The values are those of exact arithmetic on the given inputs, rounded once to float64.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from assay.errors import ConfigError, describe
+from assay.metrics.outputs import (
+    OverOutputs,
+    share_left,
+    squared_error,
+    target_spread,
+)
+from assay.metrics.rational import combined, quotient, root
+from assay.tally.sums import PREDS, TARGET, Number, Totals
+
+
+@dataclass(frozen=True)
+class R2Score(OverOutputs):
+    """Coefficient of determination R².
+
+    `1 - sum(w (target - preds)²) / sum(w (target - mean)²)`, with the weighted mean of the target. The value is that of
+    exact arithmetic on the given inputs, rounded once.
+
+    Args:
+        adjusted: the number of independent variables of the model; above 0 gives the adjusted
+            `1 - (1 - R²) (N - 1) / (N - adjusted - 1)`, with `N` the number of samples, weighted or not.
+        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
+        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target reads 1 when it is met exactly, else
+        0 (as in scikit-learn). NaN for fewer than 2 samples, and adjusted for `adjusted + 1` samples or fewer.
+
+    Raises:
+        ConfigError: `adjusted` below 0, an unknown `multioutput`, `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> R2Score()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.9486, dtype=torch.float64)
+
+    Source: Kvålseth, The American Statistician 39 (1985), 279-285, equation 1; scikit-learn user guide.
+    """
+
+    adjusted: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjusted < 0:
+            raise ConfigError(describe("adjusted", self.adjusted, "0 or more", "Give the number of variables"))
+
+    def value(self, counted: Totals, k: int) -> Number:
+        samples = counted.count[k]
+        score = share_left(squared_error(counted, k), target_spread(counted, k))
+        if isinstance(score, float) or samples < 2:
+            return math.nan
+        if not self.adjusted:
+            return score
+        return (
+            1 - (1 - score) * Fraction(samples - 1, samples - self.adjusted - 1)
+            if samples > self.adjusted + 1
+            else math.nan
+        )
+
+
+@dataclass(frozen=True)
+class ExplainedVariance(OverOutputs):
+    """Explained variance: as R², but a constant error costs nothing.
+
+    `1 - Var(target - preds) / Var(target)`, with weighted variances. The value is that of exact arithmetic on the given
+    inputs, rounded once.
+
+    Args:
+        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
+        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target reads 1 when the error is constant,
+        too, else 0 (as in scikit-learn). NaN without data.
+
+    Raises:
+        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> ExplainedVariance()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.9572, dtype=torch.float64)
+
+    Source: scikit-learn user guide, explained variance score.
+    """
+
+    def value(self, counted: Totals, k: int) -> Number:
+        error, weight = squared_error(counted, k), counted.weight[k]
+        bias = combined((1, counted[PREDS][k]), (-1, counted[TARGET][k]))
+        if isinstance(error, float) or isinstance(weight, float) or isinstance(bias, float) or not weight:
+            return math.nan
+        return share_left(error - bias * bias / weight, target_spread(counted, k))
+
+
+@dataclass(frozen=True)
+class RelativeSquaredError(OverOutputs):
+    """Relative squared error: the squared error over that of always predicting the mean, or its root.
+
+    `sum(w (target - preds)²) / sum(w (target - mean)²)`. The value is that of exact arithmetic on the given inputs,
+    rounded once (for a mean of roots, each root is rounded and then their mean).
+
+    Args:
+        squared: False gives the square root.
+        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
+        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for raw values. With a constant target: infinite, or NaN when there is
+        no error either. NaN without data.
+
+    Raises:
+        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> RelativeSquaredError()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.0514, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    squared: bool = True
+
+    def value(self, counted: Totals, k: int) -> Number:
+        share = quotient(squared_error(counted, k), target_spread(counted, k))
+        return share if self.squared else root(share)

@@ -1,0 +1,133 @@
+"""What metrics with one value for each output have in common, and the sums that most are read from."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric, number
+from assay.metrics.rational import combined, quotient, result, rounded
+from assay.tally.base import Tally
+from assay.tally.sums import PREDS, TARGET, Number, Product, Sums, Term, Totals
+
+XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)
+SQUARES: frozenset[Term] = frozenset({XX, XY, YY})
+MOMENTS: frozenset[Term] = SQUARES | {PREDS, TARGET}
+
+_FEW_OUTPUTS = 64
+
+MultiOutput = Literal["uniform_average", "raw_values", "variance_weighted"]
+
+
+@dataclass(frozen=True)
+class OutputMetric(Metric):
+    """A metric with one value for each of `num_outputs` outputs."""
+
+    num_outputs: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.num_outputs < 1:
+            raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
+
+    @property
+    @abstractmethod
+    def terms(self) -> frozenset[Term]:
+        """What is summed."""
+
+    @abstractmethod
+    def value(self, counted: Totals, k: int) -> Number:
+        """The value of output `k`."""
+
+
+@dataclass(frozen=True)
+class PerOutput(OutputMetric):
+    """A metric whose one output takes arguments of any shape, every element of which is a sample."""
+
+    def tally(self, weighted: bool) -> Tally:
+        return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
+
+    def read(self, counted: Totals) -> Tensor:
+        return result([self.value(counted, k) for k in range(self.num_outputs)])
+
+
+@dataclass(frozen=True)
+class OverOutputs(OutputMetric):
+    """A metric that sets errors against the spread of the target, and reduces over outputs."""
+
+    multioutput: MultiOutput = field(default="uniform_average", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.multioutput not in get_args(MultiOutput):
+            expected = "one of " + ", ".join(get_args(MultiOutput))
+            raise ConfigError(describe("multioutput", repr(self.multioutput), expected, "Choose one of them"))
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return MOMENTS
+
+    def tally(self, weighted: bool) -> Tally:
+        return Sums(MOMENTS, self.num_outputs, weighted)
+
+    def read(self, counted: Totals) -> Tensor:
+        values = [self.value(counted, k) for k in range(self.num_outputs)]
+        if self.multioutput == "raw_values":
+            return result(values)
+        weights: list[Number] = [Fraction(1)] * self.num_outputs
+        if self.multioutput == "variance_weighted":
+            spreads = [target_spread(counted, k) for k in range(self.num_outputs)]
+            weights = spreads if any(spreads) else weights  # all targets constant: scikit-learn weighs them alike
+        return number(rounded(weighted_mean(values, weights)))
+
+
+def weighted_mean(values: Sequence[Number], weights: Sequence[Number]) -> Number:
+    """`sum(w v) / sum(w)`, exactly; in floating point where a value is infinite."""
+    finite = [v for v in (*values, *weights) if not isinstance(v, float)]
+    if len(finite) < len(values) + len(weights):
+        total = math.fsum(rounded(v) * rounded(w) for v, w in zip(values, weights, strict=True))
+        return total / math.fsum(map(rounded, weights))
+    exact, weight = finite[: len(values)], finite[len(values) :]
+    return quotient(total_of([v * w for v, w in zip(exact, weight, strict=True)]), total_of(weight))
+
+
+def total_of(values: Sequence[Fraction]) -> Fraction:
+    """The sum: exact for few values; of many, whose common denominator would be huge, to 300 bits of the largest."""
+    largest = max(map(abs, values))
+    if len(values) <= _FEW_OUTPUTS or not largest:
+        return sum(values, Fraction(0))
+    bits = largest.denominator.bit_length() - largest.numerator.bit_length() + 300
+    scaled = (v.numerator * 2 ** max(bits, 0) // (v.denominator * 2 ** max(-bits, 0)) for v in values)
+    return Fraction(sum(scaled)) * Fraction(2) ** -bits
+
+
+def squared_error(counted: Totals, k: int) -> Number:
+    """`sum((preds - target) ** 2)`."""
+    return combined((1, counted[XX][k]), (-2, counted[XY][k]), (1, counted[YY][k]))
+
+
+def target_spread(counted: Totals, k: int) -> Number:
+    """`sum((target - mean(target)) ** 2)`; 0 without samples."""
+    weight, total, squares = counted.weight[k], counted[TARGET][k], counted[YY][k]
+    if isinstance(weight, float) or isinstance(total, float) or isinstance(squares, float):
+        return math.nan
+    return squares - total * total / weight if weight else Fraction(0)
+
+
+def share_left(error: Number, spread: Number) -> Number:
+    """`1 - error / spread`; for a constant target 1 when there is no error, else 0."""
+    if isinstance(error, float) or isinstance(spread, float):
+        return math.nan
+    return 1 - error / spread if spread else Fraction(error == 0)
+
+
+def mean_of(term: Term, counted: Totals, k: int) -> Number:
+    """The mean of a term; infinite where a term was infinite."""
+    total = counted[term][k]
+    return total if isinstance(total, float) else quotient(total, counted.weight[k])
