@@ -50,10 +50,10 @@ static void add_number(int64_t *limbs, int64_t origin, double number)
 }
 
 /* The bits of the largest magnitude in a block, and of the smallest other than zero. Bits of magnitudes order as they do. */
-VECTORISED static void extent(const double *block, int64_t *largest, int64_t *smallest)
+VECTORISED static void extent(const double *block, int64_t rows, int64_t *largest, int64_t *smallest)
 {
     integers high = {0}, low = high + INFINITE;
-    for (int i = 0; i < BLOCK; i += LANES) {
+    for (int64_t i = 0; i < rows; i += LANES) {
         integers magnitude = *(const integers *)(block + i) & INT64_MAX;
         integers counted = magnitude | ((magnitude == 0) & INFINITE);
         integers above = magnitude > high, below = counted < low;
@@ -68,10 +68,10 @@ VECTORISED static void extent(const double *block, int64_t *largest, int64_t *sm
 }
 
 /* The sum of a block whose sum is exact. */
-VECTORISED static double plain_sum(const double *block)
+VECTORISED static double plain_sum(const double *block, int64_t rows)
 {
     doubles sum = {0};
-    for (int i = 0; i < BLOCK; i += LANES)
+    for (int64_t i = 0; i < rows; i += LANES)
         sum += *(const doubles *)(block + i);
     double total = 0;
     for (int lane = 0; lane < LANES; lane++)
@@ -80,10 +80,10 @@ VECTORISED static double plain_sum(const double *block)
 }
 
 /* The sums of two windows; `coarse` rounds to the quantum of the first. What it leaves is summed exactly, too. */
-VECTORISED static void window_sums(const double *block, double coarse, double *first, double *second)
+VECTORISED static void window_sums(const double *block, int64_t rows, double coarse, double *first, double *second)
 {
     doubles sum = {0}, rest = {0};
-    for (int i = 0; i < BLOCK; i += LANES) {
+    for (int64_t i = 0; i < rows; i += LANES) {
         doubles numbers = *(const doubles *)(block + i);
         doubles rounded = (numbers + coarse) - coarse;
         sum += rounded;
@@ -94,9 +94,9 @@ VECTORISED static void window_sums(const double *block, double coarse, double *f
         *first += sum[lane], *second += rest[lane];
 }
 
-static void take_out_strange(double *block)
+static void take_out_strange(double *block, int64_t rows)
 {
-    for (int i = 0; i < BLOCK; i++)
+    for (int64_t i = 0; i < rows; i++)
         if (!isfinite(block[i]))
             block[i] = 0;
 }
@@ -109,27 +109,27 @@ static int exponent_of(int64_t bits)
 }
 
 /* Add a block of doubles of at most `digits` significant bits, but for what is not finite. */
-static void add_block(int64_t *limbs, int64_t origin, double *block, int digits)
+static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t rows, int digits)
 {
     int64_t largest, smallest;
     double first, second;
-    extent(block, &largest, &smallest);
+    extent(block, rows, &largest, &smallest);
     if (largest >= INFINITE) {
-        take_out_strange(block);
-        extent(block, &largest, &smallest);
+        take_out_strange(block, rows);
+        extent(block, rows, &largest, &smallest);
     }
     if (largest == 0)
         return;
     int last_bit = exponent_of(smallest) - digits + 1;
     int quantum = exponent_of(largest) + 1 + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
     if (last_bit >= quantum) {
-        add_number(limbs, origin, plain_sum(block));
+        add_number(limbs, origin, plain_sum(block, rows));
     } else if (last_bit >= quantum - 1 + 10 - 53) { /* the first window leaves at most half a quantum of each */
-        window_sums(block, ldexp(1.5, 52 + quantum), &first, &second);
+        window_sums(block, rows, ldexp(1.5, 52 + quantum), &first, &second);
         add_number(limbs, origin, first);
         add_number(limbs, origin, second);
     } else {
-        for (int i = 0; i < BLOCK; i++)
+        for (int64_t i = 0; i < rows; i++)
             add_number(limbs, origin, block[i]);
     }
 }
@@ -142,21 +142,21 @@ VECTORISED static void load(double *block, const float *x, int64_t stride, int64
     else
         for (int64_t i = 0; i < rows; i++)
             block[i] = x[i * stride];
-    for (int64_t i = rows; i < BLOCK; i++)
+    for (int64_t i = rows; i % LANES; i++)
         block[i] = 0;
 }
 
-VECTORISED static void multiply(double *block, const double *by)
+VECTORISED static void multiply(double *block, const double *by, int64_t rows)
 {
-    for (int i = 0; i < BLOCK; i++)
+    for (int64_t i = 0; i < rows; i++)
         block[i] *= by[i];
 }
 
 /* Split numbers of 48 bits into two of 24 bits, exactly (Dekker 1971, with Veltkamp's constant). What is not finite
  * stays whole. */
-VECTORISED static void split(double *block, double *low)
+VECTORISED static void split(double *block, double *low, int64_t rows)
 {
-    for (int i = 0; i < BLOCK; i++) {
+    for (int64_t i = 0; i < rows; i++) {
         double scaled = block[i] * 536870913.0; /* 2 ** 29 + 1 */
         double high = scaled - (scaled - block[i]);
         low[i] = high - high == 0 ? block[i] - high : 0;
@@ -180,17 +180,18 @@ static void add_column(int64_t *limbs, int64_t origin, int64_t factors, int64_t 
     double block[BLOCK] ALIGNED, factor[BLOCK] ALIGNED, low[BLOCK] ALIGNED;
     for (int64_t start = 0; start < rows; start += BLOCK) {
         int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
+        int64_t whole = (taken + LANES - 1) / LANES * LANES; /* with zeros that `load` puts after the last row */
         for (int64_t k = 0; k < factors; k++) {
             load(k ? factor : block, columns[k] + start * strides[k], strides[k], taken);
             if (k == 2) { /* a product of three has 72 bits: the first two are split, so that each part is exact */
-                split(block, low);
-                multiply(low, factor);
-                add_block(limbs, origin, low, 48);
+                split(block, low, whole);
+                multiply(low, factor, whole);
+                add_block(limbs, origin, low, whole, 48);
             }
             if (k)
-                multiply(block, factor);
+                multiply(block, factor, whole);
         }
-        add_block(limbs, origin, block, factors == 1 ? 24 : 48);
+        add_block(limbs, origin, block, whole, factors == 1 ? 24 : 48);
     }
 }
 
