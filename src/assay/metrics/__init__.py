@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         HingeLoss,
         KLDivergence,
         LogLoss,
-        ReliabilityDiagram,
     )
     from assay.metrics.classification import (
         Accuracy,
@@ -112,7 +111,6 @@ __all__ = [
     "Recall",
     "RecallAtFixedPrecision",
     "RelativeSquaredError",
-    "ReliabilityDiagram",
     "SensitivityAtSpecificity",
     "SpearmanCorrCoef",
     "Specificity",
@@ -145,7 +143,6 @@ _HOMES = {
         "HingeLoss",
         "KLDivergence",
         "LogLoss",
-        "ReliabilityDiagram",
     ),
     "classification": (
         "Accuracy",
