@@ -126,3 +126,12 @@ def test_what_is_no_score_falls_into_some_bin(logit):
     place = bins.place(torch.tensor([math.nan, -math.nan, 2.0, -1.0, math.inf, -math.inf]))[0]
     assert (place >= 0).all()
     assert (place < bins.count).all()
+
+
+def test_nan_has_one_bin_however_a_tensor_is_split() -> None:
+    scores = torch.full((37,), math.nan)
+    for bins in (ScoreBins(), ScoreBins(logits=True)):
+        whole = bins.place(scores)
+        parts = [bins.place(part) for part in scores.split(5)]
+        assert torch.equal(whole[0], torch.cat([place for place, _ in parts]))
+        assert torch.equal(whole[1], torch.stack([unclear for _, unclear in parts]).sum(0))

@@ -13,6 +13,7 @@ That makes 1,026,049 bins for probabilities and 1,044,481 for logits. With `shif
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from assay.native.bins import Layout
 
 Array = np.ndarray[Any, Any]
 
@@ -60,17 +63,27 @@ class ScoreBins:
         first, above = self._octaves
         return (_INFINITY if self.logits else above) * _COARSE + (above - first) * _EXTRA
 
+    @property
+    def layout(self) -> Layout:
+        """The same for compiled code, which knows no `shift`."""
+        assert not self.shift
+        first, above = self._octaves
+        return Layout(self.logits, first, above, _DROPPED, _FINE_DROPPED, self._below_lattice, self._middle, self.count)
+
     def place(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The bin of every score, and how many scores may share a bin with others.
 
         Args:
-            scores: float32 or float64, of any shape. NaN and numbers that are no probabilities fall into some bin.
+            scores: float32 or float64, of any shape. NaN is placed as 0, and numbers that are no
+                probabilities fall into some bin.
 
         Returns:
             The bins as int64; and int64 of shape `(2,)`: how many scores are not *plain*, and how many are no float32.
             A plain score is one whose distance (to the nearer of 0 and 1, or to 0) has at most `10 - shift` bits after
             the first. No bin holds two of them; every float16 is plain for shift 0, every bfloat16 up to shift 3.
         """
+        # On the CPU, torch.minimum gives NaN other bits in the last elements of a tensor: unlike for other splits.
+        scores = scores.nan_to_num(0, math.inf, -math.inf)
         distance = scores if self.logits else torch.minimum(scores, 1 - scores)
         single = distance.float().contiguous()
         side = single if self.logits else (scores - 0.5).float()

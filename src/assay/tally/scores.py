@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.native import bins as native
+from assay.native.library import takes
 from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally
 from assay.tally.curves import Array, Ranking, of_samples
 from assay.tally.samples import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
-from assay.tally.scored import KINDS, Scored
+from assay.tally.scored import KINDS, Rows, Scored
 
 _CHUNK = 1 << 17  # scores that are moved from the store to the histogram in one go
 
@@ -99,20 +101,36 @@ class Scores(Tally):
     def add(self, state: State, batch: Batch) -> None:
         rows = self.data.rows(batch)
         state["count"] += len(rows.scores)
+        if batch.compiled and not self._keeps_more(state, rows) and not self.bins.shift and takes(rows.scores):
+            self._count_compiled(state, rows)
+            return
         state["strange"] += self.data.strange(rows)
         known = self.data.known(rows)
-        if "samples" in state:
+        if self._keeps_more(state, rows):
             store = state["samples"]
-            if self._fits(store.rows + len(rows.scores)):
-                columns = {"scores": rows.scores, "target": known.to(store.columns["target"].dtype)}
-                if rows.weights is not None:
-                    columns["weights"] = rows.weights
-                store.append(**columns)
-                return
-            self._pour(store, state)
-            state["samples"] = self._store()
-        self._open(state)
+            columns = {"scores": rows.scores, "target": known.to(store.columns["target"].dtype)}
+            if rows.weights is not None:
+                columns["weights"] = rows.weights
+            store.append(**columns)
+            return
+        self._close(state)
         self._count(state, rows.scores, known)
+
+    def _keeps_more(self, state: State, rows: Rows) -> bool:
+        """Whether these rows are kept with those that were before them."""
+        return "samples" in state and self._fits(state["samples"].rows + len(rows.scores))
+
+    def _close(self, state: State) -> None:
+        """Move what was kept into the histogram, as there are too many scores now."""
+        self._open(state)
+        if "samples" in state and state["samples"].rows:
+            self._pour(state["samples"], state)
+            state["samples"] = self._store()
+
+    def _count_compiled(self, state: State, rows: Rows) -> None:
+        self._close(state)
+        counts = (state["histogram"], state["unclear"], state["strange"])
+        native.count_scores(*counts, rows.scores.view(-1), rows.place.reshape(-1), self.bins.layout)
 
     def _fits(self, rows: int) -> bool:
         return self._always_kept or rows * self.data.groups <= (self.keep or 0)

@@ -1,0 +1,69 @@
+/* Binary scores into bins on the CPU, as tally/score_bins.py and tally/scored.py define them. */
+#include <stdint.h>
+#include <string.h>
+
+#include "clones.h"
+
+#define BLOCK 1024
+
+/* Where bins are fine, as ScoreBins has it; `lattice` are the bits that make a score not plain. */
+struct bins {
+    int32_t logits, first, above, coarse_dropped, fine_dropped, lattice, middle, count;
+};
+
+static inline int32_t bits_of(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+VECTORISED static int64_t place(const struct bins *b, const float *scores, int32_t *bin, int64_t rows)
+{
+    int32_t extra = (1 << (23 - b->fine_dropped)) - (1 << (23 - b->coarse_dropped));
+    int32_t unclear = 0, logits = b->logits;
+    for (int64_t i = 0; i < rows; i++) {
+        float score = scores[i] == scores[i] ? scores[i] : 0, rest = 1 - score;
+        float distance = logits ? score : score < rest ? score : rest;
+        int32_t below = bits_of(logits ? score : score - 0.5f) >> 31;
+        int32_t bits = bits_of(distance) & 0x7fffffff;
+        int32_t coarse = bits >> b->coarse_dropped, fine = (bits >> b->fine_dropped) - b->first * extra;
+        int32_t most = coarse + (b->above - b->first) * extra;
+        int32_t steps = fine < coarse ? coarse : fine > most ? most : fine;
+        int32_t from_middle = logits ? steps : b->middle - steps;
+        int32_t key = ((from_middle ^ below) - below) + b->middle;
+        bin[i] = key < 0 ? 0 : key >= b->count ? b->count - 1 : key;
+        unclear += (bits & b->lattice) != 0;
+    }
+    return unclear;
+}
+
+VECTORISED static void find_strange(const struct bins *b, const float *scores, const int64_t *target, int64_t rows,
+                                    int64_t *strange)
+{
+    int32_t targets = 0, nan = 0, outside = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        int32_t where = (int32_t)target[i], counted = where != 4;
+        targets += counted & ((where == 0) | (where == 3));
+        nan += counted & (scores[i] != scores[i]);
+        outside += counted & !b->logits & ((scores[i] > 1) | (scores[i] < 0));
+    }
+    strange[0] += targets, strange[1] += nan, strange[2] += outside;
+}
+
+/* Count scores into `histogram`, negatives first, then positives, each of `count` bins. `target` is 0 below the range, 1
+ * negative, 2 positive, 3 above the range, 4 ignored. */
+void assay_count_scores(int64_t *histogram, int64_t *unclear, int64_t *strange, const float *scores,
+                        const int64_t *target, int64_t rows, const struct bins *b)
+{
+    int32_t bin[BLOCK];
+    for (int64_t start = 0; start < rows; start += BLOCK) {
+        int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
+        *unclear += place(b, scores + start, bin, taken);
+        find_strange(b, scores + start, target + start, taken, strange);
+        for (int64_t i = 0; i < taken; i++) {
+            int64_t where = target[start + i];
+            histogram[bin[i] + (where == 2 ? b->count : 0)] += (where == 1) | (where == 2);
+        }
+    }
+}

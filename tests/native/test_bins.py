@@ -1,0 +1,76 @@
+"""The compiled histogram of scores against the same in torch."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.native.library import library
+from assay.tally.base import Batch
+from assay.tally.scored import scored
+from assay.tally.scores import Scores
+
+pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
+
+
+def counted(scores: torch.Tensor, target: torch.Tensor, logits: bool, ignore_index: int | None, compiled: bool):
+    tally = Scores(scored(None, None, ignore_index, logits), keep=0)
+    state = tally.zero(torch.device("cpu"))
+    tally.add(state, Batch(scores, target, compiled=compiled))
+    return state
+
+
+def assert_same(scores: torch.Tensor, target: torch.Tensor, logits: bool, ignore_index: int | None = None) -> None:
+    compiled = counted(scores, target, logits, ignore_index, True)
+    in_torch = counted(scores, target, logits, ignore_index, False)
+    assert compiled.keys() == in_torch.keys()
+    for name, value in compiled.items():
+        assert torch.equal(value, in_torch[name]), name
+
+
+def drawn(kind: str, rows: int = 5000) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    normal = torch.randn(rows, generator=generator)
+    match kind:
+        case "uniform":
+            return torch.rand(rows, generator=generator)
+        case "confident":
+            return torch.sigmoid(10 * normal)
+        case "logits":
+            return 5 * normal
+        case "half":
+            return torch.rand(rows, generator=generator).half().float()
+        case "any bits":
+            return torch.randint(-(2**31), 2**31 - 1, (rows,), generator=generator, dtype=torch.int32).view(
+                torch.float32
+            )
+        case "ends":
+            ends = torch.tensor([0.0, -0.0, 1.0, 0.5, math.nextafter(0.5, 0), 2.0**-149, math.inf, -math.inf, math.nan])
+            return ends.float().repeat(rows // len(ends))
+    raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("logits", [False, True])
+@pytest.mark.parametrize("ignore_index", [None, -100, 0, 1])
+@pytest.mark.parametrize("kind", ["uniform", "confident", "logits", "half", "any bits", "ends"])
+def test_same_counts_as_torch(kind: str, ignore_index: int | None, logits: bool) -> None:
+    scores = drawn(kind)
+    target = torch.randint(-1, 4, (len(scores),), generator=torch.Generator().manual_seed(1))
+    target[::7] = -100
+    assert_same(scores, target, logits, ignore_index)
+
+
+@given(st.lists(st.tuples(st.floats(width=32), st.integers(-2, 3)), min_size=1, max_size=20), st.booleans())
+def test_any_floats(rows: list[tuple[float, int]], logits: bool) -> None:
+    scores = torch.tensor([score for score, _ in rows], dtype=torch.float32)
+    assert_same(scores, torch.tensor([label for _, label in rows]), logits)
+
+
+def test_strided_scores_and_narrow_targets() -> None:
+    scores = torch.rand(2000, 2)[:, 1]
+    assert_same(scores, torch.randint(0, 2, (2000,), dtype=torch.uint8), False)
+    assert_same(scores.view(20, 100).t(), torch.randint(0, 2, (100, 20)).bool(), False)
