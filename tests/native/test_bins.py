@@ -10,26 +10,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.native.library import library
-from assay.tally.base import Batch
+from assay.tally.base import Batch, State, Tally
+from assay.tally.histogram import Confidence
 from assay.tally.scored import scored
 from assay.tally.scores import Scores
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
 
 
-def counted(scores: torch.Tensor, target: torch.Tensor, logits: bool, ignore_index: int | None, compiled: bool):
-    tally = Scores(scored(None, None, ignore_index, logits), keep=0)
+def counted(tally: Tally, scores: torch.Tensor, target: torch.Tensor, compiled: bool) -> State:
     state = tally.zero(torch.device("cpu"))
     tally.add(state, Batch(scores, target, compiled=compiled))
-    return state
+    return tally.settle(state, len(scores))
 
 
-def assert_same(scores: torch.Tensor, target: torch.Tensor, logits: bool, ignore_index: int | None = None) -> None:
-    compiled = counted(scores, target, logits, ignore_index, True)
-    in_torch = counted(scores, target, logits, ignore_index, False)
-    assert compiled.keys() == in_torch.keys()
-    for name, value in compiled.items():
-        assert torch.equal(value, in_torch[name]), name
+def assert_same(
+    scores: torch.Tensor,
+    target: torch.Tensor,
+    logits: bool,
+    ignore_index: int | None = None,
+    num_classes: int | None = None,
+) -> None:
+    data = scored(num_classes, None, ignore_index, logits)
+    tallies: list[Tally] = [Confidence(data), Confidence(data, num_bins=100)]
+    if num_classes is None:
+        tallies.append(Scores(data, keep=0))
+    for tally in tallies:
+        compiled, in_torch = (counted(tally, scores, target, flag) for flag in (True, False))
+        assert compiled.keys() == in_torch.keys()
+        for name, value in compiled.items():
+            assert torch.equal(value, in_torch[name]), (tally, name)
 
 
 def drawn(kind: str, rows: int = 5000) -> torch.Tensor:
@@ -74,3 +84,13 @@ def test_strided_scores_and_narrow_targets() -> None:
     scores = torch.rand(2000, 2)[:, 1]
     assert_same(scores, torch.randint(0, 2, (2000,), dtype=torch.uint8), False)
     assert_same(scores.view(20, 100).t(), torch.randint(0, 2, (100, 20)).bool(), False)
+
+
+@pytest.mark.parametrize("logits", [False, True])
+@pytest.mark.parametrize("ignore_index", [None, 2])
+def test_confidence_of_many_classes(ignore_index: int | None, logits: bool) -> None:
+    scores = torch.randn(3000, 7, generator=torch.Generator().manual_seed(0))
+    scores[5, 3], scores[6] = math.nan, 0.25
+    scores = scores if logits else scores.softmax(1)
+    target = torch.randint(-1, 8, (3000,), generator=torch.Generator().manual_seed(1))
+    assert_same(scores, target, logits, ignore_index, num_classes=7)

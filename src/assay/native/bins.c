@@ -1,8 +1,11 @@
-/* Binary scores into bins on the CPU, as tally/score_bins.py and tally/scored.py define them. */
+/* Scores and confidences into bins on the CPU, as tally/score_bins.py, tally/scored.py and tally/histogram.py define
+ * them. */
+#include <fenv.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "clones.h"
+#include "limbs.h"
 
 #define BLOCK 1024
 
@@ -66,4 +69,26 @@ void assay_count_scores(int64_t *histogram, int64_t *unclear, int64_t *strange, 
             histogram[bin[i] + (where == 2 ? b->count : 0)] += (where == 1) | (where == 2);
         }
     }
+}
+
+/* Count confidences in `num_bins` bins of equal width: in `counts` all that count and those that are right, in `limbs`
+ * of `words` words for each bin the exact sums. `counted` and `right` are 0 or 1. */
+void assay_count_confidence(int64_t *counts, int64_t *limbs, int64_t words, int64_t origin, const float *confidence,
+                            const int64_t *right, const int64_t *counted, int64_t rows, int64_t num_bins)
+{
+    fenv_t before;
+    fegetenv(&before);
+    fesetenv(FE_DFL_ENV);
+    for (int64_t i = 0; i < rows; i++) {
+        float sure = confidence[i], scaled = sure * (float)num_bins;
+        if (!counted[i] || !(sure - sure == 0))
+            continue;
+        int64_t bin = scaled < 0 ? 0 : scaled >= (float)num_bins ? num_bins - 1 : (int64_t)scaled;
+        counts[2 * bin] += 1;
+        counts[2 * bin + 1] += right[i];
+        add_number(limbs + bin * words, origin, sure);
+    }
+    for (int64_t bin = 0; bin < num_bins; bin++)
+        carry(limbs + bin * words, words);
+    fesetenv(&before);
 }

@@ -1,4 +1,4 @@
-"""The compiled form of counting binary float32 scores into the bins of `tally.score_bins`: the same counts."""
+"""The compiled forms of counting float32 scores and confidences into bins, as `tally` does it: the same counts."""
 
 from __future__ import annotations
 
@@ -40,4 +40,31 @@ def count_scores(
         address(target),
         ctypes.c_int64(len(scores)),
         ctypes.byref(layout),
+    )
+
+
+def count_confidence(
+    counts: Tensor, limbs: Tensor, origin: int, confidence: Tensor, right: Tensor, counted: Tensor
+) -> None:
+    """Count confidences in bins of equal width, in place; those that are not finite are left out.
+
+    Args:
+        counts: int64 of shape `(bins, 2)`: all that count, and those that are right.
+        limbs: int64 of shape `(bins, words)`: the exact sums of the confidences that count.
+        origin: the first bit of the limbs weighs `2 ** origin`.
+        confidence: float32 of shape `(rows,)`.
+        right: int64 of shape `(rows,)`, 0 or 1.
+        counted: int64 of shape `(rows,)`, 0 or 1.
+    """
+    confidence, right, counted = confidence.contiguous(), right.contiguous(), counted.contiguous()
+    loaded().assay_count_confidence(
+        address(counts),
+        address(limbs),
+        ctypes.c_int64(limbs.shape[1]),
+        ctypes.c_int64(origin),
+        address(confidence),
+        address(right),
+        address(counted),
+        ctypes.c_int64(len(confidence)),
+        ctypes.c_int64(len(counts)),
     )

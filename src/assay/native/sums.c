@@ -14,40 +14,15 @@
 #include <string.h>
 
 #include "clones.h"
+#include "limbs.h"
 
 #define BLOCK 1024 /* 2 ** 10 numbers */
 #define LANES 8
-#define WORD 32
 #define INFINITE INT64_C(0x7ff0000000000000)
 #define ALIGNED __attribute__((aligned(64)))
 
 typedef double doubles __attribute__((vector_size(8 * LANES), may_alias));
 typedef int64_t integers __attribute__((vector_size(8 * LANES), may_alias));
-
-/* Add one finite double to limbs whose first bit weighs 2 ** origin. */
-static void add_number(int64_t *limbs, int64_t origin, double number)
-{
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    int64_t exponent = (bits >> 52) & 2047;
-    uint64_t significand = bits & ((UINT64_C(1) << 52) - 1);
-    if (exponent)
-        significand |= UINT64_C(1) << 52;
-    else
-        exponent = 1;
-    int64_t position = exponent - 1075 - origin;
-    int64_t *word = limbs + position / WORD;
-    int shift = (int)(position % WORD);
-    uint64_t low = (significand & UINT32_MAX) << shift, high = (significand >> WORD) << shift;
-    int64_t first = (int64_t)(low & UINT32_MAX);
-    int64_t second = (int64_t)((low >> WORD) + (high & UINT32_MAX));
-    int64_t third = (int64_t)(high >> WORD);
-    if (bits >> 63)
-        first = -first, second = -second, third = -third;
-    word[0] += first;
-    word[1] += second;
-    word[2] += third;
-}
 
 /* The bits of the largest magnitude in a block, and of the smallest other than zero. Bits of magnitudes order as they do. */
 VECTORISED static void extent(const double *block, int64_t rows, int64_t *largest, int64_t *smallest)
@@ -164,15 +139,6 @@ VECTORISED static void split(double *block, double *low, int64_t rows)
     }
 }
 
-static void carry(int64_t *limbs, int64_t words)
-{
-    int64_t over = 0;
-    for (int64_t k = 0; k < words; k++) {
-        int64_t total = limbs[k] + over;
-        over = k + 1 < words ? total >> WORD : 0;
-        limbs[k] = k + 1 < words ? total & UINT32_MAX : total;
-    }
-}
 
 static void add_column(int64_t *limbs, int64_t origin, int64_t factors, int64_t rows, const float *const *columns,
                        const int64_t *strides)

@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 
 from assay.decide import first_largest
+from assay.native import bins as native
+from assay.native import labels as native_labels
+from assay.native.library import takes
 from assay.tally import exact
 from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
 from assay.tally.scored import KINDS, Rows, Scored, probabilities
@@ -71,9 +74,16 @@ class Confidence(Tally):
             rows = replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
         state["strange"] += self.data.strange(rows)
         known = self.data.known(rows)[:, 0]
-        confidence, right = self._decided(rows, known)
+        compiled = batch.compiled and takes(rows.scores)
+        confidence, right = self._decided(rows, known, compiled)
         counted = known.clamp(-1, 0).add_(1)
-        place = (confidence * self.num_bins).to(torch.int64).clamp_(0, self.num_bins - 1)
+        if compiled and not self.weighted:
+            limbs = state["confidence"]
+            native.count_confidence(state["counts"], limbs, exact.origin(1), confidence, right, counted)
+            return
+        counted *= torch.eq(confidence - confidence, 0)  # what is not finite was found to be strange
+        confidence = confidence.nan_to_num(0, 0, 0)
+        place = (confidence * self.num_bins).clamp_(0, self.num_bins - 1).to(torch.int64)
         cell = 2 * place
         state["counts"].view(-1).scatter_add_(0, cell, counted)
         state["counts"].view(-1).scatter_add_(0, cell + 1, counted * right)
@@ -85,11 +95,11 @@ class Confidence(Tally):
             values = exact.product(values, weights)
         exact.add_to(state["confidence"], values, place)
 
-    def _decided(self, rows: Rows, known: Tensor) -> tuple[Tensor, Tensor]:
+    def _decided(self, rows: Rows, known: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """How sure each row is, and 1 where it is right."""
         if not self.data.labels.multiclass:
             return rows.scores[:, 0], known.clamp(min=0)
-        label = first_largest(rows.scores)
+        label = native_labels.first_largest(rows.scores) if compiled else first_largest(rows.scores)
         confidence = rows.scores.gather(1, label.clamp(max=self.data.groups - 1)[:, None])[:, 0]
         return confidence, torch.eq(label, known, out=torch.empty_like(label))
 
