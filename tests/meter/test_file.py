@@ -190,14 +190,14 @@ def rewritten(path, change):
         (lambda said, t: said["metrics"]["q"]["fields"].update(q=7), r"q: got 7, expected a number in \[0, 1\]"),
         (lambda said, t: said["metrics"]["q"]["fields"].update(colour="red"), "unexpected keyword argument 'colour'"),
         (lambda said, t: said["metrics"].clear(), "got no metric, expected one or more"),
-        (lambda said, t: t.pop("1.samples.target"), "1.samples: got no target, expected every column of its samples"),
+        (lambda said, t: t.pop("4.samples.target"), "4.samples: got no target, expected every column of its samples"),
         (lambda said, t: t.pop("0.count"), r"0.count: got nothing, expected torch.int64 of shape \(1,\)"),
         (
             lambda said, t: t.update({"0.count": torch.zeros(2)}),
             r"0.count: got torch.float32 of shape \(2,\), expected",
         ),
         (lambda said, t: t.update(more=torch.zeros(2)), "got also more, expected the fields of its metrics only"),
-        (lambda said, t: t.update({"1.samples.target": torch.zeros(3)}), r"1.samples: got .*expected shape \(20,\)"),
+        (lambda said, t: t.update({"4.samples.target": torch.zeros(3)}), r"4.samples: got .*expected shape \(20,\)"),
     ],
 )
 def test_files_that_say_what_cannot_be_are_refused(path, change, message):

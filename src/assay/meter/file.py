@@ -47,6 +47,11 @@ class Description:
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}, ensure_ascii=False)
 
+    def same(self, other: Description) -> bool:
+        """Whether both say the same, in whatever order the metrics are listed."""
+        mine, theirs = (json.loads(each.to_json()) for each in (self, other))
+        return bool(mine == theirs)
+
     @staticmethod
     def from_json(text: str, where: str) -> Description:
         """Read a description.

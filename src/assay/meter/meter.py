@@ -254,7 +254,8 @@ class Meter:
         if not (dist.is_available() and dist.is_initialized()):
             return self.fresh().merge(self)
         total = self.fresh()
-        described = f"Meter({_listed(self.metrics)}{', weighted=True' if self.weighted else ''})"
+        metrics = {name: self.metrics[name] for name in sorted(self.metrics)}  # ranks may list them in any order
+        described = f"Meter({_listed(metrics)}{', weighted=True' if self.weighted else ''})"
         total._carry(*synced(self._plan.tallies, self._states, described, group))
         return total
 
@@ -329,7 +330,7 @@ class Meter:
 
     def _load(self, description: Description, tensors: Mapping[str, Tensor], where: str) -> None:
         own = Description.of(self.metrics, self.weighted, description.rows)
-        if own.to_json() != description.to_json():
+        if not own.same(description):
             got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
             expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
             raise StateError(describe(where, got, expected, "Load it into a meter with equal metrics"))

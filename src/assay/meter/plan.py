@@ -9,10 +9,14 @@ from assay.tally.base import Layout, State, Tally
 
 
 class Plan:
-    """Which tallies serve which metrics: as few as their descriptions allow."""
+    """Which tallies serve which metrics: as few as their descriptions allow.
+
+    Meters of the same metrics have the same plan, in whatever order the metrics were given: their states add up by
+    their place in it.
+    """
 
     def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
-        self._wanted = {name: metric.tally(weighted) for name, metric in metrics.items()}
+        self._wanted = {name: metrics[name].tally(weighted) for name in sorted(metrics)}
         joined: list[Tally] = []
         for tally in self._wanted.values():
             for k, other in enumerate(joined):
