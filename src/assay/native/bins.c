@@ -41,29 +41,30 @@ VECTORISED static int64_t place(const struct bins *b, const float *scores, int32
     return unclear;
 }
 
-VECTORISED static void find_strange(const struct bins *b, const float *scores, const int64_t *target, int64_t rows,
-                                    int64_t *strange)
+/* Count targets that are out of range, scores that are NaN, and scores that are no probabilities and should be, where the
+ * target is not ignored. `target` is 0 below the range, 1 negative, 2 positive, 3 above the range, 4 ignored. */
+VECTORISED void assay_find_strange(int64_t *strange, const float *scores, const int64_t *target, int64_t rows,
+                                   int32_t logits)
 {
-    int32_t targets = 0, nan = 0, outside = 0;
+    int64_t targets = 0, nan = 0, outside = 0;
     for (int64_t i = 0; i < rows; i++) {
         int32_t where = (int32_t)target[i], counted = where != 4;
         targets += counted & ((where == 0) | (where == 3));
         nan += counted & (scores[i] != scores[i]);
-        outside += counted & !b->logits & ((scores[i] > 1) | (scores[i] < 0));
+        outside += counted & !logits & ((scores[i] > 1) | (scores[i] < 0));
     }
     strange[0] += targets, strange[1] += nan, strange[2] += outside;
 }
 
-/* Count scores into `histogram`, negatives first, then positives, each of `count` bins. `target` is 0 below the range, 1
- * negative, 2 positive, 3 above the range, 4 ignored. */
-void assay_count_scores(int64_t *histogram, int64_t *unclear, int64_t *strange, const float *scores,
-                        const int64_t *target, int64_t rows, const struct bins *b)
+/* Count scores into `histogram`, negatives first, then positives, each of `count` bins, and in `unclear` those that may
+ * share a bin with others. `target` is as for `assay_find_strange`. */
+void assay_count_scores(int64_t *histogram, int64_t *unclear, const float *scores, const int64_t *target, int64_t rows,
+                        const struct bins *b)
 {
     int32_t bin[BLOCK];
     for (int64_t start = 0; start < rows; start += BLOCK) {
         int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
         *unclear += place(b, scores + start, bin, taken);
-        find_strange(b, scores + start, target + start, taken, strange);
         for (int64_t i = 0; i < taken; i++) {
             int64_t where = target[start + i];
             histogram[bin[i] + (where == 2 ? b->count : 0)] += (where == 1) | (where == 2);

@@ -18,15 +18,27 @@ class Layout(ctypes.Structure):
     )
 
 
-def count_scores(
-    histogram: Tensor, unclear: Tensor, strange: Tensor, scores: Tensor, target: Tensor, layout: Layout
-) -> None:
+def find_strange(strange: Tensor, scores: Tensor, target: Tensor, logits: bool) -> None:
+    """Count what should not be there, in place, as `Scored.strange` does.
+
+    Args:
+        strange: int64 of at least 3 kinds.
+        scores: float32 of shape `(rows,)`.
+        target: int64 of shape `(rows,)`, as `Labels.rows` gives it for two classes.
+        logits: scores of any size are in order.
+    """
+    scores, target = scores.contiguous(), target.contiguous()
+    loaded().assay_find_strange(
+        address(strange), address(scores), address(target), ctypes.c_int64(len(scores)), ctypes.c_int32(logits)
+    )
+
+
+def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: Layout) -> None:
     """Count scores of one group, in place.
 
     Args:
         histogram: int64 of shape `(2, bins)`: negatives, positives.
         unclear: int64 of shape `(2,)`, as `ScoreBins.place` gives it.
-        strange: int64 of at least 3 kinds, as `Scored.strange` gives it.
         scores: float32 of shape `(rows,)`.
         target: int64 of shape `(rows,)`, as `Labels.rows` gives it for two classes.
         layout: of the bins.
@@ -35,7 +47,6 @@ def count_scores(
     loaded().assay_count_scores(
         address(histogram),
         address(unclear),
-        address(strange),
         address(scores),
         address(target),
         ctypes.c_int64(len(scores)),

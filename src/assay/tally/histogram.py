@@ -72,9 +72,9 @@ class Confidence(Tally):
         rows = self.data.rows(batch)
         if self.data.logits:
             rows = replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
-        state["strange"] += self.data.strange(rows)
-        known = self.data.known(rows)[:, 0]
         compiled = batch.compiled and takes(rows.scores)
+        self.data.count_strange(state["strange"], rows, compiled)
+        known = self.data.known(rows)[:, 0]
         confidence, right = self._decided(rows, known, compiled)
         counted = known.clamp(-1, 0).add_(1)
         if compiled and not self.weighted:

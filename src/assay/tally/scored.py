@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.decide import Threshold
 from assay.errors import ConfigError, DtypeError, describe
+from assay.native import bins as native
 from assay.tally.base import Batch, Layout, Problem
 from assay.tally.labels import Labels, scores
 
@@ -82,6 +83,13 @@ class Scored:
         """The class, or -1 where the target is ignored or no class."""
         beyond = (rows.place - self.labels.num_classes).clamp_(0, 1)
         return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
+
+    def count_strange(self, strange: Tensor, rows: Rows, compiled: bool = False) -> None:
+        """Add to `strange` how many targets, scores and weights should not be there, without those that are ignored."""
+        if compiled and self.groups == 1 and rows.weights is None:
+            native.find_strange(strange, rows.scores.view(-1), rows.place.reshape(-1), self.logits)
+        else:
+            strange += self.strange(rows)
 
     def strange(self, rows: Rows) -> Tensor:
         """How many targets, scores and weights should not be there, without those that are ignored."""

@@ -101,10 +101,13 @@ class Scores(Tally):
     def add(self, state: State, batch: Batch) -> None:
         rows = self.data.rows(batch)
         state["count"] += len(rows.scores)
-        if batch.compiled and not self._keeps_more(state, rows) and not self.bins.shift and takes(rows.scores):
-            self._count_compiled(state, rows)
+        compiled = batch.compiled and takes(rows.scores)
+        self.data.count_strange(state["strange"], rows, compiled)
+        if compiled and not self._keeps_more(state, rows) and not self.bins.shift:
+            self._close(state)
+            counts = (state["histogram"], state["unclear"])
+            native.count_scores(*counts, rows.scores.view(-1), rows.place.reshape(-1), self.bins.layout)
             return
-        state["strange"] += self.data.strange(rows)
         known = self.data.known(rows)
         if self._keeps_more(state, rows):
             store = state["samples"]
@@ -126,11 +129,6 @@ class Scores(Tally):
         if "samples" in state and state["samples"].rows:
             self._pour(state["samples"], state)
             state["samples"] = self._store()
-
-    def _count_compiled(self, state: State, rows: Rows) -> None:
-        self._close(state)
-        counts = (state["histogram"], state["unclear"], state["strange"])
-        native.count_scores(*counts, rows.scores.view(-1), rows.place.reshape(-1), self.bins.layout)
 
     def _fits(self, rows: int) -> bool:
         return self._always_kept or rows * self.data.groups <= (self.keep or 0)
