@@ -61,6 +61,7 @@ def main() -> None:
                 table.rows.append([f"{confidence}, {balance}", name, *row])
                 print(*table.rows[-1], sep=" | ", flush=True)
                 raw[f"{confidence}, {balance}, {name}"] = row
+    table.notes.append("Bounds hold to 1e-12, for the rounding of the exact value.")
     save("auroc", [table], raw)
 
 

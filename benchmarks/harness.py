@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random
 import statistics
 import time
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from assay.native.library import library
 
 RESULTS = Path("build/benchmarks")
 
@@ -109,6 +112,11 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def titled(title: str) -> str:
+    """The title of a table of times, which says when assay ran without its compiled code."""
+    return title if library() else f"{title}, assay without its compiled code"
+
+
 def microseconds(seconds: float) -> str:
     """Three digits of a time in µs."""
     value = seconds * 1e6
@@ -118,6 +126,7 @@ def microseconds(seconds: float) -> str:
 def save(name: str, tables: Sequence[Table], raw: Any) -> None:
     """Print the tables, and keep them with the raw numbers as JSON."""
     RESULTS.mkdir(parents=True, exist_ok=True)
+    name = os.environ.get("BENCHMARK_NAME", name)
     text = "\n".join(table.markdown() for table in tables)
     (RESULTS / f"{name}.md").write_text(text, "utf-8")
     (RESULTS / f"{name}.json").write_text(json.dumps(raw, indent=1), "utf-8")
