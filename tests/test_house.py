@@ -36,7 +36,7 @@ STOREYS = (
     ("tally", "decide"),
     ("native",),
     ("devices",),
-    ("errors", "_lazy"),
+    ("errors", "_atomic", "_lazy"),
 )
 NEIGHBOURS = {("tally", "decide")}  # the exception on one storey: tallies may take decisions
 LATE = {("metrics", "meter")}  # inside a function only: a metric that is called makes a meter of its own

@@ -113,7 +113,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(meter_file.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         mixed(3).to_file(path)
     assert path.read_bytes() == old

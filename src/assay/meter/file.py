@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import assay.metrics
+from assay._atomic import write_whole
 from assay.errors import AssayError, StateError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
@@ -85,6 +85,21 @@ class Description:
         return {name: _metric(said, own, where) for name, said in self.metrics.items()}
 
 
+def described(state: Mapping[str, Tensor], where: str) -> tuple[Description, dict[str, Tensor]]:
+    """The description in a state dictionary, and its other tensors.
+
+    Raises:
+        StateError: there is none, or something is no tensor.
+    """
+    tensors = dict(state) if isinstance(state, Mapping) else {}
+    strange = sorted(str(name) for name, value in tensors.items() if not isinstance(value, Tensor))
+    about = tensors.pop(ABOUT, None)
+    if strange or about is None or about.dtype != torch.uint8 or about.ndim != 1:
+        got = f"no tensor under {', '.join(strange)}" if strange else f"no bytes under {ABOUT!r}"
+        raise StateError(describe(where, got, "what Meter.state_dict gave", "Pass that of a meter, unchanged"))
+    return Description.from_json(bytes(about.tolist()).decode(errors="replace"), where), tensors
+
+
 def to_tensors(tallies: Sequence[Tally], states: Sequence[State]) -> dict[str, Tensor]:
     """Settled host states as tensors by name."""
     tensors: dict[str, Tensor] = {}
@@ -113,19 +128,9 @@ def from_tensors(tallies: Sequence[Tally], tensors: Mapping[str, Tensor], where:
 
 def write(path: str | os.PathLike[str], description: Description, tensors: Mapping[str, Tensor]) -> Path:
     """Write a file so that a crash leaves the old one or the new one, never a part."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     about = description.to_json()
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        save_file(dict(tensors), part, {_KEY: about, _CHECKSUM: checksum(about, tensors)})
-        with open(part, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return path
+    metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
+    return write_whole(path, lambda part: save_file(dict(tensors), part, metadata))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Description, dict[str, Tensor]]:

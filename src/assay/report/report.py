@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from assay._atomic import write_text
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.report.environment import environment
-from assay.report.files import write_whole
 from assay.report.plain import Cell, Plain, encode
 from assay.report.plots import Plot
 
@@ -178,7 +178,7 @@ class Report(Plain):
         Args:
             path: where to, mostly ``*.json``.
         """
-        return write_whole(path, self.to_json())
+        return write_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -198,7 +198,7 @@ class Report(Plain):
         """Write the report as one HTML page that needs nothing else: no network, no script from elsewhere."""
         from assay.report.html import to_html
 
-        return write_whole(path, to_html(self))
+        return write_text(path, to_html(self))
 
     def to_markdown(self) -> str:
         """The report as Markdown, for a pull request or a model card."""
