@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
+import pytest
 import torch
 
 from assay import Meter
-from assay.metrics import F1Score
+from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, StateError
+from assay.metrics import (
+    AUROC,
+    CalibrationError,
+    CosineSimilarity,
+    ExactMatch,
+    F1Score,
+    KLDivergence,
+    LogCoshError,
+    LogLoss,
+    Max,
+    Mean,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Perplexity,
+    Quantile,
+)
 
 LABELS = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2])
 
@@ -22,3 +42,131 @@ def test_meters_that_list_their_metrics_in_another_order_add_up_metric_by_metric
     other.load_state_dict(one.state_dict())
     assert other.compute() == one.compute()
     assert list(Meter.from_file(other.to_file(tmp_path / "meter")).compute()) == ["some", "every"]
+
+
+ROWS = torch.rand(4, 3)
+SPARSE, META = ROWS.to_sparse(), ROWS.to("meta")
+NESTED = torch.nested.nested_tensor([torch.ones(1), torch.ones(2)], layout=torch.jagged)
+COMPLEX, LONG = torch.ones(4, dtype=torch.complex64), torch.ones(4, 3, dtype=torch.uint64)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((None, LABELS[1]), ShapeError, "preds: got nothing, expected a tensor. Pass torch.as_tensor(preds)."),
+        (([0, 1, 2, 2], LABELS[1]), ShapeError, "preds: got list, expected a tensor. Pass torch.as_tensor(preds)."),
+        (
+            (ROWS, LABELS[1].numpy()),
+            ShapeError,
+            "target: got ndarray, expected a tensor. Pass torch.as_tensor(target).",
+        ),
+        ((ROWS, LABELS[1].tolist()), ShapeError, "target: got list, expected a tensor. Pass torch.as_tensor(target)."),
+        ((ROWS, LABELS[1], np.ones(4)), ShapeError, "weights: got ndarray, expected a tensor."),
+        ((ROWS, LABELS[1], [1.0] * 4), ShapeError, "weights: got list, expected a tensor."),
+        ((ROWS, LABELS[1], 1.0), ShapeError, "weights: got float, expected a tensor."),
+        ((ROWS, LABELS[1], COMPLEX), DtypeError, "weights: got torch.complex64, expected real numbers."),
+        ((NESTED, LABELS[1]), ShapeError, "preds: got a nested tensor, expected one shape."),
+        ((META, LABELS[1]), DeviceError, "preds: got a tensor on meta, without values, expected one that has values."),
+        ((LONG, LABELS[1]), DtypeError, "preds: got torch.uint64, expected a dtype that torch can compare and add."),
+    ],
+)
+@pytest.mark.parametrize("counted_before", [False, True])
+def test_what_is_no_tensor_of_numbers_is_refused_in_every_update(given, error, message, counted_before):
+    weighted = len(given) == 3
+    meter = Meter(f1=F1Score(num_classes=3), weighted=weighted)
+    if counted_before:
+        meter.update(ROWS, LABELS[1], weights=torch.ones(4) if weighted else None)
+        before = meter.compute()
+    with pytest.raises(error, match="^" + re.escape(message)):
+        meter.update(*given[:2], weights=given[2] if weighted else None)
+    assert meter.rows == 4 * counted_before
+    if counted_before:
+        assert meter.compute() == before
+
+
+def test_a_sparse_tensor_is_refused():
+    message = r"^preds: got a tensor of layout torch.sparse_coo, expected a dense one. Pass preds.to_dense\(\)."
+    with pytest.raises(ShapeError, match=message):
+        F1Score(num_classes=3)(SPARSE, LABELS[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32])
+@pytest.mark.parametrize("metric", [MeanAbsoluteError(), MeanSquaredError(), LogCoshError(), F1Score(num_classes=3)])
+def test_the_dtypes_that_torch_has_few_operators_for_read_as_their_values(metric, dtype):
+    narrow = [side.to(dtype) for side in LABELS]
+    weights = torch.tensor([1, 2, 0, 3])
+    assert metric(*narrow) == metric(*LABELS)
+    assert metric(narrow[0], LABELS[1], weights=weights.to(dtype)) == metric(*LABELS, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("metric", "arguments"),
+    [
+        (F1Score(num_classes=3), (ROWS, LABELS[1])),
+        (ExactMatch(num_classes=3), (ROWS, LABELS[1])),
+        (AUROC(num_classes=3), (ROWS, LABELS[1])),
+        (LogLoss(num_classes=3), (ROWS, LABELS[1])),
+        (CalibrationError(num_classes=3), (ROWS, LABELS[1])),
+        (KLDivergence(), (ROWS, ROWS.flip(0))),
+        (Perplexity(), (ROWS, LABELS[1])),
+        (CosineSimilarity(), (ROWS, ROWS.flip(0))),
+        (MeanSquaredError(), (ROWS, ROWS.flip(0))),
+        (Quantile(0.5), (ROWS,)),
+    ],
+)
+def test_a_mask_is_a_weight_of_0_or_1(metric, arguments):
+    mask = torch.tensor([True, False, True, True])
+    kept = metric(*(argument[mask] for argument in arguments))
+    torch.testing.assert_close(metric(*arguments, weights=mask), kept, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("metric", [Mean(), Max(), Quantile(0.5)])
+def test_a_target_that_nothing_reads_is_refused(metric):
+    message = (
+        "target: got a tensor, expected none, which value would not read. Leave it out; weights are passed by name"
+    )
+    with pytest.raises(ShapeError, match=message):
+        metric(torch.ones(3), torch.ones(3))
+    Meter(metric, MeanSquaredError()).update(torch.ones(3), torch.ones(3))  # somebody reads it
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stage_bytes": -1}, "stage_bytes: got -1, expected a whole number of 0 or more. Give a number of bytes"),
+        ({"stage_bytes": 1.5}, "stage_bytes: got 1.5, expected a whole number of 0 or more."),
+        ({"stage_bytes": None}, "stage_bytes: got None, expected a whole number of 0 or more."),
+        ({"weighted": 1}, "weighted: got 1, expected True or False. Give a bool."),
+        ({"strict": Mean()}, r"strict: got Mean\(.*\), expected True or False. A metric cannot be named strict"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        Meter(mean=Mean(), **options)
+
+
+def test_what_is_no_metric_or_no_meter_is_refused():
+    with pytest.raises(ConfigError, match=r"mean: got the class Mean, expected a metric. Pass an instance such as Acc"):
+        Meter(mean=Mean)
+    with pytest.raises(StateError, match=r"merge: got int, expected a meter. Pass meters of equal metrics."):
+        Meter(Mean()).merge(3)
+
+
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        (lambda state: None, "no bytes under 'about'"),
+        (lambda state: {}, "no bytes under 'about'"),
+        (lambda state: state | {"about": state["about"].float()}, "no bytes under 'about'"),
+        (lambda state: state | {"about": state["about"][None]}, "no bytes under 'about'"),
+        (lambda state: state | {"about": "Mean"}, "no tensor under about"),
+        (lambda state: state | {"0.count": 3}, "no tensor under 0.count"),
+    ],
+)
+def test_what_is_no_state_dict_is_refused(change, got):
+    meter = Meter(Mean())
+    meter.update(torch.ones(3))
+    message = f"state_dict: got {got}, expected what Meter.state_dict gave. Pass that of a meter, unchanged."
+    with pytest.raises(StateError, match=re.escape(message)):
+        meter.load_state_dict(change(meter.state_dict()))
+    assert meter.rows == 3

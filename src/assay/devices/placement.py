@@ -69,6 +69,11 @@ def to_host(tensor: Tensor) -> Tensor:
     return tensor if tensor.device.type == "cpu" else tensor.contiguous().to("cpu")
 
 
+def has_values(tensor: Tensor) -> bool:
+    """Whether a tensor holds values; on the device `meta` it has but a shape and a dtype."""
+    return tensor.device.type != "meta"
+
+
 def move(tree: Any, device: str | torch.device) -> Any:
     """Move every tensor of a tree to a device and leave the rest as it is.
 

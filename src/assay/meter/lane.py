@@ -13,6 +13,7 @@ from torch.compiler import is_compiling
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import StateError, describe
+from assay.meter.arguments import readable
 from assay.tally.base import Batch, State, Tally
 from assay.tally.samples import SampleStore
 
@@ -150,7 +151,7 @@ class Lane:
             tally.add(state, batch)
 
     def _here(self, tensor: Tensor) -> Tensor:
-        return tensor.detach().to(self._device)
+        return readable(tensor.detach().to(self._device))
 
     def host_states(self) -> list[State]:
         """The states on the host, with everything that was staged."""
@@ -164,10 +165,12 @@ class Lane:
 
 def layout_of(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
     """All that is checked of a batch, in a form that is quick to make and to compare."""
-    if not isinstance(target, Tensor):
-        return preds.shape, preds.dtype, preds.device, target, _column(weights)
+    if not isinstance(target, Tensor):  # None, or what no layout has
+        return preds.shape, preds.dtype, preds.device, target is None, _column(weights)
     return preds.shape, preds.dtype, preds.device, target.shape, target.dtype, target.device, _column(weights)
 
 
 def _column(tensor: Tensor | None) -> tuple[Any, ...] | None:
-    return None if tensor is None else (tensor.shape, tensor.dtype, tensor.device)
+    if not isinstance(tensor, Tensor):
+        return None if tensor is None else ()
+    return tensor.shape, tensor.dtype, tensor.device

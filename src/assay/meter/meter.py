@@ -13,9 +13,9 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from assay.devices.placement import bring_together
-from assay.errors import ConfigError, NoDataWarning, ShapeError, StateError, ValuesError, ValuesWarning, describe
+from assay.errors import ConfigError, NoDataWarning, StateError, ValuesError, ValuesWarning, describe
 from assay.meter import file
+from assay.meter.arguments import checked, kind
 from assay.meter.file import ABOUT, Description, from_tensors, to_tensors
 from assay.meter.lane import Lane, layout_of
 from assay.meter.plan import Plan
@@ -44,7 +44,7 @@ class Meter:
         **named: metrics under the names that `compute` shall give them.
 
     Raises:
-        ConfigError: no metric, or one name twice.
+        ConfigError: no metric, one name twice, or an option that cannot be.
 
     Example:
         >>> import torch
@@ -64,6 +64,7 @@ class Meter:
         **named: Metric,
     ) -> None:
         self.metrics = _named(metrics, named)
+        _check_options(weighted, strict, stage_bytes)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self._plan = Plan(self.metrics, weighted)
         self.reset()
@@ -129,33 +130,11 @@ class Meter:
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The arguments on one device and with a sample dimension, after their metadata was found to be right."""
-        given: dict[str, Any] = {"preds": preds, "target": target, "weights": weights}
-        for name, tensor in given.items():
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise ShapeError(describe(name, type(tensor).__name__, "a tensor", f"Pass torch.as_tensor({name})"))
-        if (weights is not None) != self.weighted:
-            got = "no weights" if weights is None else "weights"
-            expected = "weights" if self.weighted else "none"
-            raise ConfigError(
-                describe("weights", got, expected, "Make the meter with weighted=True, or leave them out")
-            )
-        together = bring_together(strict=self.strict, **given)
-        tensors = {name: t[None] if t.ndim == 0 else t for name, t in together.items() if t is not None}
-        preds = tensors["preds"]
-        for name, tensor in tensors.items():
-            if tensor.shape[0] != preds.shape[0]:
-                raise ShapeError(
-                    describe(
-                        name,
-                        f"{tensor.shape[0]} samples",
-                        f"as many as preds has, {preds.shape[0]}",
-                        "Dimension 0 counts the samples",
-                    )
-                )
+        tensors = checked({"preds": preds, "target": target, "weights": weights}, self.weighted, self.strict)
         target, weights = tensors.get("target"), tensors.get("weights")
         columns = {name: Column(tensor.dtype, tuple(tensor.shape[1:])) for name, tensor in tensors.items()}
         self._plan.check(Layout(columns["preds"], columns.get("target"), columns.get("weights")))
-        return preds, target, weights
+        return tensors["preds"], target, weights
 
     def compute(self) -> dict[str, Any]:
         """The value of every metric, read on the host.
@@ -205,6 +184,8 @@ class Meter:
             StateError: a meter of other metrics, or with other weights.
         """
         for other in others:
+            if not isinstance(other, Meter):
+                raise StateError(describe("merge", kind(other), "a meter", "Pass meters of equal metrics"))
             if other.metrics != self.metrics or other.weighted != self.weighted:
                 raise StateError(
                     describe(
@@ -283,13 +264,7 @@ class Meter:
         Raises:
             StateError: the state is of other metrics, of another version, or not whole; the meter is then as before.
         """
-        tensors = dict(state)
-        if ABOUT not in tensors:
-            raise StateError(
-                describe("state_dict", f"no {ABOUT!r}", "what Meter.state_dict gave", "Pass that of a meter, unchanged")
-            )
-        text = bytes(tensors.pop(ABOUT).tolist()).decode(errors="replace")
-        self._load(Description.from_json(text, "state_dict"), tensors, "state_dict")
+        self._load(*file.described(state, "state_dict"), "state_dict")
 
     def to_file(self, path: str | os.PathLike[str]) -> Path:
         """Write what was counted to a safetensors file; a crash leaves the old file or the new one, never a part.
@@ -358,6 +333,16 @@ class Meter:
         return f"Meter({_listed(self.metrics)}; {self.rows} samples)"
 
 
+def _check_options(weighted: object, strict: object, stage_bytes: object) -> None:
+    for name, flag in (("weighted", weighted), ("strict", strict)):
+        if not isinstance(flag, bool):
+            do = f"A metric cannot be named {name}, which is an option" if isinstance(flag, Metric) else "Give a bool"
+            raise ConfigError(describe(name, repr(flag), "True or False", do))
+    if not isinstance(stage_bytes, int) or stage_bytes < 0:
+        do = "Give a number of bytes; 0 stages nothing"
+        raise ConfigError(describe("stage_bytes", repr(stage_bytes), "a whole number of 0 or more", do))
+
+
 def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, Metric]:
     names = [type(metric).__name__ for metric in metrics]
     for name in names:
@@ -370,7 +355,7 @@ def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, 
         raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
     for name, metric in everything.items():
         if not isinstance(metric, Metric):
-            raise ConfigError(describe(name, type(metric).__name__, "a metric", "Pass an instance such as Accuracy()"))
+            raise ConfigError(describe(name, kind(metric), "a metric", "Pass an instance such as Accuracy()"))
     return everything
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from assay.errors import ShapeError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import Layout, State, Tally
 
@@ -33,6 +34,12 @@ class Plan:
         return next(k for k, other in enumerate(self.tallies) if other.join(tally) == other)
 
     def check(self, layout: Layout) -> None:
+        """Raise an `InputError` when a batch of this layout cannot be counted, or holds what nothing reads."""
+        if layout.target is not None and not any(tally.reads_target for tally in self._wanted.values()):
+            do = "Leave it out; weights are passed by name, as weights=..."
+            raise ShapeError(
+                describe("target", "a tensor", f"none, which {', '.join(self._wanted)} would not read", do)
+            )
         for tally in self._wanted.values():
             tally.check(layout)
 

@@ -97,6 +97,11 @@ class Tally(ABC):
         return 1
 
     @property
+    def reads_target(self) -> bool:
+        """Whether the target is counted, or only `preds`."""
+        return True
+
+    @property
     @abstractmethod
     def fields(self) -> Mapping[str, Rule]:
         """The names of the state's fields and how each merges."""

@@ -39,6 +39,10 @@ class Extremes(Tally):
     skip_nan: bool = False
 
     @property
+    def reads_target(self) -> bool:
+        return False
+
+    @property
     def fields(self) -> Mapping[str, Rule]:
         return {"extremes": "max", "count": "sum", "nan": "sum"}
 

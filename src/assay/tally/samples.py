@@ -407,6 +407,10 @@ class Samples(Tally):
         return {"samples": "samples"}
 
     @property
+    def reads_target(self) -> bool:
+        return "target" in self.arguments
+
+    @property
     def _tail(self) -> tuple[int, ...]:
         return () if self.num_outputs is None else (self.num_outputs,)
 

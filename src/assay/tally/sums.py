@@ -244,6 +244,10 @@ class Sums(Tally):
         return 64 if self._outputs > 64 else 1  # else a chunk of many outputs would have but a few rows
 
     @property
+    def reads_target(self) -> bool:
+        return "target" in self.arguments
+
+    @property
     def _outputs(self) -> int:
         return self.num_outputs or 1
 

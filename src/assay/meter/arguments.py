@@ -1,0 +1,77 @@
+"""What an update may be given: tensors with values, on one device, with one row for each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.devices.placement import bring_together, has_values
+from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
+
+_WIDER = {torch.bool: torch.uint8, torch.uint16: torch.int32, torch.uint32: torch.int64}
+
+
+def checked(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str, Tensor]:
+    """The arguments that there are, on one device and with a sample dimension.
+
+    Args:
+        given: `preds`, `target` and `weights` as they came; None for what is not there.
+        weighted: weights are expected.
+        strict: raise when they are on several devices.
+
+    Raises:
+        ShapeError, DtypeError, DeviceError: an argument is no tensor that can be counted, or has another length.
+        ConfigError: weights where none are expected, or none where they are.
+    """
+    for name, value in given.items():
+        if value is not None or name == "preds":
+            _check(name, value)
+    if (given["weights"] is not None) != weighted:
+        got, expected = ("weights", "none") if not weighted else ("no weights", "weights")
+        raise ConfigError(describe("weights", got, expected, "Make the meter with weighted=True, or leave them out"))
+    together = bring_together(strict=strict, **given)
+    tensors = {name: t[None] if t.ndim == 0 else t for name, t in together.items() if t is not None}
+    rows = tensors["preds"].shape[0]
+    for name, tensor in tensors.items():
+        if tensor.shape[0] != rows:
+            expected = f"as many as preds has, {rows}"
+            raise ShapeError(describe(name, f"{tensor.shape[0]} samples", expected, "Dimension 0 counts the samples"))
+    return tensors
+
+
+def kind(value: object) -> str:
+    """What a value is, for messages."""
+    if value is None:
+        return "nothing"
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def _check(name: str, value: Any) -> None:
+    """Raise when a value is no dense tensor of numbers."""
+    if not isinstance(value, Tensor):
+        raise ShapeError(describe(name, kind(value), "a tensor", f"Pass torch.as_tensor({name})"))
+    if value.is_nested:
+        raise ShapeError(describe(name, "a nested tensor", "one shape", "Update once for each of its parts"))
+    if value.layout != torch.strided:
+        raise ShapeError(describe(name, f"a tensor of layout {value.layout}", "a dense one", f"Pass {name}.to_dense()"))
+    if value.is_quantized:
+        raise DtypeError(describe(name, value.dtype, "plain numbers", f"Pass {name}.dequantize()"))
+    if value.dtype == torch.uint64:
+        do = f"Pass {name}.long(), where it fits"
+        raise DtypeError(describe(name, value.dtype, "a dtype that torch can compare and add", do))
+    if name == "weights" and value.dtype.is_complex:
+        raise DtypeError(describe(name, value.dtype, "real numbers", "Pass the real part or the modulus"))
+    if not has_values(value):
+        do = "Load the weights of the model, or make it with to_empty, before it is run"
+        raise DeviceError(describe(name, f"a tensor on {value.device}, without values", "one that has values", do))
+
+
+def readable(tensor: Tensor) -> Tensor:
+    """The same values in a dtype that torch has operators for; few take float8, uint16 and uint32, or subtract bool."""
+    dtype = tensor.dtype
+    if dtype.is_floating_point and dtype.itemsize == 1:
+        return tensor.float()
+    return tensor.to(_WIDER.get(dtype, dtype))
