@@ -79,7 +79,7 @@ def test_a_score_must_be_above_the_threshold(dtype, logits):
     target = torch.zeros(6, dtype=torch.long)
     above = Threshold(0.5, logits)(Rows(scores, target))
     assert above.dtype == torch.int64
-    assert above.tolist() == ([0, 0, 1, 1, 2, 1] if logits else [0, 0, 0, 1, 2, 1])
+    assert above.tolist() == ([0, 0, 1, 1, 2, 1] if logits else [2, 0, 0, 1, 2, 2])
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(0.0, [0, 1, 1]), (1.0, [0, 0, 0]), (0.75, [0, 0, 1])])

@@ -1,8 +1,8 @@
 """From scores to decisions: argmax, threshold and top-k, as the caller said, never guessed from values.
 
-A decision turns `preds` into one label per row. Rows that cannot be decided, because a score is NaN, get the label
-`num_classes`, which tallies count apart; nothing is read on the host. Half-precision scores are compared as float32,
-which holds them exactly, so a decision does not depend on the dtype that carried the scores.
+A decision turns `preds` into one label per row. Rows that cannot be decided, because a score is NaN or no probability
+where one was said, get the label `num_classes`, which tallies count apart; nothing is read on the host. Half-precision
+scores are compared as float32, which holds them exactly, so a decision does not depend on which of these carried them.
 
 Ties go to the lowest class index, for the argmax and within the top k alike.
 """
@@ -87,10 +87,11 @@ class TopK(Decision):
 
 @dataclass(frozen=True)
 class Threshold(Decision):
-    """1 where the score is above the threshold, else 0, or 2 where it is NaN.
+    """1 where the score is above the threshold, else 0; 2 where it is NaN, or outside [0, 1] and no logit.
 
     Args:
-        threshold: in [0, 1], a probability.
+        threshold: in [0, 1], a probability. It is rounded to the dtype of the comparison: float64 for float64 scores,
+            float32 for all others.
         logits: the scores are logits; the threshold is then compared as a logit, so no sigmoid rounds the scores.
     """
 
@@ -112,8 +113,9 @@ class Threshold(Decision):
         scores = rows.scores
         level = _logit(self.threshold) if self.logits else self.threshold
         above = torch.gt(scores, level, out=torch.empty_like(scores))
-        nan = torch.ne(scores, scores, out=torch.empty_like(scores))
-        return above.add_(nan, alpha=2).to(torch.int64)
+        possible = scores if self.logits else scores.clamp(0, 1)  # NaN is neither, and stays NaN
+        strange = torch.ne(scores, possible, out=torch.empty_like(scores))
+        return above.add_(strange, alpha=2).clamp_(max=2).to(torch.int64)
 
 
 def _logit(p: float) -> float:

@@ -643,3 +643,14 @@ def test_exact_match_takes_one_weight_per_sample():
     ones = torch.ones(2, 3)
     with pytest.raises(InputError, match=r"weights: got shape \(N, 3\), expected shape \(N,\)\. Give one weight per"):
         ExactMatch()(ones.long(), ones.long(), weights=ones)
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 2), (5,)])
+def test_scores_that_are_no_probabilities_are_counted_and_not_decided(shape):
+    labels = {} if len(shape) == 1 else {"num_labels": shape[1]}
+    scores, target = torch.full(shape, 0.75), torch.ones(shape, dtype=torch.int64)
+    assert F1Score(**labels)(scores, target) == 1
+    scores.view(-1)[0], scores.view(-1)[-1] = -0.25, 1.25
+    with pytest.raises(ValuesError, match=r"got 2 of the predictions are .* outside \[0, 1\] \(scores of any size are"):
+        F1Score(**labels)(scores, target)
+    assert F1Score(logits=True, **labels)(scores, target) < 1

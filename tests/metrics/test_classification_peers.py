@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from assay.errors import ValuesError
 from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
 from assay.metrics.classification import (
     Accuracy,
@@ -131,7 +132,12 @@ def test_logits_are_said_and_not_guessed():
     scores, target = torch.tensor([0.4, 0.6, -2.0]), torch.tensor([0, 1, 0])
     assert peers.binary_accuracy(scores[:2], target[:2]) == 1
     assert peers.binary_accuracy(scores, target) == pytest.approx(2 / 3)  # one score outside [0, 1]: all are logits
-    assert Accuracy()(scores, target) == Accuracy()(scores[:2], target[:2]) == 1
+    assert Accuracy()(scores[:2], target[:2]) == 1
+    message = (
+        r"value: got 1 of the predictions are .* or scores outside \[0, 1\] \(scores of any size are for logits=True"
+    )
+    with pytest.raises(ValuesError, match=message):
+        Accuracy()(scores, target)
     assert Accuracy(logits=True)(scores, target) == pytest.approx(2 / 3)
 
 

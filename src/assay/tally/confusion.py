@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.decide import Threshold
 from assay.errors import ConfigError, describe
 from assay.tally import exact
 from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
@@ -111,10 +112,17 @@ class LabelTally(Tally):
         besides = "" if ignored is None else f" and are not ignore_index={ignored}"
         problems = [
             Problem(f"targets are outside 0 ... {last}{besides}", targets),
-            Problem(f"predictions are NaN or outside 0 ... {last}", predictions),
+            Problem(f"predictions are NaN or outside 0 ... {last}{self._scores_outside}", predictions),
             Problem("weights are NaN or infinite", strange),
         ]
         return [problem for problem in problems if problem.count]
+
+    @property
+    def _scores_outside(self) -> str:
+        decision = self.labels.decision
+        if not isinstance(decision, Threshold) or decision.logits:
+            return ""
+        return ", or scores outside [0, 1] (scores of any size are for logits=True)"
 
     @abstractmethod
     def strangers(self, counts: np.ndarray) -> tuple[int, int]:
