@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.tally.score_bins import ScoreBins
@@ -57,6 +57,7 @@ def test_doubles_keep_their_order(scores):
     falls_into_order(ScoreBins(False), scores, torch.float64)
 
 
+@example([-1e-45], True, 0)
 @given(st.lists(logits, min_size=1), st.booleans(), shifts)
 def test_thresholds_say_what_lies_at_or_above_a_bin(scores, is_logit, shift):
     bins = ScoreBins(is_logit, shift)

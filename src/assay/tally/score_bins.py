@@ -145,7 +145,7 @@ class ScoreBins:
         beyond = self._edge(np.minimum(steps + 1, self._middle))
         if self.logits:
             open_end, closed_end = -beyond, -here
-            mirrored = ~upper
+            mirrored = ~upper | (steps == 0)  # the bin of 0 holds the smallest numbers of both signs
         else:
             open_end, closed_end = np.maximum(1 - beyond, np.nextafter(0.5, 0)), 1 - here
             mirrored = upper
