@@ -331,3 +331,19 @@ def test_outputs_must_be_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert R2Score()(x[:, :1], x[:, :1]).item() == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "oracle"),
+    [
+        (MeanSquaredLogError(), lambda x, y: np.log((1 + x) / (1 + y)) ** 2),
+        (TweedieDevianceScore(1), lambda x, y: 2 * (y * np.log(y / x) + x - y)),
+        (TweedieDevianceScore(2), lambda x, y: 2 * (np.log(x / y) + y / x - 1)),
+    ],
+    ids=["log", "poisson", "gamma"],
+)
+def test_predictions_that_are_far_from_the_target_lose_no_digits(metric, oracle):
+    small, large = torch.tensor([1e-3, 2e-5, 0.3]), torch.tensor([1e4, 3e3, 7e5])
+    for x, y in ((small, large), (large, small)):
+        expected = oracle(x.double().numpy(), y.double().numpy()).mean()
+        assert metric(x, y).item() == pytest.approx(expected, rel=1e-6)

@@ -44,9 +44,9 @@ class SquaredLogError(FloatTerm):
     needs = "preds and target above -1"
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        logs = ((preds - target) / (target + 1)).log1p_()
-        # Two arguments below -1 have a quotient that is positive, so the logarithm does not tell.
-        return logs.square_().masked_fill_(torch.minimum(preds, target) <= -1, math.nan)
+        smaller = torch.minimum(preds, target)
+        logs = ((preds - target).abs_() / (smaller + 1)).log1p_()  # over the larger one, it would cancel near -1
+        return logs.square_().masked_fill_(smaller <= -1, math.nan)
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class TweedieDeviance(FloatTerm):
 
     def _deviance(self, preds: Tensor, target: Tensor) -> Tensor:
         if self.power == 1:
-            deviance = target * _above_log((preds - target) / target)
+            deviance = target * _above_log((preds - target) / target, preds / target)
             return torch.where(target == 0, preds, deviance).mul_(2)
         if self.power == 2:
-            return _above_log((target - preds) / preds).mul_(2)
+            return _above_log((target - preds) / preds, target / preds).mul_(2)
         one, two = 1 - self.power, 2 - self.power
         above = power(target.clamp(min=0), two) / (one * two)
         return (above - target * power(preds, one) / one + power(preds, two) / two).mul_(2)
@@ -117,8 +117,8 @@ def power(x: Tensor, exponent: float) -> Tensor:
     return result
 
 
-def _above_log(x: Tensor) -> Tensor:
-    """`x - log(1 + x)`, without cancellation near zero."""
+def _above_log(x: Tensor, grown: Tensor) -> Tensor:
+    """`x - log(1 + x)`, without cancellation near 0 and, as `1 + x` is given, near -1."""
     # With s = x / (2 + x): log(1 + x) = 2 atanh(s) and x - 2 s = x s.
     s = x.clamp(-0.5, 0.5)
     s = s / (s + 2)
@@ -127,7 +127,7 @@ def _above_log(x: Tensor) -> Tensor:
     for k in range(21 if x.dtype == torch.float64 else 9, 1, -2):
         series.add_(1 / k).mul_(square)
     near = (x - 2 * series) * s
-    return torch.where(x.abs() < 0.5, near, x - x.log1p())
+    return torch.where(x.abs() < 0.5, near, x - grown.log())
 
 
 @dataclass(frozen=True)
