@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+import warnings
 
 import numpy as np
 import pytest
 import torch
 
 from assay import Meter
-from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, StateError
+from assay.errors import ConfigError, DeviceError, DtypeError, NoDataWarning, ShapeError, StateError, ValuesError
 from assay.metrics import (
     AUROC,
     CalibrationError,
@@ -23,8 +25,10 @@ from assay.metrics import (
     Mean,
     MeanAbsoluteError,
     MeanSquaredError,
+    MinkowskiDistance,
     Perplexity,
     Quantile,
+    R2Score,
 )
 
 LABELS = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2])
@@ -170,3 +174,51 @@ def test_what_is_no_state_dict_is_refused(change, got):
     with pytest.raises(StateError, match=re.escape(message)):
         meter.load_state_dict(change(meter.state_dict()))
     assert meter.rows == 3
+
+
+WEIGHTED = [
+    (F1Score(num_classes=3), (ROWS, LABELS[1])),
+    (F1Score(num_classes=200), LABELS),
+    (ExactMatch(num_classes=3), (ROWS, LABELS[1])),
+    (AUROC(num_classes=3), (ROWS, LABELS[1])),
+    (LogLoss(num_classes=3), (ROWS, LABELS[1])),
+    (KLDivergence(), (ROWS, ROWS.flip(0))),
+    (Perplexity(), (ROWS, LABELS[1])),
+    (CosineSimilarity(), (ROWS, ROWS.flip(0))),
+    (MeanSquaredError(), (ROWS[:, 0], ROWS[:, 1])),
+    (MinkowskiDistance(3), (ROWS[:, 0], ROWS[:, 1])),
+    (Mean(), (ROWS[:, 0],)),
+    (Quantile(0.5), (ROWS[:, 0],)),
+]
+
+
+@pytest.mark.parametrize(("metric", "arguments"), WEIGHTED)
+@pytest.mark.parametrize("weights", [[1, -1, 2, -3], [1.0, -0.5, math.nan, 2.0], [math.inf, -math.inf, 1.0, 1.0]])
+def test_weights_that_stand_for_no_number_of_samples_are_counted(metric, arguments, weights):
+    with pytest.raises(ValuesError, match="got 2 of the weights are negative, infinite or NaN, expected none"):
+        metric(*arguments, weights=torch.tensor(weights))
+
+
+@pytest.mark.parametrize(("metric", "arguments"), WEIGHTED)
+def test_weights_that_are_all_0_leave_no_data(metric, arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoDataWarning)
+        value = metric(*arguments, weights=torch.zeros(4))
+    sums = isinstance(metric, CosineSimilarity | MinkowskiDistance)
+    assert value == 0 if sums else value.isnan()
+
+
+def test_a_constant_without_weight_explains_nothing():
+    assert R2Score()(torch.ones(3), torch.ones(3), weights=torch.zeros(3)).isnan()
+
+
+@pytest.mark.parametrize(
+    ("metric", "preds", "target"),
+    [
+        (LogLoss(), torch.tensor([0.0, 0.5]), torch.tensor([1, 1])),
+        (KLDivergence(), torch.tensor([[0.5, 0.5]] * 2), torch.tensor([[1.0, 0.0], [0.25, 0.75]])),
+    ],
+)
+def test_an_infinite_loss_of_weight_0_does_not_count(metric, preds, target):
+    assert metric(preds, target).isinf()
+    assert metric(preds, target, weights=torch.tensor([0.0, 1.0])) == metric(preds[1:], target[1:])

@@ -635,7 +635,7 @@ def test_values_that_cannot_be_raise_when_read(task, metric):
         metric(**TASKS[task])(scores, data.target)
     weights = torch.ones(len(scores))
     weights[:2] = torch.tensor([math.inf, math.nan])
-    with pytest.raises(ValuesError, match="of the weights are NaN or infinite, expected none"):
+    with pytest.raises(ValuesError, match="of the weights are negative, infinite or NaN, expected none"):
         metric(**TASKS[task])(data.scores, data.target, weights=weights)
 
 

@@ -35,7 +35,8 @@ class R2Score(OverOutputs):
 
     Returns:
         float64, shape `()`, or `(num_outputs,)` for raw values. A constant target reads 1 when it is met exactly, else
-        0 (as in scikit-learn). NaN for fewer than 2 samples, and adjusted for `adjusted + 1` samples or fewer.
+        0 (as in scikit-learn). NaN for fewer than 2 samples, where all have weight 0, and adjusted for `adjusted + 1`
+        samples or fewer.
 
     Raises:
         ConfigError: `adjusted` below 0, an unknown `multioutput`, `num_outputs` below 1.
@@ -58,7 +59,7 @@ class R2Score(OverOutputs):
     def value(self, counted: Totals, k: int) -> Number:
         samples = counted.count[k]
         score = share_left(squared_error(counted, k), target_spread(counted, k))
-        if isinstance(score, float) or samples < 2:
+        if isinstance(score, float) or samples < 2 or not counted.weight[k]:
             return math.nan
         if not self.adjusted:
             return score

@@ -7,6 +7,7 @@ here reads a value of a tensor on the host; that is left to `metrics`, which rea
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -176,6 +177,15 @@ _MERGE: dict[Rule, Callable[[Sequence[Any]], Any]] = {
     "max": _largest,
     "samples": _concatenated,
 }
+
+
+BAD_WEIGHTS = "weights are negative, infinite or NaN"
+
+
+def bad_weights(weights: Tensor) -> Tensor:
+    """Which weights cannot be: booleans. A weight says how many samples one stands for."""
+    fine = weights >= 0
+    return ~(fine & (weights < math.inf) if weights.dtype.is_floating_point else fine)  # NaN is neither
 
 
 def shown(tail: tuple[int, ...]) -> str:

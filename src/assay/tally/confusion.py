@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.decide import Threshold
 from assay.errors import ConfigError, describe
 from assay.tally import exact
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
+from assay.tally.base import BAD_WEIGHTS, Batch, Layout, Problem, Rule, State, Tally, bad_weights
 from assay.tally.labels import Labels
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
@@ -59,7 +59,7 @@ class LabelTally(Tally):
     """What the tallies of labels have in common: a table of counts, and when weighted the sums of weights in its cells.
 
     The state is `counts`, an int64 table of the shape that the tally states. Weighted, there are also `weights`, exact
-    sums in limbs for each cell, and `strange`, how many weights were not finite.
+    sums in limbs for each cell, and `strange`, how many weights cannot be.
     """
 
     labels: Labels
@@ -113,7 +113,7 @@ class LabelTally(Tally):
         problems = [
             Problem(f"targets are outside 0 ... {last}{besides}", targets),
             Problem(f"predictions are NaN or outside 0 ... {last}{self._scores_outside}", predictions),
-            Problem("weights are NaN or infinite", strange),
+            Problem(BAD_WEIGHTS, strange),
         ]
         return [problem for problem in problems if problem.count]
 
@@ -139,10 +139,9 @@ class LabelTally(Tally):
         return self._finite(state, batch.once("weights", self.labels.weights))
 
     def _finite(self, state: State, weights: Tensor) -> exact.Parts:
-        """Weights taken apart; those that are not finite are counted as strange, and as 0."""
-        strange = torch.ne(weights - weights, 0)  # infinities and NaN leave NaN
-        state["strange"] += strange.sum()
-        return exact.parts(weights.masked_fill(strange, 0))
+        """Weights taken apart, and those that cannot be counted as strange; what is not finite is taken as 0."""
+        state["strange"] += bad_weights(weights).sum()
+        return exact.parts(weights.masked_fill(torch.ne(weights - weights, 0), 0))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from assay.errors import DtypeError, ShapeError, describe
 from assay.native import sums as native
 from assay.native.library import takes
 from assay.tally import exact
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, shown
+from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, bad_weights, shown
 from assay.tally.scored import KINDS, Scored, probabilities
 from assay.tally.sums import Number
 
@@ -163,7 +163,8 @@ class SummedTally(Tally):
             weights = torch.where(counted & ((weights - weights) == 0), weights, 0)
             _add_exactly(state["weight"], batch.compiled, weights)
         for k, (shape, value) in enumerate(zip(self.shapes(), values, strict=True)):
-            state[f"infinite{k}"] += ((value == math.inf) & counted).sum(0)
+            weighs = counted if weights is None else weights != 0
+            state[f"infinite{k}"] += ((value == math.inf) & weighs).sum(0)
             finite = torch.where(counted & ((value - value) == 0), value, 0)
             factors = [finite] * shape.power + ([] if weights is None else [weights.expand_as(finite)])
             _add_exactly(state[f"sum{k}"], batch.compiled, *factors)
@@ -259,7 +260,7 @@ class Divergence(SummedTally):
         state["strange"][1:3] += torch.stack([kind.sum() for kind in kinds])
         weights = batch.weights
         if weights is not None:
-            state["strange"][3] += ((weights < 0) | ((weights - weights) != 0)).sum()
+            state["strange"][3] += bad_weights(weights).sum()
             weights = weights[:, None].expand_as(terms).reshape(-1, 1)
         flat = terms.reshape(-1, 1)
         first = torch.zeros_like(terms)

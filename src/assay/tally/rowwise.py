@@ -96,7 +96,9 @@ class RowSum(Tally):
 
     def problems(self, state: State) -> Sequence[Problem]:
         invalid, strange = int(state["invalid"]), int(state["strange"].sum())
-        found = [Problem(self.term.invalid, invalid)] if invalid else []
+        found = self._sums.weight_problems(state)
+        if invalid:
+            found.append(Problem(self.term.invalid, invalid))
         return [*found, Problem(self.term.not_finite, strange, fatal=False)] if strange else found
 
     def read(self, state: State) -> Totals:

@@ -20,7 +20,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import CapacityError, DtypeError, ShapeError, describe
-from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally, shown
+from assay.tally.base import BAD_WEIGHTS, Batch, Column, Layout, Problem, Rule, State, Tally, bad_weights, shown
 
 DEVICE_BUDGET = 64 << 20  # bytes
 HOST_BUDGET = 2 << 30  # bytes
@@ -463,9 +463,8 @@ class Samples(Tally):
         nan = sum(int(store.column(name).isnan().sum()) for name in self.arguments)
         problems = [Problem("values are NaN", nan, fatal=False)]
         if self.weighted:
-            weights = store.column("weights").double()
-            bad = int((~((weights >= 0) & weights.isfinite())).sum())
-            problems.append(Problem("weights are negative, infinite or NaN", bad))
+            bad = int(bad_weights(store.column("weights")).sum())
+            problems.append(Problem(BAD_WEIGHTS, bad))
         return [problem for problem in problems if problem.count]
 
     def read(self, state: State) -> Kept:

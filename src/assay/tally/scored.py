@@ -12,14 +12,14 @@ from torch import Tensor
 from assay.decide import Threshold
 from assay.errors import ConfigError, DtypeError, describe
 from assay.native import bins as native
-from assay.tally.base import Batch, Layout, Problem
+from assay.tally.base import BAD_WEIGHTS, Batch, Layout, Problem, bad_weights
 from assay.tally.labels import Labels, scores
 
 KINDS = (
     "targets are outside {range}",
     "scores are NaN, or infinite so that they have no value",
     "scores are outside [0, 1] (scores of any size are for logits=True)",
-    "weights are negative, infinite or NaN",
+    BAD_WEIGHTS,
 )
 """What is counted that should not be there."""
 
@@ -99,7 +99,7 @@ class Scored:
         outside = torch.zeros_like(low) if self.logits else torch.maximum(high - 1, -low) > 0
         kinds = [place - place.clamp(1, self.labels.num_classes), low.isnan(), outside]
         if rows.weights is not None:
-            kinds.append((rows.weights < 0) | ((rows.weights - rows.weights) != 0))
+            kinds.append(bad_weights(rows.weights))
         if self.labels.ignore_index is not None:
             counted = place <= self.labels.num_classes + 1
             kinds = [kind * counted for kind in kinds]

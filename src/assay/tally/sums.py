@@ -17,7 +17,7 @@ from assay.errors import DtypeError, ShapeError, describe
 from assay.native import sums as native
 from assay.native.library import takes
 from assay.tally import exact
-from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally, shown
+from assay.tally.base import BAD_WEIGHTS, Batch, Column, Layout, Problem, Rule, State, Tally, bad_weights, shown
 
 Argument = Literal["preds", "target", "weights"]
 Number = Fraction | float
@@ -227,7 +227,7 @@ class Sums(Tally):
     finite in `strange` of shape `(leaves, outputs)`, and in `special` of shape `(leaves, outputs, 3)` what is positive
     where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
     `(terms, outputs, num_limbs(order))`. Size: 0.6, 1.1 or 1.6 KiB per term and output for orders 1, 2 and 3. Weighted,
-    each term is multiplied by the weight of its sample.
+    each term is multiplied by the weight of its sample, and `bad_weights` counts the weights that cannot be.
 
     With `num_outputs`, arguments are `(N, num_outputs)`, or `(N,)` for 1; without, every element of `(N, ...)` is a
     sample of one output. With `skip_nan`, samples whose `preds` are NaN are left out.
@@ -265,7 +265,8 @@ class Sums(Tally):
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        return dict.fromkeys(["count", "strange", "special", *(f"sums{order}" for order in self._by_order)], "sum")
+        always = ["count", "strange", "special", *(f"sums{order}" for order in self._by_order)]
+        return dict.fromkeys(always + ["bad_weights"] * self.weighted, "sum")
 
     def check(self, layout: Layout) -> None:
         columns = {"preds": layout.preds, "target": layout.target}
@@ -293,9 +294,11 @@ class Sums(Tally):
         state = {"count": zeros(outputs), "strange": zeros(leaves, outputs), "special": zeros(leaves, outputs, 3)}
         for order, terms in self._by_order.items():
             state[f"sums{order}"] = zeros(len(terms), outputs, exact.num_limbs(order))
-        return state
+        return state | {"bad_weights": zeros(1)} if self.weighted else state
 
     def add(self, state: State, batch: Batch) -> None:
+        if self.weighted and batch.weights is not None:
+            state["bad_weights"] += bad_weights(batch.weights).sum()
         layout = ("columns", self._outputs, self.weighted, self.arguments, self.skip_nan)
         columns, left_out = batch.once(layout, self._columns)
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
@@ -374,13 +377,20 @@ class Sums(Tally):
     def problems(self, state: State) -> Sequence[Problem]:
         strange = dict(zip(self._leaves, state["strange"].sum(1).tolist(), strict=True))
         given = sum(count for leaf, count in strange.items() if isinstance(leaf, Value))
-        found = [Problem("values are NaN or infinite", given, fatal=False)] if given else []
+        found = self.weight_problems(state)
+        if given:
+            found.append(Problem("values are NaN or infinite", given, fatal=False))
         for k, (leaf, count) in enumerate(strange.items()):
             if isinstance(leaf, FloatTerm) and count > given:  # finite inputs gave a term that is not
                 undefined = not given and bool(state["special"][k, :, 2].any())
                 what = f"terms of {leaf!r} are {'NaN' if undefined else 'NaN or infinite'}, which needs {leaf.needs}"
                 found.append(Problem(what, count - given, fatal=undefined))
         return found
+
+    def weight_problems(self, state: State) -> list[Problem]:
+        """What the settled state says of the weights."""
+        bad = int(state["bad_weights"]) if self.weighted else 0
+        return [Problem(BAD_WEIGHTS, bad)] if bad else []
 
     def join(self, other: Tally) -> Tally | None:
         if not isinstance(other, Sums) or self._outputs != other._outputs:
@@ -392,7 +402,7 @@ class Sums(Tally):
     def part(self, state: State, wanted: Tally) -> State:
         assert isinstance(wanted, Sums)
         leaves = torch.tensor(self._index(wanted._leaves))
-        chosen: State = {"count": state["count"]}
+        chosen: State = {name: state[name] for name in ("count", "bad_weights") if name in state}
         chosen |= {name: state[name].index_select(0, leaves) for name in ("strange", "special")}
         for order, terms in wanted._by_order.items():
             index = torch.tensor([self._by_order[order].index(term) for term in terms])
