@@ -187,7 +187,7 @@ def rewritten(path, change):
             "got the metric 'Wish', expected one that assay",
         ),
         (lambda said, t: said["metrics"]["q"].pop("class"), "expected a metric that can be"),
-        (lambda said, t: said["metrics"]["q"]["fields"].update(q=7), r"q: got 7, expected a number in \[0, 1\]"),
+        (lambda said, t: said["metrics"]["q"]["fields"].update(q=7), r"q: got 7.0, expected a number in \[0, 1\]"),
         (lambda said, t: said["metrics"]["q"]["fields"].update(colour="red"), "unexpected keyword argument 'colour'"),
         (lambda said, t: said["metrics"].clear(), "got no metric, expected one or more"),
         (lambda said, t: t.pop("4.samples.target"), "4.samples: got no target, expected every column of its samples"),

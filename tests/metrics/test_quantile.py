@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from random import Random
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
@@ -101,6 +102,7 @@ def test_without_data_it_is_nan_and_warns():
     assert read["all"].isnan().all()
 
 
+@example([0.0] * 8 + [-0.0], 1, Random(0))
 @given(st.lists(st.floats(width=16, allow_nan=False), min_size=1, max_size=40), st.integers(1, 7), st.randoms())
 def test_no_split_and_no_dtype_changes_the_bits(values, size, random):
     metric = Quantile((0.0, 0.3, 0.77, 1.0))

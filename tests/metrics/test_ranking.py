@@ -322,7 +322,7 @@ def test_averages_leave_out_classes_that_have_no_value():
         (lambda: AUROC(num_classes=3, num_labels=3), "num_classes: got 3, next to num_labels=3"),
         (lambda: ROC(num_classes=1), "num_classes: got 1, expected 2 or more"),
         (lambda: ROC(exact_up_to=-1), "exact_up_to: got -1"),
-        (lambda: RecallAtFixedPrecision(min_precision=90), "min_precision: got 90, expected a rate in"),
+        (lambda: RecallAtFixedPrecision(min_precision=90), "min_precision: got 90.0, expected a rate in"),
     ],
 )
 def test_descriptions_that_cannot_be(make, message):

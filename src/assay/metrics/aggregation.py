@@ -25,6 +25,7 @@ class Aggregate(Metric):
     nan_policy: NanPolicy = "propagate"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.nan_policy not in get_args(NanPolicy):
             do = "Choose whether NaN makes the value NaN or is left out"
             raise ConfigError(describe("nan_policy", repr(self.nan_policy), '"propagate" or "ignore"', do))

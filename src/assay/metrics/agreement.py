@@ -96,13 +96,13 @@ class CohenKappa(LabelMetric):
     weights: KappaWeights | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.weights is not None and self.weights not in get_args(KappaWeights):
             expected = ", ".join(map(repr, get_args(KappaWeights))) + " or None"
             raise ConfigError(describe("weights", repr(self.weights), expected, "Choose one of them"))
         if self.num_labels is not None:
             do = "Compute it for each label on its own"
             raise ConfigError(describe("num_labels", self.num_labels, "None: kappa is of two raters of one item", do))
-        super().__post_init__()
 
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.weights is None else Confusion(self.labels, weighted)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from assay.errors import ConfigError, describe
 from assay.tally.base import Tally
 
 
@@ -16,6 +21,14 @@ class Metric(ABC):
 
     Subclasses are frozen dataclasses whose fields are plain values (numbers, strings, booleans, tuples of them).
     """
+
+    def __post_init__(self) -> None:
+        """Make numbers of NumPy and torch plain ones; raise for what is no number where one is stated."""
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value, stated = getattr(self, field.name), str(field.type)
+            kind = stated.removesuffix(" | None")
+            if kind in _PLAIN and not (value is None and kind != stated):
+                object.__setattr__(self, field.name, plain(field.name, value, kind))
 
     @abstractmethod
     def tally(self, weighted: bool) -> Tally:
@@ -44,6 +57,44 @@ class Metric(ABC):
         meter = Meter(value=self, weighted=weights is not None)
         meter.update(preds, target, weights=weights)
         return meter.compute()["value"]
+
+
+def plain(name: str, value: Any, kind: str) -> Any:
+    """A value as a plain `int` (of 64 bits), `float` or `bool`.
+
+    Raises:
+        ConfigError: it is of another kind.
+    """
+    make, expected = _PLAIN[kind]
+    try:
+        return make(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise ConfigError(describe(name, repr(value), expected, f"Pass {name} as a plain {kind}")) from error
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not -(2**63) <= (whole := operator.index(value)) < 2**63:
+        raise TypeError
+    return whole
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool | str | bytes):
+        raise TypeError
+    return float(value)
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError
+    return bool(value)
+
+
+_PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "int": (_whole, "a whole number of at most 64 bits"),
+    "float": (_real, "a number"),
+    "bool": (_truth, "True or False"),
+}
 
 
 def number(value: float) -> Tensor:

@@ -36,6 +36,7 @@ class ConfidenceMetric(Metric):
     logits: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.n_bins < 1:
             raise ConfigError(describe("n_bins", self.n_bins, "1 or more", "Give the number of bins; 15 is usual"))
         self.tally(weighted=False)
@@ -168,6 +169,7 @@ class BrierScore(Metric):
     logits: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.tally(weighted=False)
 
     def tally(self, weighted: bool) -> Tally:
@@ -213,6 +215,7 @@ class LogLoss(Metric):
     logits: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.tally(weighted=False)
 
     def tally(self, weighted: bool) -> Tally:
@@ -260,6 +263,7 @@ class HingeLoss(Metric):
     ignore_index: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.multiclass_mode not in ("crammer-singer", "one-vs-all"):
             expected = "'crammer-singer' or 'one-vs-all'"
             raise ConfigError(describe("multiclass_mode", repr(self.multiclass_mode), expected, "Choose one of them"))
@@ -312,6 +316,7 @@ class KLDivergence(Metric):
     reduction: Literal["mean", "sum"] = "mean"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.reduction not in ("mean", "sum"):
             raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Choose one of them"))
 

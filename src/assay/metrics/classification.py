@@ -246,9 +246,9 @@ class FBetaScore(RatioMetric):
     beta: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (isfinite(self.beta) and self.beta >= 0):
             raise ConfigError(describe("beta", self.beta, "0 or more", "Give how much recall counts against precision"))
-        super().__post_init__()
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         square = Fraction(self.beta) ** 2

@@ -60,10 +60,10 @@ class ConfusionMatrix(LabelMetric):
     normalize: Normalize | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.normalize is not None and self.normalize not in get_args(Normalize):
             expected = ", ".join(map(repr, get_args(Normalize))) + " or None"
             raise ConfigError(describe("normalize", repr(self.normalize), expected, "Choose one of them"))
-        super().__post_init__()
 
     def tally(self, weighted: bool) -> Tally:
         return Confusion(self.labels, weighted)
@@ -137,8 +137,8 @@ class StatScores(TopKMetric):
     average: Average | None = None
 
     def __post_init__(self) -> None:
-        check_average(self.average)
         super().__post_init__()
+        check_average(self.average)
 
     def read(self, counted: Counts | ClassTotals) -> Stats:
         of = self.outcomes(counted)

@@ -157,6 +157,7 @@ class CosineSimilarity(Metric):
     reduction: Literal["sum", "mean"] = "sum"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.reduction not in ("sum", "mean"):
             do = "For the cosine of each row call torch.nn.functional.cosine_similarity"
             raise ConfigError(describe("reduction", repr(self.reduction), '"sum" or "mean"', do))

@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, ValuesError, describe
-from assay.metrics.base import Metric, number, vector
+from assay.metrics.base import Metric, number, plain, vector
 from assay.metrics.rational import rounded
 from assay.tally.base import Tally
 from assay.tally.samples import Kept, Samples
@@ -72,9 +72,14 @@ class Quantile(Metric):
     num_outputs: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        for q in self._shares:
+        super().__post_init__()
+        several = isinstance(self.q, tuple | list | np.ndarray)
+        shares = tuple(plain("q", q, "float") for q in (self.q if several else [self.q]))  # type: ignore[union-attr]
+        object.__setattr__(self, "q", shares if several else shares[0])
+        for q in shares or (math.nan,):
             if not 0 <= q <= 1:
-                raise ConfigError(describe("q", q, "a number in [0, 1]", "Give 0.25 for the lower quartile"))
+                got = q if shares else "no number"
+                raise ConfigError(describe("q", got, "a number in [0, 1]", "Give 0.25 for the lower quartile"))
         if self.interpolation not in get_args(Interpolation):
             names = ", ".join(get_args(Interpolation))
             raise ConfigError(describe("interpolation", repr(self.interpolation), f"one of {names}", "Choose one"))
@@ -121,6 +126,7 @@ class _Sorted:
 
     @staticmethod
     def of(values: np.ndarray[Any, Any], weights: np.ndarray[Any, Any] | None) -> _Sorted:
+        values = values + values.dtype.type(0)  # -0.0 becomes 0.0: they are equal, so sorting would not order them
         if weights is None:
             return _Sorted(np.sort(values), None)
         times = [int(w) for w in weights]

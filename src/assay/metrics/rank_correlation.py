@@ -29,6 +29,7 @@ class RankCorrelation(Metric):
     num_outputs: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.num_outputs < 1:
             raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
 

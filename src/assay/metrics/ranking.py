@@ -77,6 +77,7 @@ class RankingMetric(Metric):
     exact_up_to: int = EXACT_UP_TO
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._tally(weighted=False)
 
     def tally(self, weighted: bool) -> Tally:

@@ -38,6 +38,7 @@ class LabelMetric(Metric):
     ignore_index: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.num_classes is not None and self.num_labels is not None:
             got = f"num_classes={self.num_classes} and num_labels={self.num_labels}"
             do = "Give num_classes for one class per sample, num_labels for several yes-or-no labels"
@@ -108,10 +109,10 @@ class TopKMetric(LabelMetric):
     top_k: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.num_classes is None and self.top_k != 1:
             do = "Give num_classes, or leave top_k out"
             raise ConfigError(describe("top_k", self.top_k, "1 for data that is not multiclass", do))
-        super().__post_init__()
 
     def _decision(self) -> Decision:
         return Argmax() if self.top_k == 1 else TopK(self.top_k)
@@ -130,8 +131,8 @@ class RatioMetric(TopKMetric):
     undefined: ClassVar[int] = 0  # what 0 / 0 is of a class that has data
 
     def __post_init__(self) -> None:
-        check_average(self.average)
         super().__post_init__()
+        check_average(self.average)
 
     @abstractmethod
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,75 @@
+"""What every metric does with its arguments: numbers of NumPy and torch become plain, and others raise."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, fields, replace
+
+import numpy as np
+import pytest
+import torch
+
+from assay import Meter
+from assay.errors import ConfigError
+from assay.metrics import Accuracy, FBetaScore, Quantile
+from laws import CASES
+
+METRICS = {type(case.metric): case.metric for case in CASES}
+NUMBERS = {"int": "a whole number of at most 64 bits", "float": "a number", "bool": "True or False"}
+
+
+def numbers(metric):
+    """The fields that are numbers, with their kinds."""
+    kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(metric)}
+    return {name: kind for name, kind in kinds.items() if kind in NUMBERS}
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: type(metric).__name__)
+def test_what_is_no_number_is_refused_by_name(metric):
+    for name, kind in numbers(metric).items():
+        with pytest.raises(ConfigError, match=f"^{name}: got 'many', expected {NUMBERS[kind]}. Pass {name} as a plain"):
+            replace(metric, **{name: "many"})
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: type(metric).__name__)
+def test_numbers_of_numpy_and_torch_are_plain_in_a_metric(metric):
+    given = {name: getattr(metric, name) for name in numbers(metric) if getattr(metric, name) is not None}
+    for make in (np.asarray, torch.tensor):
+        wrapped = {name: make(value) for name, value in given.items() if not isinstance(value, bool)}
+        wrapped |= {name: np.bool_(value) for name, value in given.items() if isinstance(value, bool)}
+        again = replace(metric, **wrapped)
+        assert again == metric
+        assert json.dumps(asdict(again)) == json.dumps(asdict(metric))
+
+
+def test_a_class_count_of_numpy_can_be_saved(tmp_path):
+    target = np.array([0, 2, 1])
+    meter = Meter(acc=Accuracy(num_classes=target.max() + 1))
+    meter.update(torch.tensor([0, 2, 2]), torch.from_numpy(target))
+    assert Meter.from_file(meter.to_file(tmp_path / "counts")).compute() == meter.compute()
+
+
+@pytest.mark.parametrize("value", [True, 3.5, 2**63, None])
+def test_whole_numbers_are_no_others(value):
+    with pytest.raises(ConfigError, match=r"^top_k: got .*, expected a whole number of at most 64 bits"):
+        Accuracy(num_classes=3, top_k=value)
+
+
+def test_switches_are_no_numbers():
+    with pytest.raises(ConfigError, match=r"^logits: got 1, expected True or False. Pass logits as a plain bool"):
+        Accuracy(logits=1)
+    with pytest.raises(ConfigError, match=r"^beta: got True, expected a number. Pass beta as a plain float"):
+        FBetaScore(beta=True)
+
+
+@pytest.mark.parametrize("q", [[0.25, 0.5], np.array([0.25, 0.5]), (np.float64(0.25), np.float32(0.5))])
+def test_quantiles_come_in_any_sequence(q):
+    assert Quantile(q) == Quantile((0.25, 0.5))
+    assert Quantile(q)(torch.arange(5)).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("q", "got"), [((), "no number"), ("half", "'half'"), (None, "None"), (math.nan, "nan")])
+def test_what_is_no_quantile_is_refused(q, got):
+    with pytest.raises(ConfigError, match=f"^q: got {got}, expected a number"):
+        Quantile(q)
