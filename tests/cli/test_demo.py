@@ -12,6 +12,7 @@ import torch
 from sklearn import metrics as sk
 
 from assay.cli import _demo_bits as bits
+from assay.cli import demo, main
 from assay.cli._demo_models import HeldOut, Task, one_thread, tasks
 from assay.cli._demo_sections import section
 from assay.cli.demo import run
@@ -148,6 +149,18 @@ def test_a_regression_is_measured_as_scikit_learn_does():
 def test_training_gives_the_same_model_twice():
     first, second = (trained(tasks()[2]) for _ in range(2))
     assert torch.equal(first.preds, second.preds)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line_before_anything_is_trained(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr(demo, "_train", lambda *given: pytest.fail("trained for nothing"))
+    monkeypatch.setattr(sys, "argv", ["assay", "demo", "--out", str(tmp_path / "file" / "folder")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert re.fullmatch(r"assay: .*Not a directory: '.*folder'\n", printed.err)
+    assert printed.out == ""
 
 
 def test_held_out_samples_were_not_trained_on():

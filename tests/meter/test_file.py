@@ -165,6 +165,10 @@ def test_a_file_that_is_not_there_raises_as_any_other(tmp_path):
         Meter.from_file(tmp_path / "nothing")
 
 
+def test_a_folder_is_refused(tmp_path):
+    refused(tmp_path, "got a folder, expected a file that Meter.to_file wrote. Pass a file in it")
+
+
 def rewritten(path, change):
     """The file with another description and a checksum that belongs to it."""
     description, tensors = meter_file.read(path)

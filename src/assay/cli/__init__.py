@@ -19,14 +19,14 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error that assay raised on purpose is one line and exit code 2."""
+    """Run the command line; what assay raises on purpose, and what the system refuses, is one line and exit code 2."""
     import sys
 
     from assay.errors import AssayError
 
     try:
         app()
-    except AssayError as error:
+    except (AssayError, OSError) as error:
         print(f"assay: {error}", file=sys.stderr)
         sys.exit(2)
 

@@ -27,7 +27,9 @@ def run(out: Path, epochs: int = EPOCHS) -> Report:
 
     Raises:
         MissingDependencyError: scikit-learn, which brings the data, is not installed.
+        OSError: the folder cannot be made; nothing has then been trained.
     """
+    out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
     start = time.perf_counter()
     with one_thread(), _progress(console) as progress:

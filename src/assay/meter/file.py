@@ -140,6 +140,8 @@ def read(path: str | os.PathLike[str]) -> tuple[Description, dict[str, Tensor]]:
         StateError: the file is cut short, changed, of another version, or not one of a meter.
     """
     where = os.fspath(path)
+    if os.path.isdir(where):
+        raise StateError(describe(where, "a folder", "a file that Meter.to_file wrote", "Pass a file in it"))
     try:
         with safe_open(where, framework="pt") as file:
             metadata = file.metadata() or {}

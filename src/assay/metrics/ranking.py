@@ -178,8 +178,7 @@ class AUROC(RankingArea):
         num_classes: for multiclass data, each class against the rest.
         num_labels: for multilabel data.
         average: `"macro"`: the mean over the classes or labels that have positives and negatives; `"weighted"`:
-        weighted
-            by the positives; `"micro"` (multilabel): all labels in one ranking; `None`: one value each.
+            weighted by the positives; `"micro"` (multilabel): all labels in one ranking; `None`: one value each.
         ignore_index: rows with this target are left out.
         logits: scores are any real numbers, ranked as they are; otherwise they are in [0, 1].
         exact: keep all scores, on disk if need be.
