@@ -254,3 +254,15 @@ def test_layouts_that_cannot_be():
         KLDivergence()(torch.rand(3, 2), torch.ones(3, 2, dtype=torch.long))
     with pytest.raises(DtypeError, match=r"preds: got torch\.int64, expected scores as floats"):
         LogLoss()(torch.ones(3, dtype=torch.long), torch.ones(3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("rows", [500, 5000])
+@pytest.mark.parametrize(
+    "metric", [LogLoss(num_classes=100, logits=True), KLDivergence()], ids=["log loss", "divergence"]
+)
+def test_the_layout_of_memory_changes_no_bit(metric, rows):
+    preds, probabilities = torch.rand(2, rows, 100, generator=torch.Generator().manual_seed(0))
+    target = torch.arange(rows) % 100 if isinstance(metric, LogLoss) else probabilities
+    by_class = preds.t().contiguous().t()
+    assert by_class.stride() == (1, rows)
+    assert metric(by_class, target) == metric(preds, target)

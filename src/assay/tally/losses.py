@@ -252,7 +252,7 @@ class Divergence(SummedTally):
 
     def add(self, state: State, batch: Batch) -> None:
         dtype = torch.float64 if torch.float64 in (batch.preds.dtype, batch.needed_target.dtype) else torch.float32
-        p, q = batch.preds.to(dtype), batch.needed_target.to(dtype)
+        p, q = (side.to(dtype).contiguous() for side in (batch.preds, batch.needed_target))  # as sums have an order
         terms = self._terms(p, q)
         bad = torch.zeros_like(terms, dtype=torch.bool) if self.log_prob else torch.minimum(p, q) < 0
         negative = bad.any(1)
