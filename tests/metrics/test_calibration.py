@@ -23,6 +23,7 @@ from assay.metrics.calibration import (
     KLDivergence,
     LogLoss,
 )
+from assay.metrics.correlation import CosineSimilarity
 from assay.metrics.rational import root
 
 pairs = st.lists(st.tuples(st.floats(0, 1, width=32), st.integers(0, 1), st.sampled_from([0.1, 1, 2.5])), min_size=1)
@@ -266,3 +267,18 @@ def test_the_layout_of_memory_changes_no_bit(metric, rows):
     by_class = preds.t().contiguous().t()
     assert by_class.stride() == (1, rows)
     assert metric(by_class, target) == metric(preds, target)
+
+
+@pytest.mark.parametrize("metric", [KLDivergence(), CosineSimilarity()], ids=["divergence", "cosine"])
+def test_a_long_row_is_summed_alone_as_among_others(metric):
+    """With several threads, torch adds up a single row of 32,768 and more in parts."""
+    preds, target = torch.rand(2, 5, 50_000, generator=torch.Generator().manual_seed(0))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        meter = Meter(value=metric, stage_bytes=0)
+        for row in zip(preds.split(1), target.split(1), strict=True):
+            meter.update(*row)
+        assert meter.compute()["value"] == metric(preds, target)
+    finally:
+        torch.set_num_threads(threads)

@@ -21,6 +21,7 @@ from assay.native import sums as native
 from assay.native.library import takes
 from assay.tally import exact
 from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, bad_weights, shown
+from assay.tally.rowwise import row_sums
 from assay.tally.scored import KINDS, Scored, probabilities
 from assay.tally.sums import Number
 
@@ -72,7 +73,7 @@ def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """`log(sum(exp(logits))) - logits[target]`, without a large sum that hides a small loss."""
     best = first_largest(logits).clamp_(max=logits.shape[1] - 1)[:, None]
     highest = logits.gather(1, best)
-    others = (logits - highest).exp_().scatter_(1, best, 0).sum(1, keepdim=True)  # the best itself would add 1
+    others = row_sums((logits - highest).exp_().scatter_(1, best, 0))  # the best itself would add 1
     return (highest - logits.gather(1, target)) + torch.log1p(others)
 
 
@@ -271,7 +272,7 @@ class Divergence(SummedTally):
     def _terms(self, p: Tensor, q: Tensor) -> Tensor:
         if self.log_prob:
             return torch.where(p == -math.inf, 0, p.exp() * (p - q))
-        p, q = p / p.sum(1, keepdim=True), q / q.sum(1, keepdim=True)
+        p, q = p / row_sums(p), q / row_sums(q)
         return torch.where(p == 0, torch.where(q.isnan(), q, 0), p * (p / q).log())
 
     def problems(self, state: State) -> Sequence[Problem]:

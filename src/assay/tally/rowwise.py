@@ -112,6 +112,14 @@ def _row_weights(weights: Tensor, rows: int) -> Tensor:
     return flat if len(flat) == rows else flat.view(-1, 1).expand(-1, rows // len(flat)).reshape(-1)
 
 
+def row_sums(x: Tensor) -> Tensor:
+    """The sum of each row of a contiguous `(rows, columns)`, in floating point, of shape `(rows, 1)`.
+
+    A single long row torch adds up in several threads, in another order than it has among other rows.
+    """
+    return x.expand(2, -1).sum(1, keepdim=True)[:1] if len(x) == 1 else x.sum(1, keepdim=True)
+
+
 def _wide(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
@@ -139,8 +147,8 @@ class Cosine(RowTerm):
         # Scaled to a largest component of 1, no square overflows or vanishes. A row of zeros gives NaN.
         x, y = (_wide(side) for side in (batch.preds, batch.needed_target))
         x, y = (side / side.abs().amax(1, keepdim=True) for side in (x.contiguous(), y.contiguous()))
-        norms = (x * x).sum(1).sqrt_() * (y * y).sum(1).sqrt_()
-        return Rows((x * y).sum(1).div_(norms).clamp_(-1, 1))
+        norms = row_sums(x * x).sqrt_() * row_sums(y * y).sqrt_()
+        return Rows(row_sums(x * y).div_(norms).clamp_(-1, 1).view(-1))
 
 
 @dataclass(frozen=True)
