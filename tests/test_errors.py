@@ -15,7 +15,7 @@ def tree():
 
 def test_every_public_name_is_listed_in_order():
     assert errors.__all__ == sorted(errors.__all__)
-    assert {item.__name__ for item in tree()} | {"describe"} == set(errors.__all__)
+    assert {item.__name__ for item in tree()} | {"calling_frame", "describe", "warn"} == set(errors.__all__)
 
 
 def test_every_error_and_warning_has_one_root():

@@ -22,6 +22,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+from types import FrameType
+
 __all__ = [
     "AssayError",
     "AssayWarning",
@@ -38,7 +43,9 @@ __all__ = [
     "SyncError",
     "ValuesError",
     "ValuesWarning",
+    "calling_frame",
     "describe",
+    "warn",
 ]
 
 
@@ -143,3 +150,21 @@ def describe(what: str, got: object, expected: str, do: str) -> str:
         'preds: got shape (3,), expected shape (3, 10). Pass one score per class.'
     """
     return f"{what}: got {got}, expected {expected.rstrip('.')}. {do.rstrip('.')}."
+
+
+def calling_frame() -> FrameType:
+    """The frame that called assay: the first one outside of it and of torch, whose decorators may stand between."""
+    files = [__file__, getattr(sys.modules.get("torch"), "__file__", None)]
+    inside = tuple(os.path.dirname(file) + os.sep for file in files if file)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        frame = frame.f_back
+    return frame
+
+
+def warn(message: str, category: type[AssayWarning]) -> None:
+    """Warn, at the line that called assay: that is where something can be done about it."""
+    frame = calling_frame()
+    registry = frame.f_globals.setdefault("__warningregistry__", {})  # so that a line is told once, as Python does it
+    name = frame.f_globals.get("__name__")
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)

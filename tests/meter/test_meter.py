@@ -11,7 +11,16 @@ import pytest
 import torch
 
 from assay import Meter
-from assay.errors import ConfigError, DeviceError, DtypeError, NoDataWarning, ShapeError, StateError, ValuesError
+from assay.errors import (
+    ConfigError,
+    DeviceError,
+    DtypeError,
+    NoDataWarning,
+    ShapeError,
+    StateError,
+    ValuesError,
+    ValuesWarning,
+)
 from assay.metrics import (
     AUROC,
     CalibrationError,
@@ -126,9 +135,8 @@ def test_a_mask_is_a_weight_of_0_or_1(metric, arguments):
 
 @pytest.mark.parametrize("metric", [Mean(), Max(), Quantile(0.5)])
 def test_a_target_that_nothing_reads_is_refused(metric):
-    message = (
-        "target: got a tensor, expected none, which value would not read. Leave it out; weights are passed by name"
-    )
+    name = type(metric).__name__
+    message = f"target: got a tensor, expected none, which {name} would not read. Leave it out; weights are passed by"
     with pytest.raises(ShapeError, match=message):
         metric(torch.ones(3), torch.ones(3))
     Meter(metric, MeanSquaredError()).update(torch.ones(3), torch.ones(3))  # somebody reads it
@@ -222,3 +230,18 @@ def test_a_constant_without_weight_explains_nothing():
 def test_an_infinite_loss_of_weight_0_does_not_count(metric, preds, target):
     assert metric(preds, target).isinf()
     assert metric(preds, target, weights=torch.tensor([0.0, 1.0])) == metric(preds[1:], target[1:])
+
+
+@pytest.mark.parametrize(
+    ("read", "category", "name"),
+    [
+        (lambda: Meter(empty=Mean()).compute(), NoDataWarning, "empty"),
+        (lambda: Mean()(torch.tensor([math.nan])), ValuesWarning, "Mean"),
+        (lambda: AUROC()(torch.rand(3), torch.zeros(3, dtype=torch.int64)), NoDataWarning, "AUROC"),
+    ],
+)
+def test_warnings_name_the_metric_and_the_line_that_called(read, category, name):
+    with pytest.warns(category, match=f"^{name}: got ") as caught:
+        read()
+    (warning,) = caught
+    assert (warning.filename, warning.lineno) == (__file__, read.__code__.co_firstlineno)

@@ -68,7 +68,7 @@ def test_a_sum_goes_on_beyond_what_float32_counts():
 @pytest.mark.parametrize("make", ALL)
 def test_nan_is_propagated_and_said_or_left_out(make):
     x = torch.tensor([1.0, math.nan, 4.0, math.nan, 2.5])
-    with pytest.warns(ValuesWarning, match="value: got 2 of the values are NaN"):
+    with pytest.warns(ValuesWarning, match=": got 2 of the values are NaN"):
         assert math.isnan(make()(x).item())
     kept = torch.tensor([1.0, 4.0, 2.5])
     assert make("ignore")(x) == make()(kept)
@@ -98,7 +98,7 @@ def test_infinities_follow_ieee_754_and_are_said(values, total, high, low):
 
 @pytest.mark.parametrize("make", ALL)
 def test_without_data(make):
-    with pytest.warns(NoDataWarning, match="value: got no data"):
+    with pytest.warns(NoDataWarning, match=": got no data"):
         assert math.isnan(make()(torch.zeros(0)).item())
 
 

@@ -134,7 +134,7 @@ def test_logits_are_said_and_not_guessed():
     assert peers.binary_accuracy(scores, target) == pytest.approx(2 / 3)  # one score outside [0, 1]: all are logits
     assert Accuracy()(scores[:2], target[:2]) == 1
     message = (
-        r"value: got 1 of the predictions are .* or scores outside \[0, 1\] \(scores of any size are for logits=True"
+        r"Accuracy: got 1 of the predictions are .* or scores outside \[0, 1\] \(scores of any size are for logits=True"
     )
     with pytest.raises(ValuesError, match=message):
         Accuracy()(scores, target)

@@ -89,7 +89,7 @@ def test_infinities_are_values(values, expected):
 
 
 def test_nan_makes_nan_and_warns():
-    with pytest.warns(ValuesWarning, match="value: got 1 of the values are NaN"):
+    with pytest.warns(ValuesWarning, match=": got 1 of the values are NaN"):
         assert Quantile(0.0)(torch.tensor([1.0, math.nan])).isnan()
 
 

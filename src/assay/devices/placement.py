@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 from collections.abc import Mapping, MutableMapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.devices.policies import can_hold, policy
-from assay.errors import DeviceError, PlacementWarning, describe
+from assay.errors import DeviceError, PlacementWarning, calling_frame, describe
 
-_INSIDE = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent))
 _warned: set[tuple[str, str, str, str, int]] = set()
 
 
@@ -147,7 +144,8 @@ def _common_ground(home: torch.device, tensors: dict[str, Tensor | None]) -> tor
 
 
 def _tell(name: str, tensor: Tensor, home: torch.device, strict: bool) -> None:
-    filename, line = _caller()
+    caller = calling_frame()
+    filename, line = caller.f_code.co_filename, caller.f_lineno
     key = (name, str(tensor.device), str(home), filename, line)
     if not strict and key in _warned:
         return
@@ -164,11 +162,3 @@ def _tell(name: str, tensor: Tensor, home: torch.device, strict: bool) -> None:
         raise DeviceError(message)
     warnings.warn_explicit(message, PlacementWarning, filename, line)
     _warned.add(key)
-
-
-def _caller() -> tuple[str, int]:
-    """File and line of the first frame that belongs neither to assay nor to torch (whose decorators stand between)."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno

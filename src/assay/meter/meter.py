@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from assay.errors import ConfigError, NoDataWarning, StateError, ValuesError, ValuesWarning, describe
+from assay.errors import ConfigError, NoDataWarning, StateError, ValuesError, ValuesWarning, describe, warn
 from assay.meter import file
 from assay.meter.arguments import checked, kind
 from assay.meter.file import ABOUT, Description, from_tensors, to_tensors
@@ -152,18 +151,14 @@ class Meter:
     def _value(self, name: str, metric: Metric, states: Sequence[State], rows: int) -> Any:
         tally, state = self._plan.state_of(name, states)
         if not rows:
-            warnings.warn(
-                describe(name, "no data", "at least one sample", "It reads NaN; call update first"),
-                NoDataWarning,
-                stacklevel=3,
-            )
+            warn(describe(name, "no data", "at least one sample", "It reads NaN; call update first"), NoDataWarning)
         for problem in tally.problems(state):
             message = describe(
                 name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples"
             )
             if problem.fatal:
                 raise ValuesError(message)
-            warnings.warn(message, ValuesWarning, stacklevel=3)
+            warn(message, ValuesWarning)
         return metric.read(tally.read(state))
 
     def _states(self) -> tuple[list[State], int]:

@@ -54,9 +54,10 @@ class Metric(ABC):
         """
         from assay.meter import Meter  # the meter knows metrics; a metric meets it only when it is called
 
-        meter = Meter(value=self, weighted=weights is not None)
+        meter = Meter(self, weighted=weights is not None)
         meter.update(preds, target, weights=weights)
-        return meter.compute()["value"]
+        (value,) = meter.compute().values()
+        return value
 
 
 def plain(name: str, value: Any, kind: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import ConfigError, NoDataWarning, describe
+from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import Metric, number, vector
 from assay.tally import curves
 from assay.tally.base import Tally
@@ -161,7 +160,7 @@ def _down(value: Fraction | float) -> float:
 
 
 def _warn(name: str, got: str, expected: str) -> None:
-    warnings.warn(describe(name, got, expected, "It reads NaN; see what was fed"), NoDataWarning, stacklevel=5)
+    warn(describe(name, got, expected, "It reads NaN; see what was fed"), NoDataWarning)
 
 
 @dataclass(frozen=True, kw_only=True)
