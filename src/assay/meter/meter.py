@@ -31,7 +31,8 @@ class Meter:
     Every distinct tally is counted once, however many metrics are read from it. Batches may come from any device, in
     any size and order; each device has its own counts, which are added when the meter is read. Small batches are
     staged: an update copies its rows into a buffer, and the tallies run when it is full or when someone reads. The
-    value does not depend on it, to the bit. Updates of one meter must not overlap: give each thread its own meter.
+    value does not depend on it, to the bit. Updates of one meter must not overlap: give each thread a meter, and add
+    them.
 
     Args:
         *metrics: metrics that are named after their class.
