@@ -13,6 +13,7 @@ from rich.text import Text
 
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
+from assay.devices.names import name_of
 
 MARKS = {"yes": ("yes", "green"), "no": ("no", "red"), "partial": ("partly", "yellow"), "unknown": ("?", "dim")}
 
@@ -46,7 +47,7 @@ def _here(device: torch.device) -> dict[str, Any]:
     test = self_test(device)
     return {
         "device": str(device),
-        "name": _name(device),
+        "name": name_of(device),
         "self_test": {outcome.name: outcome.detail if not outcome.passed else "ok" for outcome in test.outcomes},
         "passed": test.passed,
         "policy": {
@@ -83,27 +84,6 @@ def _answer(fact: Fact) -> str:
 
 def _plain(value: object) -> object:
     return value if isinstance(value, bool | int) else str(value)
-
-
-def _name(device: torch.device) -> str:
-    if device.type == "cpu":
-        return f"{_processor()}, {torch.get_num_threads()} threads"
-    if device.type in ("cuda", "xpu"):
-        return str(getattr(torch, device.type).get_device_name(device))
-    known = kind(device)
-    return known.name if known else device.type
-
-
-def _processor() -> str:
-    """The processor's name where the system tells it, else its architecture."""
-    import platform
-
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            named = next((line for line in lines if line.startswith("model name")), "")
-    except OSError:
-        named = ""
-    return named.partition(":")[2].strip() or platform.processor() or platform.machine()
 
 
 def _machine(data: dict[str, Any]) -> list[Table | Text]:
