@@ -1,0 +1,77 @@
+"""Trees of tensors: what an object keeps, what a batch holds, and how a batch is moved."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
+from typing import Any
+
+DEPTH = 6  # of objects in objects: wrappers of metrics hold metrics, not deeper
+
+
+def is_tensor(thing: object) -> bool:
+    """Whether it is a tensor; imports no torch to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.Tensor)
+
+
+def tensors_of(thing: Any) -> dict[str, Any]:
+    """Every tensor that an object keeps in its attributes, its lists and dictionaries, by its path.
+
+    Args:
+        thing: an object, or a tree of objects.
+
+    Returns:
+        Path -> tensor: ``"total"``, ``"preds[0]"``, ``"metrics.mean.sum"``.
+
+    Example:
+        >>> import torch
+        >>> tensors_of({"a": torch.ones(2), "b": [torch.zeros(1), "no tensor"]})
+        {'a': tensor([1., 1.]), 'b[0]': tensor([0.])}
+    """
+    return dict(_walk(thing, "", DEPTH, set()))
+
+
+def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """The same tree with every tensor changed."""
+    if is_tensor(tree):
+        return change(tree)
+    if isinstance(tree, Mapping):
+        return {name: mapped(branch, change) for name, branch in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(mapped(branch, change) for branch in tree))
+    if isinstance(tree, list | tuple):
+        return type(tree)(mapped(branch, change) for branch in tree)
+    return tree
+
+
+def _walk(thing: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if is_tensor(thing):
+        yield path, thing
+        return
+    if depth < 0 or id(thing) in seen:
+        return
+    seen.add(id(thing))
+    for name, branch in _branches(thing, root=depth == DEPTH):
+        joined = path + name if name.startswith("[") else f"{path}.{name}".lstrip(".")
+        yield from _walk(branch, joined, depth - 1, seen)
+
+
+def _branches(thing: Any, *, root: bool) -> Iterator[tuple[str, Any]]:
+    if isinstance(thing, Mapping):
+        yield from ((str(name), branch) for name, branch in thing.items())
+    elif isinstance(thing, list | tuple | deque):
+        yield from ((f"[{index}]", branch) for index, branch in enumerate(thing))
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type) and (root or _keeps_state(thing)):
+        for name, branch in vars(thing).items():
+            if name in ("_parameters", "_buffers", "_modules"):  # torch.nn.Module keeps its attributes in these
+                yield from dict(branch).items()
+            else:
+                yield name, branch
+
+
+def _keeps_state(thing: Any) -> bool:
+    """Other objects (loggers, functions, enumerations) are not looked into."""
+    return is_dataclass(thing) or hasattr(thing, "_buffers") or (hasattr(thing, "update") and hasattr(thing, "compute"))
