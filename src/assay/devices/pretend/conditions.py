@@ -1,0 +1,74 @@
+"""When a rule of an operator applies: conditions on its arguments, by the names that the fact files use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ConfigError, describe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Arguments = Mapping[str, Any]
+"""The arguments of a call by the names that the operator's schema gives them; those left out may be missing."""
+
+
+def applies(condition: str, arguments: Arguments) -> bool:
+    """Whether a rule applies to a call.
+
+    Args:
+        condition: one of :data:`CONDITIONS`; empty for a rule that never applies.
+        arguments: the arguments of the call by name.
+
+    Raises:
+        ConfigError: there is no such condition.
+
+    Example:
+        >>> applies("accumulate", {"accumulate": True}), applies("without output_size", {"output_size": 3})
+        (True, False)
+    """
+    if not condition:
+        return False
+    if condition not in CONDITIONS:
+        raise ConfigError(
+            describe("condition", repr(condition), f"one of {', '.join(CONDITIONS)}", "Check the spelling")
+        )
+    return CONDITIONS[condition](arguments)
+
+
+def _boolean_index(arguments: Arguments) -> bool:
+    return any(_name(index) in ("bool", "uint8") for index in arguments.get("indices") or ())
+
+
+def _inexact(arguments: Arguments) -> bool:
+    dtype = arguments.get("dtype") or getattr(arguments.get("self"), "dtype", None)
+    return bool(dtype is not None and (dtype.is_floating_point or dtype.is_complex))
+
+
+def _floating_point(arguments: Arguments) -> bool:
+    return bool(arguments["self"].dtype.is_floating_point)
+
+
+def _name(tensor: Tensor | None) -> str:
+    return "" if tensor is None else str(tensor.dtype).removeprefix("torch.")
+
+
+def _reduces_by(*reductions: str) -> Callable[[Arguments], bool]:
+    return lambda arguments: arguments.get("reduce") in reductions
+
+
+CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
+    "always": lambda arguments: True,
+    "boolean index": _boolean_index,
+    "floating point or complex": _inexact,
+    "floating point": _floating_point,
+    "weights": lambda arguments: arguments.get("weights") is not None,
+    "accumulate": lambda arguments: bool(arguments.get("accumulate")),
+    "without accumulate": lambda arguments: not arguments.get("accumulate"),
+    "without output_size": lambda arguments: arguments.get("output_size") is None,
+    "check_errors": lambda arguments: bool(arguments.get("check_errors")),
+    "reduce is sum or mean": _reduces_by("sum", "mean"),
+    "reduce is prod": _reduces_by("prod"),
+    "mode is max": lambda arguments: arguments.get("mode") == 2,
+}

@@ -1,0 +1,212 @@
+"""What a device lacks and does, operator by operator: a look-up that needs no device.
+
+Two sources: what the installed torch says of itself (:mod:`.table`), and dated facts from its sources that are data,
+one file a device, ``known/operators_*.toml``, each with the place where it can be read.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from assay.devices.pretend.table import Overload, table
+from assay.errors import ConfigError, describe
+
+DEVICES = ("cuda", "mps", "xpu")
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Whether a copy makes the host wait, and whether ``non_blocking=True`` can corrupt it.
+
+    Attributes:
+        waits: the host waits for the device.
+        corrupts: the values may be read before they are there, or after they have been overwritten.
+        why: the reason, or empty.
+        source: where it can be read.
+    """
+
+    waits: bool
+    corrupts: bool = False
+    why: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Nondeterminism:
+    """One way in which an operator may give other bits from run to run.
+
+    Attributes:
+        named: the name by which torch's error calls it, such as ``"cumsum_cuda_kernel"``.
+        when: the condition on its arguments, for :func:`assay.devices.pretend.conditions.applies`.
+        deterministic: what it does under ``torch.use_deterministic_algorithms(True)``: it ``"raises"``, ``"switches"``
+            to a deterministic way, or ``"ignores"`` it.
+        source: where it can be read.
+    """
+
+    named: str
+    when: str
+    deterministic: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class OperatorRule:
+    """What one overload of an operator does on a device.
+
+    Attributes:
+        name: torch's name, such as ``"aten::index.Tensor"``.
+        known: torch's own operator; of others nothing is known, and all else here is a guess in their favour.
+        available: the device can run it: it has a kernel, or it is made of other operators.
+        on_cpu: torch itself quietly runs it on the CPU there.
+        checks_devices: torch checks, before the kernel, that all tensors are on one device.
+        iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
+        waits: when and why the host waits for the device, as ``"condition: reason"``; empty if it never does.
+        nondeterminism: the ways in which its result may differ from run to run.
+        named: the overload that errors name: a functional operator stumbles over the ``out`` overload it calls.
+    """
+
+    name: str
+    known: bool = True
+    available: bool = True
+    on_cpu: bool = False
+    checks_devices: bool = False
+    iterates: bool = False
+    waits: str = ""
+    nondeterminism: tuple[Nondeterminism, ...] = ()
+    named: str = ""
+
+    @property
+    def waits_when(self) -> str:
+        """The condition under which the host waits, for :func:`assay.devices.pretend.conditions.applies`."""
+        return self.waits.partition(": ")[0]
+
+    @property
+    def nondeterministic(self) -> str:
+        """The name by which torch's error calls it, such as ``"cumsum_cuda_kernel"``; empty if it is deterministic."""
+        return self.nondeterminism[0].named if self.nondeterminism else ""
+
+    @property
+    def why_waits(self) -> str:
+        """Why the host waits."""
+        return self.waits.partition(": ")[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What one kind of device lacks and does.
+
+    Attributes:
+        device: ``"cuda"``, ``"mps"`` or ``"xpu"``.
+        torch: the version of torch from whose sources the facts were read; the operators are those installed.
+        missing_dtypes: dtypes that the device lacks, with the text of torch's ``TypeError``.
+        texts: torch's messages there, with fields to be filled in: ``operator`` (it is missing), ``fallback`` (a
+            warning), ``mixed`` (operands on different devices, inside a kernel), ``deterministic``.
+        copies: by way (``"to device"``, ``"to host"``, with ``", pinned"`` and ``", non_blocking"``).
+        assumed: what is taken over from another device for want of a source, or empty.
+    """
+
+    device: str
+    torch: str
+    missing_dtypes: dict[str, str]
+    texts: dict[str, str]
+    copies: dict[str, Copies]
+    assumed: str
+    facts: dict[str, Any]
+
+    def operator(self, name: str) -> OperatorRule:
+        """The rule of one overload.
+
+        Args:
+            name: torch's name with the overload, ``"aten::index.Tensor"``; ``"aten::mm"`` where the overload has none.
+
+        Example:
+            >>> rules("mps").operator("aten::frexp.Tensor_out").available
+            False
+            >>> rules("cuda").operator("aten::nonzero").waits_when
+            'always'
+        """
+        return _operator(self.device, name)
+
+    def missing(self, name: str) -> str:
+        """The text of torch's error for an operator that the device lacks."""
+        import torch
+
+        commit = torch.version.git_version
+        return self.texts["operator"].format(operator=self.operator(name).named or name, commit=commit)
+
+    def kernels(self) -> list[str]:
+        """All overloads for which the device has a kernel of its own, explicit or structured."""
+        return [overload.name for overload in table().values() if self._has_kernel(overload)]
+
+    def on_cpu(self) -> list[str]:
+        """All overloads that torch itself quietly runs on the CPU there."""
+        return sorted(self._forced())
+
+    def _forced(self) -> frozenset[str]:
+        return frozenset(f"aten::{name}" for name in self.facts.get("on_cpu", {}).get("operators", ()))
+
+    def _has_kernel(self, overload: Overload) -> bool:
+        if overload.name in self._forced():
+            return False
+        kernels = overload.kernels
+        return self.device.upper() in kernels or (bool(self.assumed) and "CUDA" in kernels)
+
+
+@cache
+def rules(device: str) -> Rules:
+    """What a kind of device lacks and does.
+
+    Args:
+        device: ``"cuda"``, ``"mps"`` or ``"xpu"``; an index is ignored.
+
+    Raises:
+        ConfigError: nothing is known of the device.
+        AssayError: the installed torch does not carry the list of its operators.
+    """
+    device = device.partition(":")[0]
+    if device not in DEVICES:
+        raise ConfigError(describe("device", repr(device), f"one of {', '.join(DEVICES)}", "Name one of these"))
+    facts = tomllib.loads(files("assay.devices").joinpath(f"known/operators_{device}.toml").read_text(encoding="utf-8"))
+    return Rules(
+        device=device,
+        torch=facts["torch"],
+        missing_dtypes={name: fact["error"] for name, fact in facts.get("missing_dtypes", {}).items()},
+        texts={name: fact["text"] for name, fact in facts["texts"].items()},
+        copies={name: Copies(**fact) for name, fact in facts["copies"].items()},
+        assumed=facts.get("assumed", ""),
+        facts=facts,
+    )
+
+
+@cache
+def _operator(device: str, name: str) -> OperatorRule:
+    rule, overload = rules(device), table().get(name)
+    if overload is None:
+        return OperatorRule(name, known=False)
+    on_cpu, own = name in rule._forced(), rule._has_kernel(overload)
+    available = own or overload.composite or on_cpu
+    stumbles = "" if available or not overload.delegate else overload.delegate
+    waits = next(_facts(rule, "waits", name), None)
+    return OperatorRule(
+        name,
+        available=available,
+        on_cpu=on_cpu,
+        checks_devices=own and overload.checks and rule.facts["checks_devices"],
+        iterates=overload.iterates,
+        waits=f"{waits['when']}: {waits['why']}" if waits else "",
+        nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
+        named=stumbles or name,
+    )
+
+
+def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, str]]:
+    """The facts that name the overload, or the operator for all its overloads."""
+    short = name.removeprefix("aten::")
+    for fact in rule.facts.get(topic, ()):
+        if short in fact["operators"] or short.partition(".")[0] in fact["operators"]:
+            yield {key: value for key, value in fact.items() if key != "operators"}
