@@ -19,6 +19,7 @@ KINDS = {
     "dtype": "refused: the device has no such dtype",
     "operator": "refused: the device has no such operator",
     "deterministic": "refused: deterministic algorithms were asked for, and the operator has none there",
+    "unsupported": "refused by assay: a pretend device cannot do this",
 }
 REFUSED = ("devices", "dtype", "operator", "deterministic")
 

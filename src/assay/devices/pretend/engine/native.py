@@ -1,0 +1,123 @@
+"""The native engine as a context: opened with the rules of a device, and asked for its current device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import graph, set_multithreading_enabled
+
+from assay.devices.pretend.engine.build import load
+from assay.devices.pretend.events import Recorder
+from assay.devices.pretend.table import table
+
+if TYPE_CHECKING:
+    from assay.devices.pretend.rules import OperatorRule, Rules
+
+# Which of the checks in rules.cpp an operator gets, as Rule::Check counts them.
+NONE, ALL, ITERATOR, PLACEHOLDER, INDEX = range(5)
+INDEXING = ("aten::index.", "aten::_index_put_impl_", "aten::index_put", "aten::_unsafe_index")
+
+
+class NativeEngine:
+    """Runs a device's operators on the CPU, behind torch's dispatcher."""
+
+    def __init__(self, device: str, count: int, rules: Rules, recorder: Recorder) -> None:
+        self._engine = load()
+        self._device, self._count, self._rules, self._recorder = device, count, rules, recorder
+        self._workers = {overload.delegate for overload in table().values()}
+
+    def __enter__(self) -> NativeEngine:
+        rules = self._rules
+        waits = {way: copy.why or f"copy {way}" for way, copy in rules.copies.items() if copy.waits}
+        texts = {
+            "fallback_warning": rules.texts.get("fallback", "").replace("{operator}", "{}"),
+            "placeholder": self._placeholder(),
+            "bad_index": rules.texts["index"],
+        }
+        fallback = self._device == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
+        self._engine.open(
+            self._device,
+            self._count,
+            self._row,
+            self._record,
+            fallback,
+            rules.missing_dtypes,
+            texts,
+            waits,
+            self._structured_kernels(),
+        )
+        self._run_backward = graph._engine_run_backward
+        _set_run_backward(self._in_this_thread(self._run_backward))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _set_run_backward(self._run_backward)
+        self._engine.close(self._device)
+
+    def current_device(self) -> int:
+        """The index of this thread's current device."""
+        return int(self._engine.current_device())
+
+    def set_device(self, index: int) -> None:
+        """Make another device this thread's current one."""
+        self._engine.set_device(index)
+
+    def generator(self, index: int) -> torch.Generator:
+        """The default generator of a device."""
+        return self._engine.generator(self._device, index)  # type: ignore[no-any-return]
+
+    def _row(self, name: str) -> tuple[object, ...]:
+        """A rule in the order of Rule's members (session.h)."""
+        rule = self._rules.operator(name)
+        overload = table().get(name)
+        structured = name in self._workers or (overload is not None and bool(overload.delegate))
+        return (
+            rule.available,
+            rule.on_cpu,
+            self._check(rule, composite=overload is None or overload.composite),
+            structured,
+            "" if rule.available else self._rules.missing(name),
+            rule.waits_when,
+            rule.why_waits,
+            tuple((way.named, way.when, way.deterministic) for way in rule.nondeterminism),
+        )
+
+    def _check(self, rule: OperatorRule, composite: bool) -> int:
+        if rule.name.startswith(INDEXING):
+            return INDEX
+        if rule.checks_devices:
+            return ALL
+        if rule.iterates:
+            return ITERATOR
+        return PLACEHOLDER if self._placeholder() and rule.known and rule.available and not composite else NONE
+
+    def _placeholder(self) -> str:
+        """What the device's kernels say of an operand from elsewhere, if torch does not check before calling them."""
+        text = self._rules.texts["mixed"]
+        return "" if "{" in text else text
+
+    def _structured_kernels(self) -> list[str]:
+        """Overloads that torch would else run through a composite kernel, and then under another name."""
+        rows = (table()[name] for name in self._rules.kernels() if table()[name].delegate)
+        return [row.name for row in rows if torch._C._dispatch_has_kernel_for_dispatch_key(row.name, "CPU")]
+
+    def _record(self, kind: str, operator: str, device: str, why: str, *copy: Any) -> None:
+        names = ("source", "target", "non_blocking", "pinned", "elements")
+        self._recorder.record(kind, operator, device, why, **dict(zip(names, copy, strict=True)))
+
+    @staticmethod
+    def _in_this_thread(run_backward: Callable[..., Any]) -> Callable[..., Any]:
+        # torch makes its backward threads once, for the devices there are then; ours come and go.
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with set_multithreading_enabled(False):
+                return run_backward(*args, **kwargs)
+
+        return run
+
+
+def _set_run_backward(function: Callable[..., Any]) -> None:
+    graph._engine_run_backward = function
+    torch.autograd._engine_run_backward = function

@@ -1,0 +1,310 @@
+// The operators of a pretend device: each runs on the CPU over the same memory, after its device's rules were asked.
+#include "alias.h"
+#include "operators.h"
+#include "session.h"
+
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/copy.h>
+#include <torch/library.h>
+
+#include <map>
+
+namespace assay {
+namespace {
+
+using torch::jit::Stack;
+
+std::string name_of(const c10::OperatorHandle& op) {
+  return toString(op.operator_name());
+}
+
+bool writes(const c10::Argument& argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
+
+// The tensors of a call with the names of their arguments, `out` arguments first as in torch's own wrappers.
+Operands operands_of(const c10::OperatorHandle& op, const Stack& stack) {
+  Operands outs;
+  Operands operands;
+  const auto& declared = op.schema().arguments();
+  const size_t begin = stack.size() - declared.size();
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const auto& value = stack[begin + i];
+    auto& list = declared[i].is_out() ? outs : operands;
+    if (value.isTensor()) {
+      list.emplace_back(declared[i].name(), value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor tensor : value.toTensorVector()) {
+        list.emplace_back(declared[i].name(), tensor);
+      }
+    } else if (value.isOptionalTensorList()) {
+      for (const std::optional<at::Tensor> tensor : value.toOptionalTensorVector()) {
+        list.emplace_back(declared[i].name(), tensor.value_or(at::Tensor()));
+      }
+    }
+  }
+  outs.insert(outs.end(), operands.begin(), operands.end());
+  return outs;
+}
+
+// Where a result goes: to the device that was named, else to that of the first tensor that is on one.
+std::optional<c10::Device> result_device(const Operands& operands, const c10::OperatorHandle& op, const Stack& stack) {
+  const auto& declared = op.schema().arguments();
+  const size_t begin = stack.size() - declared.size();
+  for (size_t i = 0; i < declared.size(); ++i) {
+    if (stack[begin + i].isDevice()) {
+      const auto device = stack[begin + i].toDevice();
+      return device.is_cpu() ? device : with_index(device);
+    }
+  }
+  for (const auto& [name, tensor] : operands) {
+    if (tensor.defined() && is_pretended(tensor)) {
+      return tensor.device();
+    }
+  }
+  return std::nullopt;
+}
+
+at::Generator generator_on_cpu(const c10::IValue& value, c10::Device device) {
+  if (value.isNone()) {
+    return host_generator(default_generator(device.type(), device.index()));
+  }
+  const auto generator = value.toGenerator();
+  TORCH_CHECK(generator.device().type() == device.type(), "Expected a '", c10::DeviceTypeName(device.type(), true),
+              "' device type for generator but found '",
+              c10::DeviceTypeName(generator.device().type(), true), "'");
+  return host_generator(generator);
+}
+
+bool takes_generator(const c10::Argument& argument) {
+  const auto type = argument.type();
+  const auto optional = type->cast<c10::OptionalType>();
+  return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::GeneratorType;
+}
+
+void arguments_to_cpu(const c10::OperatorHandle& op, Stack& stack, Aliases& aliases, c10::Device device) {
+  const auto& declared = op.schema().arguments();
+  const size_t begin = stack.size() - declared.size();
+  for (size_t i = 0; i < declared.size(); ++i) {
+    auto& value = stack[begin + i];
+    if (value.isTensor()) {
+      value = aliases.on_cpu(value.toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor tensor : value.toTensorVector()) {
+        list.push_back(aliases.on_cpu(tensor));
+      }
+      value = std::move(list);
+    } else if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor> tensor : value.toOptionalTensorVector()) {
+        list.push_back(tensor ? std::optional<at::Tensor>(aliases.on_cpu(*tensor)) : std::nullopt);
+      }
+      value = std::move(list);
+    } else if (value.isStorage()) {
+      value = aliases.on_cpu(value.toStorage());
+    } else if (value.isDevice()) {
+      value = c10::Device(c10::kCPU);
+    } else if (takes_generator(declared[i])) {
+      value = generator_on_cpu(value, device);
+    } else if (declared[i].name() == "pin_memory") {
+      value = c10::IValue();
+    }
+  }
+}
+
+void results_to_device(const c10::OperatorHandle& op, Stack& stack, size_t begin, Aliases& aliases,
+                       c10::Device device) {
+  const auto name = name_of(op);
+  for (size_t i = begin; i < stack.size(); ++i) {
+    auto& value = stack[i];
+    if (value.isTensor()) {
+      value = aliases.on_device(value.toTensor(), device, name);
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor tensor : value.toTensorVector()) {
+        list.push_back(aliases.on_device(tensor, device, name));
+      }
+      value = std::move(list);
+    }
+  }
+}
+
+void check_open(const c10::OperatorHandle& op, const Operands& operands) {
+  for (const auto& [name, tensor] : operands) {
+    if (tensor.defined() && is_pretended(tensor)) {
+      TORCH_CHECK(session() && session()->type == tensor.device().type(), "assay: ", name, " is on ", tensor.device(),
+                  ", a pretend device that is there only inside `with pretend(...)`, and ", name_of(op),
+                  " was called on it outside; call .cpu() on it and go on with that");
+    }
+  }
+}
+
+void check_has_cpu_kernel(const c10::OperatorHandle& op, c10::Device device) {
+  if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
+    const auto why = "assay: pretend " + str(device) + " cannot run " + name_of(op) +
+        ": torch has no CPU kernel of it to borrow; a real device is needed for this operator";
+    record("unsupported", name_of(op), str(device), why);
+    TORCH_CHECK_NOT_IMPLEMENTED(false, why);
+  }
+}
+
+void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
+  const auto operands = operands_of(op, *stack);
+  check_open(op, operands);
+  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a device that is not there outside `with pretend(...)`");
+  const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
+  const Rule& rule = rule_of(op);
+  check_available(op, rule, device);
+  check_devices(op, rule, operands);
+  check_deterministic(op, rule, device, *stack);
+  check_has_cpu_kernel(op, device);
+  note_wait(op, rule, device, *stack);
+
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  Aliases aliases;
+  const size_t begin = stack->size() - op.schema().arguments().size();
+  arguments_to_cpu(op, *stack, aliases, device);
+  op.callBoxed(stack);
+  if (op.schema().is_mutable()) {
+    aliases.write_back(device);
+  }
+  if (!device.is_cpu()) {
+    results_to_device(op, *stack, begin, aliases, device);
+  }
+}
+
+// Copies --------------------------------------------------------------------------------------------------------------
+
+void note_copy(const at::Tensor& target, const at::Tensor& source, bool non_blocking) {
+  const auto there = is_pretended(target) ? target.device() : source.device();
+  const auto& host = target.device().is_cpu() ? target : source;
+  const bool with_host = host.device().is_cpu();
+  Copy copy{str(source.device()), str(target.device()), non_blocking, false, target.numel()};
+  copy.pinned = with_host && host.layout() == c10::kStrided && is_pinned(host.storage().data());
+  record("copy", "aten::copy_", str(there), copy.source + " to " + copy.target, copy);
+  if (!with_host) {
+    return;
+  }
+  const std::string way = std::string(target.device().is_cpu() ? "to host" : "to device") +
+      (copy.pinned ? ", pinned" : "") + (non_blocking ? ", non_blocking" : "");
+  const auto& waits = session()->copy_waits;
+  const auto found = waits.find(way);
+  if (found != waits.end()) {
+    record("sync", "aten::copy_", str(there), found->second, copy);
+  }
+}
+
+// Every two devices may copy; a tensor may leave a device that is gone, but nothing may enter it.
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  if (self.is_same(source)) {
+    return self;
+  }
+  TORCH_CHECK(session() || self.device().is_cpu(), "assay: ", self.device(),
+              " is there only inside `with pretend(...)`, so nothing can be copied to it");
+  if (session() && self.device() != source.device()) {
+    note_copy(self, source, non_blocking);
+  }
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  Aliases aliases;
+  auto target = aliases.on_cpu(self);
+  target.copy_(aliases.on_cpu(source), false);
+  if (!is_pretended(self)) {
+    return self;
+  }
+  if (self.layout() != c10::kStrided) {
+    aliases.write_back(self.device());
+  }
+  return self;
+}
+
+// Operators that torch's CPU build cannot take over as they are ------------------------------------------------------
+
+// torch picks a convolution by device; here the CPU's runs, after what torch asks of the operands.
+at::Tensor checked_convolution_weight(const at::Tensor& input, const at::Tensor& weight) {
+  TORCH_CHECK(input.device() == weight.device() && input.scalar_type() == weight.scalar_type(), "Input type (",
+              input.toString(), ") and weight type (", weight.toString(), ") should be the same");
+  return weight;
+}
+
+void convolution(const c10::OperatorHandle& op, Stack* stack) {
+  const auto operands = operands_of(op, *stack);
+  check_open(op, operands);
+  const bool backward = operands[0].first == "grad_output";
+  const auto& input = operands[backward ? 1 : 0].second;
+  const auto& weight = operands[backward ? 2 : 1].second;
+  try {
+    checked_convolution_weight(input, weight);
+    const auto& bias = operands.back();
+    TORCH_CHECK(bias.first != "bias" || !bias.second.defined() || bias.second.device() == input.device(),
+                "Input type (", input.toString(), ") and bias type (", bias.second.toString(), ") should be the same");
+  } catch (const c10::Error& error) {
+    record("devices", name_of(op), str(input.device()), error.what_without_backtrace());
+    throw;
+  }
+  run_on_cpu(op, stack);
+}
+
+// Attention by plain matrix products: the fused kernels have other names on the CPU.
+int64_t fused_sdp_choice(const at::Tensor&, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                         double, bool, std::optional<double>, bool) {
+  return 0; // sdp::SDPBackend::math
+}
+
+void record_stream(at::Tensor&, at::Stream) {}
+
+at::Tensor zero_tensor(c10::SymIntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
+                       std::optional<c10::Device> device, std::optional<bool>) {
+  const auto there = with_index(device.value());
+  at::native::ZeroTensorAllocator allocator(there);
+  const auto keys = c10::DispatchKeySet(key_of(there.type())) | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor);
+  auto scalar_type = dtype.value_or(at::typeMetaToScalarType(at::get_default_dtype()));
+  return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), &allocator, keys, scalar_type, std::nullopt);
+}
+
+std::vector<c10::DispatchKey> keys_of(c10::DeviceType type) {
+  using K = c10::DispatchKey;
+  switch (type) {
+    case c10::kCUDA:
+      return {K::CUDA, K::SparseCUDA, K::SparseCsrCUDA, K::QuantizedCUDA, K::NestedTensorCUDA};
+    case c10::kMPS:
+      return {K::MPS, K::SparseMPS, K::SparseCsrMPS, K::QuantizedMPS, K::NestedTensorMPS};
+    default:
+      return {K::XPU, K::SparseXPU, K::SparseCsrXPU, K::QuantizedXPU, K::NestedTensorXPU};
+  }
+}
+
+
+} // namespace
+
+void install_operators(c10::DeviceType type, const std::vector<std::string>& own) {
+  static std::map<c10::DeviceType, std::vector<std::unique_ptr<torch::Library>>> libraries;
+  if (libraries.count(type)) {
+    return; // dispatch registrations stay; outside a session they only raise
+  }
+  auto& kept = libraries[type];
+  for (const auto key : keys_of(type)) {
+    kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "_", key, __FILE__, __LINE__));
+    kept.back()->fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  }
+  const auto key = key_of(type);
+  kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
+  auto& aten = *kept.back();
+  aten.impl("copy_", copy_);
+  aten.impl("convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  aten.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  aten.impl("_fused_sdp_choice", fused_sdp_choice);
+  aten.impl("_efficientzerotensor", zero_tensor);
+  if (type == c10::kCUDA || type == c10::kXPU) {
+    aten.impl("record_stream", record_stream);
+  }
+  for (const auto& name : own) {
+    aten.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  }
+  install_cells(aten, type);
+}
+
+} // namespace assay

@@ -1,0 +1,163 @@
+#include "session.h"
+
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <memory>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace assay {
+namespace {
+
+std::atomic<Session*> open{nullptr};
+thread_local c10::DeviceIndex current = 0;
+
+std::shared_mutex rules_mutex;
+std::unordered_map<const c10::OperatorName*, std::unique_ptr<Rule>> rules;
+std::vector<std::unique_ptr<Rule>> retired; // another thread may still be reading one
+
+struct Gil {
+  PyGILState_STATE state = PyGILState_Ensure();
+  ~Gil() {
+    PyGILState_Release(state);
+  }
+};
+
+std::string text(PyObject* item) {
+  const char* chars = PyUnicode_AsUTF8(item);
+  TORCH_CHECK(chars, "a rule must be text");
+  return chars;
+}
+
+// A row of engine/native.py, in the order of Rule's members.
+std::unique_ptr<Rule> read_rule(PyObject* row) {
+  auto rule = std::make_unique<Rule>();
+  rule->available = PyObject_IsTrue(PyTuple_GetItem(row, 0));
+  rule->on_cpu = PyObject_IsTrue(PyTuple_GetItem(row, 1));
+  rule->check = static_cast<Rule::Check>(PyLong_AsLong(PyTuple_GetItem(row, 2)));
+  rule->structured = PyObject_IsTrue(PyTuple_GetItem(row, 3));
+  rule->missing = text(PyTuple_GetItem(row, 4));
+  rule->waits_when = text(PyTuple_GetItem(row, 5));
+  rule->why_waits = text(PyTuple_GetItem(row, 6));
+  PyObject* ways = PyTuple_GetItem(row, 7);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(ways); ++i) {
+    PyObject* way = PyTuple_GetItem(ways, i);
+    rule->nondeterminism.push_back(
+        {text(PyTuple_GetItem(way, 0)), text(PyTuple_GetItem(way, 1)), text(PyTuple_GetItem(way, 2))});
+  }
+  return rule;
+}
+
+std::unique_ptr<Rule> ask_rule(const c10::OperatorHandle& op) {
+  Gil gil;
+  const auto name = toString(op.operator_name());
+  PyObject* row = PyObject_CallFunction(session()->rule_of, "s", name.c_str());
+  if (!row) {
+    PyErr_Print();
+    TORCH_CHECK(false, "assay could not look up the rule of ", name);
+  }
+  auto rule = read_rule(row);
+  Py_DECREF(row);
+  return rule;
+}
+
+} // namespace
+
+Session* session() {
+  return open.load(std::memory_order_acquire);
+}
+
+void open_session(Session* next) {
+  open.store(next, std::memory_order_release);
+}
+
+void close_session() {
+  Session* last = open.exchange(nullptr);
+  if (!last) {
+    return;
+  }
+  std::unique_lock lock(rules_mutex);
+  for (auto& entry : rules) {
+    retired.push_back(std::move(entry.second));
+  }
+  rules.clear();
+  Py_CLEAR(last->rule_of);
+  Py_CLEAR(last->record);
+  current = 0;
+}
+
+c10::DispatchKey key_of(c10::DeviceType type) {
+  switch (type) {
+    case c10::kCUDA:
+      return c10::DispatchKey::CUDA;
+    case c10::kMPS:
+      return c10::DispatchKey::MPS;
+    case c10::kXPU:
+      return c10::DispatchKey::XPU;
+    default:
+      TORCH_CHECK(false, "assay pretends cuda, mps and xpu, not ", type);
+  }
+}
+
+c10::DeviceIndex current_index() {
+  const Session* now = session();
+  return now && current < now->count ? current : 0;
+}
+
+void set_current_index(c10::DeviceIndex index) {
+  const Session* now = session();
+  TORCH_CHECK(!now || (index >= 0 && index < now->count), now->bad_index);
+  current = index;
+}
+
+c10::Device with_index(c10::Device device) {
+  if (!device.has_index()) {
+    return c10::Device(device.type(), current_index());
+  }
+  const Session* now = session();
+  TORCH_CHECK(!now || device.index() < now->count, now->bad_index);
+  return device;
+}
+
+bool is_pretended(const at::Tensor& tensor) {
+  const auto type = tensor.device().type();
+  return type == c10::kCUDA || type == c10::kMPS || type == c10::kXPU;
+}
+
+std::string str(c10::Device device) {
+  return device.str();
+}
+
+const Rule& rule_of(const c10::OperatorHandle& op) {
+  const auto* name = &op.operator_name();
+  {
+    std::shared_lock lock(rules_mutex);
+    const auto found = rules.find(name);
+    if (found != rules.end()) {
+      return *found->second;
+    }
+  }
+  auto rule = ask_rule(op); // outside the lock: Python may switch threads
+  std::unique_lock lock(rules_mutex);
+  return *rules.emplace(name, std::move(rule)).first->second;
+}
+
+void record(const char* kind, const std::string& op, const std::string& device, const std::string& why,
+            const Copy& copy) {
+  const Session* now = session();
+  if (!now) {
+    return;
+  }
+  Gil gil;
+  PyObject* done = PyObject_CallFunction(
+      now->record, "ssssssOOL", kind, op.c_str(), device.c_str(), why.c_str(), copy.source.c_str(),
+      copy.target.c_str(), copy.non_blocking ? Py_True : Py_False, copy.pinned ? Py_True : Py_False,
+      static_cast<long long>(copy.elements));
+  if (!done) {
+    PyErr_WriteUnraisable(now->record);
+  }
+  Py_XDECREF(done);
+}
+
+} // namespace assay

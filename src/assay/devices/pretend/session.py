@@ -1,0 +1,170 @@
+"""``with pretend("mps"):`` opens a device that is not there, and closes it."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from assay.devices.pretend.errors import PretendError
+from assay.devices.pretend.events import Event, Recorder
+from assay.errors import ConfigError, describe
+
+if TYPE_CHECKING:
+    import torch
+
+    from assay.devices.pretend.rules import Rules
+
+Engine = Literal["auto", "native", "wrapper"]
+DEVICES = ("cuda", "mps", "xpu")
+MOST = 16
+_lock = threading.Lock()
+
+
+class Machine(Protocol):
+    """What both engines are."""
+
+    def __enter__(self) -> Machine: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def current_device(self) -> int: ...
+
+    def set_device(self, index: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Pretended:
+    """A pretend device that is open.
+
+    Attributes:
+        type: ``"cuda"``, ``"mps"`` or ``"xpu"``.
+        count: how many of them there are.
+        engine: ``"native"`` or ``"wrapper"``.
+        recorder: where its events go.
+    """
+
+    type: str
+    count: int
+    engine: str
+    recorder: Recorder
+
+    @property
+    def device(self) -> torch.device:
+        """The last of the devices, ``cuda:1`` of two: not the current one, so what lands elsewhere is seen."""
+        import torch
+
+        return torch.device(self.type, self.count - 1)
+
+    @property
+    def events(self) -> list[Event]:
+        """All that happened so far, in order."""
+        return self.recorder.events
+
+    @property
+    def syncs(self) -> list[Event]:
+        """Where the host waited for the device."""
+        return self.recorder.of("sync")
+
+
+@contextmanager
+def pretend(device: str, *, count: int | None = None, engine: Engine = "auto") -> Iterator[Pretended]:
+    """A device that is not there: computed by the CPU, under the name of the device and by its rules.
+
+    Inside the block, tensors can be created on and moved to the device as usual. Operators give the CPU's values.
+    What the real device refuses is refused with the same error: operands on different devices, dtypes and operators
+    that it lacks, operators without a deterministic form where one is asked for. Where the host would wait for the
+    device is noted, with the line of Python that caused it.
+
+    Args:
+        device: ``"cuda"``, ``"mps"``, ``"xpu"``, or one of several, such as ``"cuda:1"``: then there are as many as
+            needed, and the first stays the current one.
+        count: how many devices of that kind there are; by default one, or as many as ``device`` names.
+        engine: ``"native"`` (plain tensors on torch's own dispatcher; compiled once, which takes about half a minute
+            and a C++ compiler), ``"wrapper"`` (a tensor subclass in pure Python: forward only, slower), or ``"auto"``:
+            native where there is a compiler.
+
+    Yields:
+        What is open, with its events.
+
+    Raises:
+        ConfigError: there is no such device, or no such number of them.
+        PretendError: a pretend device is open already, torch has the real one, or the engine cannot be had.
+
+    Example:
+        >>> import torch
+        >>> with pretend("cuda:1") as gpu:
+        ...     scores = torch.tensor([0.2, 0.9], device=gpu.device)
+        ...     try:
+        ...         scores * torch.ones(2)
+        ...     except RuntimeError as error:
+        ...         print(error)
+        ...     best = scores.max().item()
+        Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cpu!
+        >>> [event.operator for event in gpu.syncs]
+        ['aten::copy_', 'aten::_local_scalar_dense']
+
+    Source:
+        The rules are facts with their sources, in ``devices/known/``; docs/calibration.md says how each was checked.
+    """
+    kind, count = _asked(device, count)
+    if not _lock.acquire(blocking=False):
+        raise PretendError(
+            describe("pretend", f"{device!r} while a pretend device is open", "one at a time", "Leave the other first")
+        )
+    try:
+        with ExitStack() as stack:
+            yield _open(stack, kind, count, _chosen(engine))
+    finally:
+        _lock.release()
+
+
+def _open(stack: ExitStack, kind: str, count: int, engine: str) -> Pretended:
+    from assay.devices.pretend.front import front
+    from assay.devices.pretend.rules import rules
+
+    recorder, known = Recorder(), rules(kind)
+    machine = stack.enter_context((_native if engine == "native" else _wrapper)(kind, count, known, recorder))
+    generators = getattr(machine, "generator", None)
+    stack.enter_context(front(kind, count, machine.current_device, machine.set_device, recorder, generators))
+    return Pretended(kind, count, engine, recorder)
+
+
+def _asked(device: str, count: int | None) -> tuple[str, int]:
+    match = re.fullmatch(r"(cuda|mps|xpu)(?::(\d+))?", str(device))
+    if match is None:
+        expected = "cuda, mps or xpu, with or without an index"
+        raise ConfigError(describe("device", repr(device), expected, "The CPU needs no pretending"))
+    kind, least = match[1], int(match[2] or 0) + 1
+    count = least if count is None else count
+    most = 1 if kind == "mps" else MOST
+    if not least <= count <= most:
+        todo = "A Mac has one Apple GPU" if kind == "mps" else "Ask for fewer, or for as many as the index needs"
+        raise ConfigError(describe("count", f"{count} for {device!r}", f"{least} to {most}", todo))
+    return kind, count
+
+
+def _chosen(engine: str) -> str:
+    from assay.devices.pretend.engine.build import why_not
+
+    if engine not in ("auto", "native", "wrapper"):
+        raise ConfigError(describe("engine", repr(engine), "auto, native or wrapper", "Check the spelling"))
+    if engine == "auto":
+        return "wrapper" if why_not() else "native"
+    return engine
+
+
+def _native(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
+    from assay.devices.pretend.engine.native import NativeEngine
+
+    return NativeEngine(kind, count, rules, recorder)
+
+
+def _wrapper(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
+    from assay.devices.pretend.wrapper import WrapperEngine
+
+    return WrapperEngine(kind, count, rules, recorder)
