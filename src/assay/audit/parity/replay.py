@@ -1,0 +1,321 @@
+"""The device's run, held against the CPU's step by step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+
+from assay.audit.parity.closeness import Difference, Tolerance, difference, error_against, same_bits, tolerance_of
+from assay.audit.parity.steps import Operand, Place, Step, is_random, is_written, name_of, operands_of, shapes
+from assay.devices import to_host
+from assay.devices.placement import has_values
+
+KINDS = {
+    "value": "an operator gives other values than on the CPU",
+    "dtype": "an operator gives another dtype than on the CPU",
+    "shape": "an operator gives another shape than on the CPU",
+    "operand": "values changed between two operators: in a view, in a copy between devices, or outside torch",
+    "operator": "other operators ran than on the CPU",
+    "error": "the run on the device failed",
+    "result": "what the program returned differs",
+}
+_AHEAD = 64  # steps that are looked through for the next one that both runs have in common
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """One place at which the device's run leaves the CPU's.
+
+    Attributes:
+        kind: one of :data:`KINDS`.
+        operator: torch's name of the operator with its overload; empty where none is to blame.
+        step: the operator's number in the CPU's run, from 0.
+        place: the line, the module, and whether it was in backward.
+        why: what happened, in words.
+        difference: the values, where there are two to compare.
+        count: how often it happened at this place; what is told is the first time.
+    """
+
+    kind: str
+    operator: str
+    step: int
+    place: Place
+    why: str
+    difference: Difference | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"step {self.step}, {self.operator or 'no operator'} at {self.place}: {self.why}"
+
+
+@dataclass
+class _Gap:
+    """Operators that only one of the two runs had, since the last common one."""
+
+    cpu: list[str] = field(default_factory=list)
+    device: list[str] = field(default_factory=list)
+    place: Place | None = None
+    random: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.cpu or self.device)
+
+
+@dataclass
+class Findings:
+    """What was found so far, the same place told once."""
+
+    by_place: dict[tuple[Any, ...], Divergence] = field(default_factory=dict)
+
+    def add(self, kind: str, operator: str, step: int, place: Place, why: str, found: Difference | None = None) -> None:
+        """Note a divergence, or one more of the same place."""
+        key = (kind, operator, place)
+        known = self.by_place.get(key)
+        self.by_place[key] = (
+            replace(known, count=known.count + 1) if known else Divergence(kind, operator, step, place, why, found)
+        )
+
+
+class Replay:
+    """Runs a program on the device beside the steps that the CPU took.
+
+    Args:
+        steps: the CPU's run.
+        mode: ``"lockstep"``: every operator is given the CPU's operands; ``"free"``: its own.
+        allowed: a tolerance instead of that of the dtypes.
+        unseen: a context in which a pretend device records nothing, for looking at values.
+    """
+
+    def __init__(
+        self,
+        steps: list[Step],
+        mode: Literal["lockstep", "free"],
+        allowed: Tolerance | None = None,
+        unseen: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.found = Findings()
+        self.compared = 0
+        self.random = 0
+        self.unseen = unseen
+        self._steps, self._lockstep, self._allowed = steps, mode == "lockstep", allowed
+        self._failed: tuple[str, Place, BaseException] | None = None
+        self._next = 0
+        self._gap = _Gap()
+
+    def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
+        """Run one operator on the device and compare; in lockstep, with the CPU's operands."""
+        operands = operands_of(func, args, kwargs)
+        step = self._match(func, operands, place)
+        if step is None:
+            return self._call(func, args, kwargs, place)
+        gap, self._gap = self._gap, _Gap()
+        with self.unseen():
+            self._tell_gap(gap, step)
+            self._take_over(step, operands, place, gap)
+        result = self._call(func, args, kwargs, place)
+        with self.unseen():
+            return self._compare(step, operands, result, place)
+
+    def finish(self) -> None:
+        """The device's run is over: what the CPU did beyond it is a difference, too."""
+        rest = [step.name for step in self._steps[self._next :]]
+        self._gap.cpu += rest
+        self._gap.place = self._gap.place or (self._steps[self._next].place if rest else None)
+        if self._gap:
+            self._tell_gap(self._gap, None)
+
+    @property
+    def position(self) -> int:
+        """The number of the CPU's step that comes next."""
+        return self._next
+
+    def blamed(self, error: BaseException) -> tuple[str, Place] | None:
+        """The operator that raised an error or the cause of it, and its place; ``None`` if none did."""
+        if self._failed is None:
+            return None
+        operator, place, raised = self._failed
+        cause: BaseException | None = error
+        while cause is not None and cause is not raised:
+            cause = cause.__cause__ or cause.__context__
+        return (operator, place) if cause is raised else None
+
+    def _match(self, func: OpOverload, operands: tuple[Operand, ...], place: Place) -> Step | None:
+        """The CPU's step that this call stands for: the next one, or a later one with the same operands' shapes."""
+        name, ahead = name_of(func), self._steps[self._next : self._next + _AHEAD]
+        if not (ahead and ahead[0].name == name):
+            same = (step for step in ahead if step.name == name and step.shapes == shapes(operands))
+            found = next(same, None)
+            self._gap.place = self._gap.place or place
+            if found is None:
+                self._gap.device.append(name)
+                self._gap.random |= is_random(func, operands)
+                return None
+            skipped = self._steps[self._next : found.index]
+            self._gap.cpu += [step.name for step in skipped]
+            self._gap.random |= any(step.random for step in skipped)
+            self._next = found.index
+        self._next += 1
+        return self._steps[self._next - 1]
+
+    def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
+        try:
+            return func(*args, **kwargs)
+        except Exception as error:
+            self._failed = (name_of(func), place, error)
+            raise
+
+    def _tell_gap(self, gap: _Gap, step: Step | None) -> None:
+        if not gap:
+            return
+        index = step.index if step else len(self._steps)
+        why = f"the CPU ran {_listed(gap.cpu)}, the device ran {_listed(gap.device)}"
+        if gap.random:
+            why += "; random numbers were drawn, so the values that follow are set to the CPU's"
+        self.found.add("operator", (gap.device or gap.cpu)[0], index, gap.place or Place(), why)
+
+    def _take_over(self, step: Step, operands: tuple[Operand, ...], place: Place, gap: _Gap) -> None:
+        """Give the operator the CPU's operands. They differ already only if no step is to blame: then that is told."""
+        if not (self._lockstep or gap.random):
+            return
+        for ours, theirs in zip(operands, step.inputs, strict=False):
+            if not _comparable(ours.value, theirs.value) or same_bits(theirs.value, to_host(ours.value)):
+                continue
+            apart = None if gap.random else difference(theirs.value, ours.value, self._allowed)
+            if apart is not None:
+                blamed = (
+                    f"after {_listed(gap.device)} on the device" if gap else "though no operator before it diverged"
+                )
+                why = f"its operand {ours.name} arrives with other values than on the CPU, {blamed}. {apart}"
+                self.found.add("operand", step.name, step.index, place, why, apart)
+            _overwrite(ours.value, theirs.value)
+
+    def _compare(self, step: Step, operands: tuple[Operand, ...], result: Any, place: Place) -> Any:
+        leaves, form = tree_flatten(result)
+        changed = [operand.value for operand in operands if is_written(operand)]
+        if step.random:
+            self.random += 1
+        else:
+            self.compared += 1
+            for cpu, device in (*zip(step.outputs, leaves, strict=False), *zip(step.written, changed, strict=False)):
+                if self._compare_one(step, cpu, device, place):
+                    break
+        if not (self._lockstep or step.random):
+            return result
+        for cpu, device in zip(step.written, changed, strict=False):
+            _agree(cpu, device)
+        kept = [_agree(cpu, device) for cpu, device in zip(step.outputs, leaves, strict=False)]
+        return tree_unflatten(kept, form) if len(kept) == len(leaves) else result
+
+    def _compare_one(self, step: Step, cpu: Any, device: Any, place: Place) -> bool:
+        """Compare one output; whether it differs."""
+        if not isinstance(cpu, Tensor):
+            cpu, device, allowed = _as_tensors(cpu, device, step, self._allowed)
+        else:
+            allowed = self._allowed
+        if not isinstance(cpu, Tensor) or not isinstance(device, Tensor) or not has_values(cpu):
+            return False
+        if cpu.shape != device.shape:
+            why = f"shape {tuple(cpu.shape)} on the CPU, {tuple(device.shape)} on the device"
+            self.found.add("shape", step.name, step.index, place, why)
+            return True
+        apart = difference(cpu, device, allowed)
+        if cpu.dtype != device.dtype:
+            why = f"{cpu.dtype} on the CPU, {device.dtype} on the device"
+            self.found.add("dtype", step.name, step.index, place, why + (f". {apart}" if apart else ""), apart)
+            return True
+        if apart is None:
+            return False
+        apart = replace(apart, errors=_errors(step, cpu, device) if self._lockstep else None)
+        self.found.add("value", step.name, step.index, place, f"{apart}{_verdict(apart)}", apart)
+        return True
+
+
+def _comparable(device: Any, cpu: Any) -> bool:
+    return (
+        isinstance(device, Tensor)
+        and isinstance(cpu, Tensor)
+        and device.shape == cpu.shape
+        and has_values(device)
+        and has_values(cpu)
+    )
+
+
+def _agree(cpu: Any, device: Any) -> Any:
+    """The device's output with the CPU's value."""
+    if not isinstance(device, Tensor):
+        return cpu if type(cpu) is type(device) else device
+    if _comparable(device, cpu) and not same_bits(cpu, to_host(device)):
+        _overwrite(device, cpu)
+    return device
+
+
+def _overwrite(device: Tensor, cpu: Tensor) -> None:
+    """Write values into a tensor of the device, once where several of its elements share memory (after expand)."""
+    if device.layout is not torch.strided:
+        return
+    for axis, stride in enumerate(device.stride()):
+        if stride == 0 and device.shape[axis] > 1:
+            device, cpu = device.narrow(axis, 0, 1), cpu.narrow(axis, 0, 1)
+    with suppress(RuntimeError):  # as_strided may overlap in other ways; then the device keeps its own values
+        device.copy_(cpu)
+
+
+def _as_tensors(cpu: Any, device: Any, step: Step, allowed: Tolerance | None) -> tuple[Any, Any, Tolerance | None]:
+    """Numbers that an operator read from the device, judged by the dtype that they were read from."""
+    if not (isinstance(cpu, int | float | complex) and isinstance(device, int | float | complex)):
+        return cpu, device, allowed
+    dtypes = [operand.value.dtype for operand in step.inputs if isinstance(operand.value, Tensor)]
+    return torch.tensor(cpu), torch.tensor(device), allowed or (tolerance_of(*dtypes) if dtypes else None)
+
+
+def _errors(step: Step, cpu: Tensor, device: Tensor) -> tuple[float, float] | None:
+    """How far the two are from the same operator in float64, on the CPU; ``None`` where it does not take float64."""
+    if not cpu.dtype.is_floating_point or cpu.dtype == torch.float64:
+        return None
+    try:
+        reference = _in_float64(step)
+    except Exception:  # whatever an operator says about operands it does not take
+        return None
+    at = next((at for at, out in enumerate(step.outputs) if out is cpu), len(reference))
+    exact = reference[at] if at < len(reference) else None
+    if not isinstance(exact, Tensor) or exact.shape != cpu.shape or not exact.is_floating_point():
+        return None
+    return error_against(exact, cpu), error_against(exact, device)
+
+
+def _in_float64(step: Step) -> list[Any]:
+    values = iter(step.inputs)
+
+    def wide(shell: Any) -> Any:
+        value = next(values).value
+        if isinstance(value, Tensor):
+            return value.double() if value.is_floating_point() else value.clone()
+        return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else shell
+
+    leaves, form = tree_flatten((step.args, step.kwargs))
+    args, kwargs = tree_unflatten([wide(leaf) for leaf in leaves], form)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(tree_leaves(step.func(*args, **kwargs)))
+
+
+def _verdict(found: Difference) -> str:
+    if not found.nearer or found.errors is None:
+        return ""
+    other = "CPU" if found.nearer == "device" else "device"
+    near = "device" if found.nearer == "device" else "CPU"
+    low, high = sorted(found.errors)
+    return f". The {near} is nearer to float64: {low:.3g} away, the {other} {high:.3g}"
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:4]) or "nothing"
+    return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -1,0 +1,378 @@
+"""Run the same thing on the CPU and on a device and name the operators that disagree."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
+from assay.audit.parity.replay import Divergence, Findings, Replay
+from assay.audit.parity.steps import Place, Step, Watch, Written, line_of
+from assay.devices import available
+from assay.devices.placement import has_values
+from assay.errors import AssayError, ConfigError, InputError, describe
+
+Mode = Literal["lockstep", "free"]
+Engine = Literal["auto", "native", "wrapper"]
+MODES = ("lockstep", "free")
+LIMIT = 4 << 30
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What came of running one thing on the CPU and on a device.
+
+    Attributes:
+        target: what was run.
+        device: the device, such as ``"cuda:1"``.
+        engine: ``"real"``, or the engine of the pretend device.
+        mode: ``"lockstep"`` or ``"free"``.
+        steps: the operators that the CPU ran.
+        compared: those whose values were compared on the device.
+        random: those that drew random numbers: not compared, the device got the CPU's.
+        divergences: where the device's run leaves the CPU's, in order.
+    """
+
+    target: str
+    device: str
+    engine: str
+    mode: str
+    steps: int
+    compared: int
+    random: int
+    divergences: tuple[Divergence, ...]
+
+    @property
+    def first(self) -> Divergence | None:
+        """The first divergence; in free mode the others are mostly its consequences."""
+        return self.divergences[0] if self.divergences else None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing diverged, and something was compared."""
+        return not self.divergences and self.compared > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        told = [_told(divergence) for divergence in self.divergences]
+        return {**asdict(self), "divergences": told, "agrees": self.agrees}
+
+    def __str__(self) -> str:
+        head = f"{self.target} on {self.device} ({self.engine}), {self.mode}: {self.compared} operators compared"
+        if self.first is None:
+            return f"{head}, none diverges"
+        return f"{head}, {len(self.divergences)} places diverge. First: {self.first}"
+
+
+def compare(
+    target: Callable[..., Any],
+    *args: Any,
+    device: str | torch.device,
+    mode: Mode = "lockstep",
+    relative: float | None = None,
+    absolute: float | None = None,
+    seed: int = 0,
+    engine: Engine = "auto",
+    limit: int = LIMIT,
+    **kwargs: Any,
+) -> Parity:
+    """Run a function or a module on the CPU and on a device, operator by operator, and say where the values part.
+
+    The arguments are copied, so nothing of the caller's changes, and moved: tensors, modules, optimizers, objects with
+    a method ``to``, ``torch.device("cpu")`` itself, in tuples, lists and dictionaries. A module that a function only
+    finds around itself is not moved: pass it as an argument.
+
+    Args:
+        target: a function, a method or an ``nn.Module``.
+        *args: its arguments, on the CPU.
+        device: the device to compare with; a pretend one where this machine has none.
+        mode: ``"lockstep"`` gives every operator of the device the CPU's operands, so that errors do not add up and
+            every operator that is wrong is named; ``"free"`` lets each run go on with its own values.
+        relative: the tolerance relative to the CPU's value, instead of that of the dtypes; needs ``absolute``.
+        absolute: the absolute tolerance; needs ``relative``.
+        seed: of torch's, NumPy's and Python's random numbers, before both runs. What the device draws is set to what
+            the CPU drew, since generators differ between kinds of device.
+        engine: of the pretend device.
+        limit: the bytes of values that may be kept from the CPU's run.
+        **kwargs: the target's keyword arguments.
+
+    Returns:
+        The operators compared and every divergence, the first one first.
+
+    Raises:
+        InputError: the target fails on the CPU already, computes elsewhere there, or cannot be copied.
+        CapacityError: the CPU's run has more values than ``limit``.
+        ConfigError: no such mode, or only one of the two tolerances.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU())
+        >>> print(compare(model, torch.ones(2, 4), device="cpu"))
+        Sequential on cpu (real), lockstep: 2 operators compared, none diverges
+
+    Source:
+        The tolerances are those of ``torch.testing.assert_close``.
+    """
+
+    def make(device: torch.device) -> Callable[[], Any]:
+        function, given, named = _moved_copy((target, args, kwargs), device)
+        return lambda: function(*given, **named)
+
+    return compare_runs(
+        make,
+        target=_name(target),
+        device=device,
+        mode=mode,
+        relative=relative,
+        absolute=absolute,
+        seed=seed,
+        engine=engine,
+        limit=limit,
+    )
+
+
+def compare_runs(
+    make: Callable[[torch.device], Callable[[], Any]],
+    *,
+    target: str,
+    device: str | torch.device,
+    mode: Mode = "lockstep",
+    relative: float | None = None,
+    absolute: float | None = None,
+    seed: int = 0,
+    engine: Engine = "auto",
+    limit: int = LIMIT,
+) -> Parity:
+    """As :func:`compare`, for what must be made on each device anew.
+
+    Args:
+        make: gives the program for a device; what it does itself is not compared.
+        target: the program's name.
+        device: see :func:`compare`, as the rest.
+        mode: as there.
+        relative: as there.
+        absolute: as there.
+        seed: as there.
+        engine: as there.
+        limit: as there.
+
+    Returns:
+        As :func:`compare`.
+
+    Raises:
+        InputError: as there.
+        CapacityError: as there.
+        ConfigError: as there.
+
+    Example:
+        >>> def make(device):
+        ...     values = torch.arange(3.0, device=device)
+        ...     return lambda: values.cumsum(0)
+        >>> compare_runs(make, target="cumsum", device="cpu").agrees
+        True
+    """
+    allowed = _checked(mode, relative, absolute)
+    with _seeds_kept():
+        steps, expected = _on_cpu(make, seed, limit)
+        with _device(device, engine) as (there, kind, unseen):
+            replay = Replay(steps, mode, allowed, unseen)
+            _on_device(make, there, replay, seed, expected, len(steps))
+    divergences = sorted(replay.found.by_place.values(), key=lambda divergence: divergence.step)
+    return Parity(target, str(there), kind, mode, len(steps), replay.compared, replay.random, tuple(divergences))
+
+
+def _on_cpu(make: Callable[[torch.device], Callable[[], Any]], seed: int, limit: int) -> tuple[list[Step], list[Any]]:
+    written = Written(limit)
+    try:
+        _seed(seed)
+        program = make(torch.device("cpu"))
+        _seed(seed)
+        with Watch(written.step):
+            result = program()
+    except AssayError:
+        raise
+    except Exception as error:
+        fine = "a run to compare with"
+        do = "Mend it on the CPU first"
+        raise InputError(describe("the run on the CPU", f"{type(error).__name__}: {error}", fine, do)) from error
+    return written.steps, [_kept(leaf) for leaf in tree_leaves(result)]
+
+
+def _on_device(
+    make: Callable[[torch.device], Callable[[], Any]],
+    device: torch.device,
+    replay: Replay,
+    seed: int,
+    expected: list[Any],
+    last: int,
+) -> None:
+    try:
+        _seed(seed)
+        program = make(device)
+        _seed(seed)
+        with Watch(replay.step):
+            result = program()
+            replay.finish()
+    except Exception as error:  # whatever the program raises is what is told
+        operator, place = replay.blamed(error) or ("", Place(line_of(error)))
+        replay.found.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
+        return
+    with replay.unseen():
+        _compare_results(expected, tree_leaves(result), replay.found, last)
+
+
+def _compare_results(expected: list[Any], got: list[Any], found: Findings, last: int) -> None:
+    """What came out: seen by no step if it left torch on the way, as a NumPy array or a number does."""
+    if len(expected) != len(got):
+        why = f"{len(expected)} values on the CPU, {len(got)} on the device"
+        found.add("result", "", last, Place(), why)
+        return
+    for cpu, device in zip(expected, got, strict=True):
+        first, second = _as_tensor(cpu), _as_tensor(device)
+        if first is None or second is None or not (has_values(first) and has_values(second)):
+            continue
+        if first.shape != second.shape:
+            found.add("result", "", last, Place(), f"shape {tuple(first.shape)} against {tuple(second.shape)}")
+        elif apart := difference(first, second, _allowed_for(cpu)):
+            found.add("result", "", last, Place(), str(apart), apart)
+
+
+def _allowed_for(value: Any) -> Tolerance | None:
+    return tolerance_of(torch.float32) if isinstance(value, float) else None  # a number may come from any dtype
+
+
+def _as_tensor(value: Any) -> Tensor | None:
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
+        try:
+            return torch.as_tensor(value)
+        except (TypeError, RuntimeError):
+            return None
+    return None
+
+
+def _kept(leaf: Any) -> Any:
+    """What the program may not change any more."""
+    if isinstance(leaf, Tensor):
+        return leaf.detach().clone()
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
+Unseen = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def _device(device: str | torch.device, engine: Engine) -> Iterator[tuple[torch.device, str, Unseen]]:
+    """The device itself where this machine has it, else a pretend one."""
+    wanted = torch.device(device)
+    if wanted in available() or wanted == torch.device("cpu") or wanted in _plain_kinds():
+        yield wanted, "real", nullcontext
+        return
+    from assay.devices.pretend import pretend
+
+    with ExitStack() as open_devices:
+        pretended = open_devices.enter_context(pretend(str(wanted), engine=engine))
+        yield (wanted if wanted.index is not None else pretended.device), pretended.engine, pretended.recorder.quiet
+
+
+def _plain_kinds() -> set[torch.device]:
+    """The kinds of the devices of this machine, without an index: ``cuda`` where there is a ``cuda:0``."""
+    return {torch.device(str(device).partition(":")[0]) for device in available()}
+
+
+def _moved_copy(tree: Any, device: torch.device) -> Any:
+    try:
+        copied = copy.deepcopy(tree)
+    except Exception as error:
+        do = "Pass tensors that are leaves of autograd, and objects that copy.deepcopy can copy"
+        got = f"{type(error).__name__}: {error}"
+        raise InputError(describe("the arguments", got, "what can be copied", do)) from error
+    done: dict[int, Any] = {}
+    return tree_map(lambda leaf: _moved(leaf, device, done), copied)
+
+
+def _moved(leaf: Any, device: torch.device, done: dict[int, Any]) -> Any:
+    """One leaf on the device; the same object twice stays one object."""
+    if id(leaf) not in done:
+        done[id(leaf)] = leaf, _on(leaf, device, done)  # the leaf is kept, so that its id is not given away
+    return done[id(leaf)][1]
+
+
+def _on(leaf: Any, device: torch.device, done: dict[int, Any]) -> Any:
+    if isinstance(leaf, nn.Module):
+        return leaf.to(device)
+    if isinstance(leaf, Tensor):
+        return leaf.detach().to(device).requires_grad_(leaf.requires_grad)
+    if isinstance(leaf, torch.device):
+        return device
+    if isinstance(leaf, torch.optim.Optimizer):
+        for state in leaf.state.values():
+            state.update({name: value.to(device) for name, value in state.items() if _belongs_there(name, value)})
+        return leaf
+    owner = getattr(leaf, "__self__", None)
+    if owner is not None and hasattr(leaf, "__func__"):
+        return leaf.__func__.__get__(_moved(owner, device, done))
+    if callable(getattr(leaf, "to", None)) and not isinstance(leaf, type):
+        moved = leaf.to(device)
+        return leaf if moved is None else moved
+    return leaf
+
+
+def _belongs_there(name: str, value: Any) -> bool:
+    return isinstance(value, Tensor) and name != "step"  # torch keeps the count of steps on the CPU
+
+
+@contextmanager
+def _seeds_kept() -> Iterator[None]:
+    """The random numbers of the caller go on as if nothing had been run."""
+    python, numbers = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numbers)
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def _checked(mode: str, relative: float | None, absolute: float | None) -> Tolerance | None:
+    if mode not in MODES:
+        raise ConfigError(describe("mode", repr(mode), " or ".join(map(repr, MODES)), "Choose one of them"))
+    if (relative is None) != (absolute is None):
+        got = f"relative={relative}, absolute={absolute}"
+        raise ConfigError(describe("the tolerance", got, "both or neither", "Pass the other one, too"))
+    return None if relative is None or absolute is None else Tolerance(relative, absolute, "given by the caller")
+
+
+def _name(target: Any) -> str:
+    return str(getattr(target, "__qualname__", "") or type(target).__name__)
+
+
+def _told(divergence: Divergence) -> dict[str, Any]:
+    line = divergence.place.line
+    return {
+        "kind": divergence.kind,
+        "operator": divergence.operator,
+        "step": divergence.step,
+        "file": line.file if line else "",
+        "line": line.line if line else 0,
+        "module": divergence.place.module,
+        "backward": divergence.place.backward,
+        "why": divergence.why,
+        "difference": divergence.difference.to_dict() if divergence.difference else None,
+        "count": divergence.count,
+    }
