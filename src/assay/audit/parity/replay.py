@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import Any, Literal
 
 import torch
@@ -14,7 +15,19 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from assay.audit.parity.closeness import Difference, Tolerance, difference, error_against, same_bits, tolerance_of
-from assay.audit.parity.steps import Operand, Place, Step, is_random, is_written, name_of, operands_of, shapes
+from assay.audit.parity.steps import (
+    Call,
+    Operand,
+    Place,
+    Step,
+    is_random,
+    is_written,
+    memory,
+    name_of,
+    operands_of,
+    shapes,
+    tensors,
+)
 from assay.devices import to_host
 from assay.devices.placement import has_values
 
@@ -27,7 +40,9 @@ KINDS = {
     "error": "the run on the device failed",
     "result": "what the program returned differs",
 }
-_AHEAD = 64  # steps that are looked through for the next one that both runs have in common
+
+
+Operands = tuple[Operand, ...]
 
 
 @dataclass(frozen=True)
@@ -53,20 +68,8 @@ class Divergence:
     count: int = 1
 
     def __str__(self) -> str:
-        return f"step {self.step}, {self.operator or 'no operator'} at {self.place}: {self.why}"
-
-
-@dataclass
-class _Gap:
-    """Operators that only one of the two runs had, since the last common one."""
-
-    cpu: list[str] = field(default_factory=list)
-    device: list[str] = field(default_factory=list)
-    place: Place | None = None
-    random: bool = False
-
-    def __bool__(self) -> bool:
-        return bool(self.cpu or self.device)
+        at = f"{self.operator} at {self.place}" if self.operator else f"{self.kind} at {self.place}"
+        return f"{at}: {self.why}"
 
 
 @dataclass
@@ -84,12 +87,33 @@ class Findings:
         )
 
 
+def align(steps: list[Step], calls: list[Call]) -> list[int | None]:
+    """Which step of the CPU each call of the device stands for, where the two ran different operators.
+
+    Args:
+        steps: the CPU's run.
+        calls: the device's.
+
+    Returns:
+        For each call the index of a step, or ``None`` for one that the CPU did not run.
+    """
+    numbers: dict[Call, int] = {}
+    ours = [numbers.setdefault(step.call, len(numbers)) for step in steps]
+    theirs = [numbers.setdefault(call, len(numbers)) for call in calls]
+    plan: list[int | None] = [None] * len(calls)
+    for block in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
+        plan[block.b : block.b + block.size] = range(block.a, block.a + block.size)
+    return plan
+
+
 class Replay:
     """Runs a program on the device beside the steps that the CPU took.
 
     Args:
         steps: the CPU's run.
         mode: ``"lockstep"``: every operator is given the CPU's operands; ``"free"``: its own.
+        plan: for each call of the device the CPU's step that it stands for, from :func:`align`; without one they are
+            taken in order until the first that differs, and from there on only listened to.
         allowed: a tolerance instead of that of the dtypes.
         unseen: a context in which a pretend device records nothing, for looking at values.
     """
@@ -98,44 +122,44 @@ class Replay:
         self,
         steps: list[Step],
         mode: Literal["lockstep", "free"],
+        plan: list[int | None] | None = None,
         allowed: Tolerance | None = None,
         unseen: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.found = Findings()
+        self.calls: list[Call] = []
         self.compared = 0
         self.random = 0
+        self.position = 0
         self.unseen = unseen
-        self._steps, self._lockstep, self._allowed = steps, mode == "lockstep", allowed
+        self._steps, self._plan, self._lockstep, self._allowed = steps, plan, mode == "lockstep", allowed
         self._failed: tuple[str, Place, BaseException] | None = None
-        self._next = 0
-        self._gap = _Gap()
+        self._others: list[Call] = []  # what the device ran since the last common step, and the CPU did not
+        self._lately = ""  # the same of the last such place, in words
+        self._drawn: dict[int, Tensor] = {}  # memory with the device's own random numbers, or made from them
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the device ran the CPU's operators and no others."""
+        return [call.same for call in self.calls] == [step.call.same for step in self._steps]
 
     def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
         """Run one operator on the device and compare; in lockstep, with the CPU's operands."""
         operands = operands_of(func, args, kwargs)
-        step = self._match(func, operands, place)
+        step = self._match(Call(name_of(func), place, shapes(operands), is_random(func, operands)))
         if step is None:
-            return self._call(func, args, kwargs, place)
-        gap, self._gap = self._gap, _Gap()
+            return self._alone(func, args, kwargs, operands)
         with self.unseen():
-            self._tell_gap(gap, step)
-            self._take_over(step, operands, place, gap)
+            self._tell_others(step.index)
+            self._take_over(step, operands, place)
+        self.position = step.index + 1
         result = self._call(func, args, kwargs, place)
         with self.unseen():
             return self._compare(step, operands, result, place)
 
     def finish(self) -> None:
         """The device's run is over: what the CPU did beyond it is a difference, too."""
-        rest = [step.name for step in self._steps[self._next :]]
-        self._gap.cpu += rest
-        self._gap.place = self._gap.place or (self._steps[self._next].place if rest else None)
-        if self._gap:
-            self._tell_gap(self._gap, None)
-
-    @property
-    def position(self) -> int:
-        """The number of the CPU's step that comes next."""
-        return self._next
+        self._tell_others(len(self._steps))
 
     def blamed(self, error: BaseException) -> tuple[str, Place] | None:
         """The operator that raised an error or the cause of it, and its place; ``None`` if none did."""
@@ -147,23 +171,16 @@ class Replay:
             cause = cause.__cause__ or cause.__context__
         return (operator, place) if cause is raised else None
 
-    def _match(self, func: OpOverload, operands: tuple[Operand, ...], place: Place) -> Step | None:
-        """The CPU's step that this call stands for: the next one, or a later one with the same operands' shapes."""
-        name, ahead = name_of(func), self._steps[self._next : self._next + _AHEAD]
-        if not (ahead and ahead[0].name == name):
-            same = (step for step in ahead if step.name == name and step.shapes == shapes(operands))
-            found = next(same, None)
-            self._gap.place = self._gap.place or place
-            if found is None:
-                self._gap.device.append(name)
-                self._gap.random |= is_random(func, operands)
-                return None
-            skipped = self._steps[self._next : found.index]
-            self._gap.cpu += [step.name for step in skipped]
-            self._gap.random |= any(step.random for step in skipped)
-            self._next = found.index
-        self._next += 1
-        return self._steps[self._next - 1]
+    def _match(self, call: Call) -> Step | None:
+        """The CPU's step that a call stands for."""
+        at = len(self.calls)
+        self.calls.append(call)
+        if self._plan is not None:
+            index = self._plan[at] if at < len(self._plan) else None
+        else:
+            index = at if at == self.position < len(self._steps) else None
+        step = self._steps[index] if index is not None else None
+        return step if step and step.call.same == call.same else None
 
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
         try:
@@ -172,42 +189,55 @@ class Replay:
             self._failed = (name_of(func), place, error)
             raise
 
-    def _tell_gap(self, gap: _Gap, step: Step | None) -> None:
-        if not gap:
-            return
-        index = step.index if step else len(self._steps)
-        why = f"the CPU ran {_listed(gap.cpu)}, the device ran {_listed(gap.device)}"
-        if gap.random:
-            why += "; random numbers were drawn, so the values that follow are set to the CPU's"
-        self.found.add("operator", (gap.device or gap.cpu)[0], index, gap.place or Place(), why)
+    def _alone(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: Operands) -> Any:
+        """Run an operator that the CPU did not run. What it draws, and makes of what was drawn, cannot be compared."""
+        call = self.calls[-1]
+        self._others.append(call)
+        result = self._call(func, args, kwargs, call.place)
+        if call.random or any(self._is_drawn(operand.value) for operand in operands):
+            for tensor in (*tensors(result), *(operand.value for operand in operands if is_written(operand))):
+                self._drawn[memory(tensor)] = tensor  # kept, so that its memory is not given to another
+        return result
 
-    def _take_over(self, step: Step, operands: tuple[Operand, ...], place: Place, gap: _Gap) -> None:
-        """Give the operator the CPU's operands. They differ already only if no step is to blame: then that is told."""
-        if not (self._lockstep or gap.random):
+    def _is_drawn(self, value: Any) -> bool:
+        return bool(self._drawn) and isinstance(value, Tensor) and memory(value) in self._drawn
+
+    def _tell_others(self, index: int) -> None:
+        """The device caught up with the CPU's step ``index``: tell what either ran meanwhile and the other did not."""
+        skipped = [step.call for step in self._steps[self.position : index]]
+        ours, self._others = self._others, []
+        if not (ours or skipped):
             return
+        self._lately = f"where the CPU ran {_listed(skipped)} and the device ran {_listed(ours)}"
+        first = (ours or skipped)[0]
+        self.found.add("operator", first.name, self.position, first.place, self._lately)
+
+    def _take_over(self, step: Step, operands: Operands, place: Place) -> None:
+        """Give the operator the CPU's operands. They differ already only if no step is to blame: then that is told."""
         for ours, theirs in zip(operands, step.inputs, strict=False):
-            if not _comparable(ours.value, theirs.value) or same_bits(theirs.value, to_host(ours.value)):
+            drawn = self._is_drawn(ours.value)
+            if not (self._lockstep or drawn) or not _comparable(ours.value, theirs.value):
                 continue
-            apart = None if gap.random else difference(theirs.value, ours.value, self._allowed)
+            if same_bits(theirs.value, to_host(ours.value)):
+                continue
+            apart = None if drawn else difference(theirs.value, ours.value, self._allowed)
             if apart is not None:
-                blamed = (
-                    f"after {_listed(gap.device)} on the device" if gap else "though no operator before it diverged"
-                )
+                blamed = self._lately or "though no operator before it diverged"
                 why = f"its operand {ours.name} arrives with other values than on the CPU, {blamed}. {apart}"
                 self.found.add("operand", step.name, step.index, place, why, apart)
             _overwrite(ours.value, theirs.value)
 
-    def _compare(self, step: Step, operands: tuple[Operand, ...], result: Any, place: Place) -> Any:
+    def _compare(self, step: Step, operands: Operands, result: Any, place: Place) -> Any:
         leaves, form = tree_flatten(result)
         changed = [operand.value for operand in operands if is_written(operand)]
-        if step.random:
+        if step.call.random:
             self.random += 1
         else:
             self.compared += 1
             for cpu, device in (*zip(step.outputs, leaves, strict=False), *zip(step.written, changed, strict=False)):
                 if self._compare_one(step, cpu, device, place):
                     break
-        if not (self._lockstep or step.random):
+        if not (self._lockstep or step.call.random):
             return result
         for cpu, device in zip(step.written, changed, strict=False):
             _agree(cpu, device)
@@ -316,6 +346,7 @@ def _verdict(found: Difference) -> str:
     return f". The {near} is nearer to float64: {low:.3g} away, the {other} {high:.3g}"
 
 
-def _listed(names: list[str]) -> str:
+def _listed(calls: list[Call]) -> str:
+    names = list(dict.fromkeys(call.name for call in calls))
     shown = ", ".join(names[:4]) or "nothing"
     return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
-from assay.audit.parity.replay import Divergence, Findings, Replay
+from assay.audit.parity.replay import Divergence, Findings, Replay, align
 from assay.audit.parity.steps import Place, Step, Watch, Written, line_of
 from assay.devices import available
 from assay.devices.placement import has_values
@@ -40,6 +40,8 @@ class Parity:
         compared: those whose values were compared on the device.
         random: those that drew random numbers: not compared, the device got the CPU's.
         divergences: where the device's run leaves the CPU's, in order.
+        others: where it ran other operators than the CPU (a fused one, a list of tensors at once). Their values were
+            compared where the two runs met again.
     """
 
     target: str
@@ -50,6 +52,7 @@ class Parity:
     compared: int
     random: int
     divergences: tuple[Divergence, ...]
+    others: tuple[Divergence, ...] = ()
 
     @property
     def first(self) -> Divergence | None:
@@ -63,8 +66,8 @@ class Parity:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
-        told = [_told(divergence) for divergence in self.divergences]
-        return {**asdict(self), "divergences": told, "agrees": self.agrees}
+        told = {name: [_told(found) for found in getattr(self, name)] for name in ("divergences", "others")}
+        return {**asdict(self), **told, "agrees": self.agrees}
 
     def __str__(self) -> str:
         head = f"{self.target} on {self.device} ({self.engine}), {self.mode}: {self.compared} operators compared"
@@ -183,10 +186,15 @@ def compare_runs(
     with _seeds_kept():
         steps, expected = _on_cpu(make, seed, limit)
         with _device(device, engine) as (there, kind, unseen):
-            replay = Replay(steps, mode, allowed, unseen)
-            _on_device(make, there, replay, seed, expected, len(steps))
-    divergences = sorted(replay.found.by_place.values(), key=lambda divergence: divergence.step)
-    return Parity(target, str(there), kind, mode, len(steps), replay.compared, replay.random, tuple(divergences))
+            replay = Replay(steps, mode, None, allowed, unseen)
+            _on_device(make, there, replay, seed, expected)
+            if not replay.in_step:  # the device runs other operators: once more, now that it is known which
+                replay = Replay(steps, mode, align(steps, replay.calls), allowed, unseen)
+                _on_device(make, there, replay, seed, expected)
+    told = sorted(replay.found.by_place.values(), key=lambda divergence: divergence.step)
+    others = tuple(divergence for divergence in told if divergence.kind == "operator")
+    divergences = tuple(divergence for divergence in told if divergence.kind != "operator")
+    return Parity(target, str(there), kind, mode, len(steps), replay.compared, replay.random, divergences, others)
 
 
 def _on_cpu(make: Callable[[torch.device], Callable[[], Any]], seed: int, limit: int) -> tuple[list[Step], list[Any]]:
@@ -212,7 +220,6 @@ def _on_device(
     replay: Replay,
     seed: int,
     expected: list[Any],
-    last: int,
 ) -> None:
     try:
         _seed(seed)
@@ -226,7 +233,7 @@ def _on_device(
         replay.found.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
         return
     with replay.unseen():
-        _compare_results(expected, tree_leaves(result), replay.found, last)
+        _compare_results(expected, tree_leaves(result), replay.found, replay.position)
 
 
 def _compare_results(expected: list[Any], got: list[Any], found: Findings, last: int) -> None:

@@ -69,28 +69,44 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Call:
+    """One call of an operator, without its values.
+
+    Attributes:
+        name: torch's name of the operator with its overload.
+        place: where it ran.
+        shapes: the shapes of the operands that are tensors.
+        random: whether it draws random numbers.
+    """
+
+    name: str
+    place: Place
+    shapes: tuple[torch.Size, ...]
+    random: bool
+
+    @property
+    def same(self) -> tuple[str, Place]:
+        """What two runs have in common where they run the same: the shapes are then compared."""
+        return self.name, self.place
+
+
+@dataclass(frozen=True)
 class Step:
     """One operator that the CPU ran: what it was given, what came out, and what it left in what it changed."""
 
     index: int
+    call: Call
     func: OpOverload
-    place: Place
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     inputs: tuple[Operand, ...]
     outputs: tuple[Any, ...]
     written: tuple[Tensor, ...]
-    random: bool
 
     @property
     def name(self) -> str:
         """torch's name of the operator with its overload."""
-        return name_of(self.func)
-
-    @property
-    def shapes(self) -> tuple[torch.Size, ...]:
-        """The shapes of the operands, by which one call is told from another of the same operator."""
-        return shapes(self.inputs)
+        return self.call.name
 
 
 def name_of(func: OpOverload) -> str:
@@ -187,7 +203,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         line = next((line for line in lines if not line.file.startswith(_HERE)), None)
         node: Any = torch._C._current_autograd_node()
         if node is not None:
-            forward = self._forward.get(node._sequence_nr(), Place(line))
+            forward = self._forward.get(node._sequence_nr(), Place())
             return Place(forward.line, forward.module, backward=True)
         place = Place(line, self._modules.innermost)
         # autograd makes the node first and then calls the operator, so the newest number is this operator's
@@ -211,14 +227,12 @@ class Written:
     def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
         """Run one operator on the CPU and keep what it did."""
         operands = operands_of(func, args, kwargs)
-        random = is_random(func, operands)
         before = tuple(Operand(operand.name, self._keep(operand.value), operand.written) for operand in operands)
         result = func(*args, **kwargs)
         outputs = tuple(self._keep(leaf) for leaf in tree_leaves(result))
         written = tuple(self._keep(operand.value) for operand in operands if is_written(operand))
-        index = len(self.steps)
-        shells = (_shell(args), _shell(kwargs))
-        self.steps.append(Step(index, func, place, *shells, before, outputs, written, random))
+        call = Call(name_of(func), place, shapes(operands), is_random(func, operands))
+        self.steps.append(Step(len(self.steps), call, func, _shell(args), _shell(kwargs), before, outputs, written))
         return result
 
     def _keep(self, value: Any) -> Any:
@@ -227,7 +241,7 @@ class Written:
             return value
         if value.device != torch.device("cpu"):
             raise InputError(_elsewhere(value.device))
-        key = (_address(value), value.shape, value.dtype)
+        key = (*_address(value), value.shape, value.dtype)
         newest = self._newest.get(key)
         if newest is not None and same_bits(newest, value):
             return newest
@@ -303,10 +317,16 @@ def map_tensors(change: Callable[[Tensor], Any], tree: Any) -> Any:
     return tree_map(lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf, tree)
 
 
+def memory(tensor: Tensor) -> int:
+    """What tells the memory of a tensor from that of others that live."""
+    try:
+        return tensor.data_ptr() or id(tensor)
+    except (RuntimeError, NotImplementedError):  # sparse tensors, and subclasses, have none
+        return id(tensor)
+
+
 def _address(tensor: Tensor) -> tuple[Any, ...]:
-    if tensor.layout is not torch.strided:
-        return (id(tensor),)
-    return (tensor.data_ptr(), tensor.stride())
+    return memory(tensor), tensor.stride() if tensor.layout is torch.strided else ()
 
 
 def _elsewhere(device: torch.device) -> str:
