@@ -1,0 +1,189 @@
+"""The metrics of PyTorch Ignite as audit cases.
+
+An Ignite metric has no ``to``: users give ``device=`` when they make it, so "moved first" makes it anew. ``update``
+takes one tuple, as an engine gives it.
+
+Source: https://github.com/pytorch/ignite, ``ignite/metrics``, release 0.5.5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from assay.audit.peers import inputs
+from assay.audit.peers.table import Get, Library, Row, plain, variants
+
+CLASSES: dict[str, Any] = {"num_classes": inputs.CLASSES}
+EVEN = (8, 8, 8)  # the accumulated value keeps the shape of a batch
+
+
+def _rounded(draw: inputs.Draw) -> inputs.Draw:
+    """Ignite takes predicted labels, not probabilities, for binary and multilabel data."""
+
+    def drawn(g: torch.Generator, n: int) -> inputs.Batch:
+        preds, *others = draw(g, n)
+        return preds.round().long(), *others
+
+    return drawn
+
+
+def _column(g: torch.Generator, n: int) -> inputs.Batch:
+    """Predictions and targets with a second dimension of one."""
+    return tuple(values[:, None] for values in inputs.positive(g, n))
+
+
+def _classification() -> list[Row]:
+    binary, multilabel = _rounded(inputs.binary), _rounded(inputs.multilabel)
+    labels: dict[str, Any] = {"is_multilabel": True}
+    rows = []
+    for name in ("Precision", "Recall"):
+        averages = ({"average": average} for average in (False, True, "micro", "weighted"))
+        rows += variants(name, inputs.multiclass, *averages)
+        rows += variants(name, binary, {})
+        rows += variants(name, multilabel, labels, labels | {"average": True}, labels | {"average": "samples"})
+    return [
+        *rows,
+        Row("Accuracy", inputs.multiclass),
+        Row("Accuracy", binary, {"skip_unrolling": True}),
+        Row("Accuracy", multilabel, labels),
+        *variants("ClassificationReport", inputs.multiclass, {}, {"output_dict": True}),
+        *variants("ConfusionMatrix", inputs.multiclass, CLASSES, CLASSES | {"average": "samples"}),
+        Row("MultiLabelConfusionMatrix", multilabel, {"num_classes": inputs.LABELS}),
+        *(Row(name, inputs.multiclass, make=_of_confusion(name)) for name in ("IoU", "mIoU", "JaccardIndex")),
+        Row("DiceCoefficient", inputs.multiclass, make=_of_confusion("DiceCoefficient")),
+        Row("Fbeta", inputs.multiclass, make=lambda get, device: get("Fbeta")(beta=2.0, device=device)),
+        Row("TopKCategoricalAccuracy", inputs.multiclass, {"k": 2}),
+        Row("CohenKappa", _rounded(inputs.binary)),
+        Row("CohenKappa", inputs.multiclass_labels, CLASSES),
+        Row("MatthewsCorrCoef", inputs.multiclass_labels),
+        *plain(inputs.binary, "", ["AveragePrecision", "PrecisionRecallCurve", "ROC_AUC", "RocCurve"]),
+        *variants("MeanAveragePrecision", inputs.multiclass, {}, {"class_mean": "micro"}),
+        Row("MeanAveragePrecision", inputs.multilabel, labels),
+        Row("HitRate", inputs.ranking, {"top_k": [1, 3]}),
+        Row("NDCG", inputs.ranking, {"top_k": [1, 3]}),
+    ]
+
+
+def _of_confusion(name: str) -> Any:
+    def make(get: Get, device: torch.device) -> Any:
+        return get(name)(get("ConfusionMatrix")(inputs.CLASSES, device=device))
+
+    return make
+
+
+def _regression() -> list[Row]:
+    pairs = (
+        "CanberraMetric FractionalAbsoluteError FractionalBias GeometricMeanAbsoluteError "
+        "GeometricMeanRelativeAbsoluteError KendallRankCorrelation ManhattanDistance MaximumAbsoluteError "
+        "MeanAbsoluteRelativeError MeanError MeanNormalizedBias MedianAbsoluteError MedianAbsolutePercentageError "
+        "MedianRelativeAbsoluteError PearsonCorrelation R2Score SpearmanRankCorrelation WaveHedgesDistance"
+    )
+    return [
+        *plain(_column, "regression.", pairs.split()),
+        *plain(inputs.regression, "", ["MeanAbsoluteError", "MeanSquaredError", "RootMeanSquaredError"]),
+        *plain(inputs.regression_outputs, "", ["CosineSimilarity", "MeanPairwiseDistance"]),
+        *plain(inputs.regression_outputs, "", ["HSIC", "MaximumMeanDiscrepancy"]),
+        *plain(inputs.many_logits, "", ["JSDivergence", "KLDivergence"]),
+        *plain(inputs.multiclass, "", ["Entropy", "MutualInformation"]),
+    ]
+
+
+def _loss(get: Get, device: torch.device) -> Any:
+    return get("Loss")(functional.nll_loss, device=device)
+
+
+def _epoch_metric(get: Get, device: torch.device) -> Any:
+    return get("EpochMetric")(
+        lambda preds, target: float((preds - target).abs().mean()), device=device, check_compute_fn=False
+    )
+
+
+def _group(get: Get, device: torch.device) -> Any:
+    return get("MetricGroup")({"accuracy": get("Accuracy")(device=device), "loss": _loss(get, device)})
+
+
+def _combined(get: Get, device: torch.device) -> Any:
+    precision = get("Precision")(average=False, device=device)
+    recall = get("Recall")(average=False, device=device)
+    return get("MetricsLambda")(lambda p, r: (2 * p * r / (p + r + 1e-9)).mean(), precision, recall)
+
+
+def _running(get: Get, device: torch.device) -> Any:
+    return get("RunningAverage")(output_transform=lambda loss: loss, device=device)
+
+
+def _by_group(name: str) -> Any:
+    def make(get: Get, device: torch.device) -> Any:
+        return get(f"fairness.{name}")(get("Accuracy")(device=device), groups=[0, 1], device=device)
+
+    return make
+
+
+def _with_features(name: str) -> Any:
+    def make(get: Get, device: torch.device) -> Any:
+        return get(name)(num_features=3, feature_extractor=inputs.Features(), device=device)
+
+    return make
+
+
+def _combinations() -> list[Row]:
+    groups = {"groups": [0, 1]}
+    return [
+        Row("Loss", inputs.multiclass, make=_loss),
+        Row("EpochMetric", inputs.regression, make=_epoch_metric),
+        Row("MetricGroup", inputs.multiclass, make=_group),
+        Row("MetricsLambda", inputs.multiclass, make=_combined),
+        Row("RunningAverage", inputs.number, make=_running),
+        Row("Average", inputs.values, sizes=EVEN),
+        Row("GeometricAverage", inputs.positive_values, sizes=EVEN),
+        Row("VariableAccumulation", inputs.values, make=_accumulation, sizes=EVEN),
+        Row("Frequency", lambda g, n: (n,)),
+        *(Row(f"fairness.{name}", inputs.multiclass_groups, groups) for name in _FAIRNESS),
+        *(
+            Row(f"fairness.{n}", inputs.multiclass_groups, make=_by_group(n))
+            for n in ("SubgroupMetric", "SubgroupDifference")
+        ),
+        Row("fairness.SelectionRate", inputs.multiclass),
+    ]
+
+
+_FAIRNESS = ("SubgroupAccuracyDifference", "DemographicParityDifference")
+
+
+def _accumulation(get: Get, device: torch.device) -> Any:
+    return get("VariableAccumulation")(lambda total, value: total + value, device=device)
+
+
+def _others() -> list[Row]:
+    scores = ["CalinskiHarabaszScore", "DaviesBouldinScore", "SilhouetteScore"]
+    return [
+        *plain(inputs.clustered, "clustering.", scores),
+        *plain(inputs.images, "", ["PSNR", "SSIM"], data_range=1.0),
+        Row("SSIM", inputs.images, {"data_range": 1.0, "gaussian": False}),
+        Row("FID", inputs.images, make=_with_features("FID")),
+        Row("InceptionScore", inputs.one_image, make=_with_features("InceptionScore")),
+        Row("Perplexity", inputs.language_classes_first),
+        *variants("Bleu", inputs.tokens, {}, {"average": "micro"}),
+        *plain(inputs.tokens, "", ["Rouge", "RougeL", "RougeN"]),
+        Row("CharacterErrorRate", inputs.sentences),
+        Row("CommonObjectDetectionMetrics", inputs.ignite_detections, needs=("torchvision",)),
+        Row("ObjectDetectionAvgPrecisionRecall", inputs.ignite_detections, needs=("torchvision",)),
+        Row("GpuInfo", why_not="reads the driver with pynvml; takes no tensors"),
+        Row("Metric", why_not="a base class"),
+    ]
+
+
+def _update(metric: Any, batch: tuple[Any, ...]) -> Any:
+    return metric.update(batch if len(batch) > 1 else batch[0])
+
+
+LIBRARY = Library(
+    "ignite.metrics",
+    (*_classification(), *_regression(), *_combinations(), *_others()),
+    options=lambda device: {"device": device},
+    update=_update,
+    rebuilds=True,
+)

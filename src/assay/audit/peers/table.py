@@ -1,0 +1,125 @@
+"""A table of metrics: a row says how a metric of a library is made and which inputs it takes; rows become cases."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from assay.audit.case import Case
+from assay.audit.peers import inputs
+
+Get = Callable[[str], Any]
+Make = Callable[[Get, torch.device], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one metric is made and fed.
+
+    Args:
+        path: the metric below its library, such as ``"classification.BinaryAUROC"``.
+        draw: one of the functions of :mod:`assay.audit.peers.inputs`.
+        arguments: of the constructor.
+        make: makes the metric where arguments are not enough; takes a function that finds a class by its path, and a
+            device.
+        sizes: of the batches.
+        keywords: the names of the last inputs of ``update``, where they must be named.
+        label: tells rows apart whose arguments are the same, such as ``"weighted"``.
+        needs: packages without which it cannot run.
+        why_not: why it is not run at all.
+    """
+
+    path: str
+    draw: inputs.Draw | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    make: Make | None = None
+    sizes: tuple[int, ...] = inputs.BATCHES
+    keywords: tuple[str, ...] = ()
+    label: str = ""
+    needs: tuple[str, ...] = ()
+    why_not: str = ""
+
+    @property
+    def missing(self) -> str:
+        """Why the metric cannot be run here; empty if it can."""
+        absent = [package for package in self.needs if importlib.util.find_spec(package) is None]
+        return self.why_not or (f"needs {' and '.join(absent)}" if absent else "")
+
+    def name(self, library: str) -> str:
+        """The metric with its arguments, as findings call it."""
+        shown = [f"{key}={value!r}" for key, value in self.arguments.items() if _is_plain(value)]
+        shown += [self.label] if self.label else []
+        return f"{library}.{self.path}" + (f"({', '.join(shown)})" if shown else "")
+
+
+@dataclass(frozen=True)
+class Library:
+    """What the metrics of one library have in common.
+
+    Args:
+        name: the module that findings name, such as ``"ignite.metrics"``.
+        rows: its metrics.
+        options: arguments that every constructor gets for a device.
+        update: ``(metric, batch)`` feeds one batch; the default gives the inputs as positional arguments.
+        rebuilds: whether users move a metric by making it with another ``device=``, for want of a ``to``.
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    options: Callable[[torch.device], dict[str, Any]] = lambda device: {}
+    update: Callable[[Any, tuple[Any, ...]], Any] = lambda metric, batch: metric.update(*batch)
+    rebuilds: bool = False
+
+    def get(self, path: str) -> Any:
+        """A class of the library by its path below it."""
+        module, _, name = f"{self.name}.{path}".rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+    def build(self, row: Row, device: torch.device) -> Any:
+        """The metric of a row, made for a device."""
+        if row.make is not None:
+            return row.make(self.get, device)
+        return self.get(row.path)(**row.arguments, **self.options(device))
+
+    def case(self, row: Row) -> Case:
+        """The case that runs a row; one that says why not where it cannot run."""
+        host = torch.device("cpu")
+        if row.missing or row.draw is None:
+            return Case(row.name(self.name), lambda: self.build(row, host), why_not=row.missing)
+        more: dict[str, Any] = {"move": lambda _, device: self.build(row, device)} if self.rebuilds else {}
+        drawn = inputs.batches(row.draw, row.sizes)
+        update = _named(row.keywords) if row.keywords else self.update
+        return Case(row.name(self.name), lambda: self.build(row, host), drawn, update=update, **more)
+
+    def cases(self, under: str = "") -> Iterator[Case]:
+        """The cases whose path is ``under`` or begins with it and a dot; all of them by default."""
+        for row in self.rows:
+            if not under or row.path == under or row.path.startswith(f"{under}."):
+                yield self.case(row)
+
+
+def variants(path: str, draw: inputs.Draw, *arguments: Mapping[str, Any], **more: Any) -> list[Row]:
+    """One row for each set of arguments."""
+    return [Row(path, draw, chosen, **more) for chosen in arguments]
+
+
+def plain(draw: inputs.Draw, prefix: str, names: Iterable[str], **arguments: Any) -> list[Row]:
+    """Rows of metrics that take the same inputs and the same arguments."""
+    return [Row(f"{prefix}{name}", draw, arguments) for name in names]
+
+
+def _named(keywords: tuple[str, ...]) -> Callable[[Any, tuple[Any, ...]], Any]:
+    def update(metric: Any, batch: tuple[Any, ...]) -> Any:
+        first = len(batch) - len(keywords)
+        return metric.update(*batch[:first], **dict(zip(keywords, batch[first:], strict=True)))
+
+    return update
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool | list | tuple | None)
