@@ -87,7 +87,11 @@ class Findings:
         )
 
 
-def align(steps: list[Step], calls: list[Call]) -> list[int | None]:
+Plan = list[tuple[Call, int | None]]
+_STRAY = 64  # calls by which two runs of the device may differ, as threads of autograd come and go
+
+
+def align(steps: list[Step], calls: list[Call]) -> Plan:
     """Which step of the CPU each call of the device stands for, where the two ran different operators.
 
     Args:
@@ -95,15 +99,15 @@ def align(steps: list[Step], calls: list[Call]) -> list[int | None]:
         calls: the device's.
 
     Returns:
-        For each call the index of a step, or ``None`` for one that the CPU did not run.
+        Each call with the index of a step, or with ``None`` if the CPU did not run it.
     """
     numbers: dict[Call, int] = {}
     ours = [numbers.setdefault(step.call, len(numbers)) for step in steps]
     theirs = [numbers.setdefault(call, len(numbers)) for call in calls]
-    plan: list[int | None] = [None] * len(calls)
+    found: list[int | None] = [None] * len(calls)
     for block in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
-        plan[block.b : block.b + block.size] = range(block.a, block.a + block.size)
-    return plan
+        found[block.b : block.b + block.size] = range(block.a, block.a + block.size)
+    return list(zip(calls, found, strict=True))
 
 
 class Replay:
@@ -112,8 +116,8 @@ class Replay:
     Args:
         steps: the CPU's run.
         mode: ``"lockstep"``: every operator is given the CPU's operands; ``"free"``: its own.
-        plan: for each call of the device the CPU's step that it stands for, from :func:`align`; without one they are
-            taken in order until the first that differs, and from there on only listened to.
+        plan: the calls that the device is known to make, each with the CPU's step that it stands for, from
+            :func:`align`; without one they are taken in order until the first that differs, and then only listened to.
         allowed: a tolerance instead of that of the dtypes.
         unseen: a context in which a pretend device records nothing, for looking at values.
     """
@@ -122,7 +126,7 @@ class Replay:
         self,
         steps: list[Step],
         mode: Literal["lockstep", "free"],
-        plan: list[int | None] | None = None,
+        plan: Plan | None = None,
         allowed: Tolerance | None = None,
         unseen: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
@@ -134,6 +138,7 @@ class Replay:
         self.unseen = unseen
         self._steps, self._plan, self._lockstep, self._allowed = steps, plan, mode == "lockstep", allowed
         self._failed: tuple[str, Place, BaseException] | None = None
+        self._at = 0  # in the plan
         self._others: list[Call] = []  # what the device ran since the last common step, and the CPU did not
         self._lately = ""  # the same of the last such place, in words
         self._drawn: dict[int, Tensor] = {}  # memory with the device's own random numbers, or made from them
@@ -176,11 +181,17 @@ class Replay:
         at = len(self.calls)
         self.calls.append(call)
         if self._plan is not None:
-            index = self._plan[at] if at < len(self._plan) else None
-        else:
-            index = at if at == self.position < len(self._steps) else None
-        step = self._steps[index] if index is not None else None
+            return self._planned(call)
+        step = self._steps[at] if at == self.position < len(self._steps) else None
         return step if step and step.call.same == call.same else None
+
+    def _planned(self, call: Call) -> Step | None:
+        assert self._plan is not None
+        for at, (expected, index) in enumerate(self._plan[self._at : self._at + _STRAY], self._at):
+            if expected == call:
+                self._at = at + 1
+                return self._steps[index] if index is not None and index >= self.position else None
+        return None
 
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
         try:

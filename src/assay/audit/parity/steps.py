@@ -147,9 +147,19 @@ def is_step(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     name = func.overloadpacket.__name__
     if func.namespace == "profiler" or name in BOOKKEEPING or name in ALLOCATIONS:
         return False
+    if name in ("copy_", "clone") and _keeps_a_gradient():
+        return False
     if any(result.alias_info is not None and not result.alias_info.is_write for result in func._schema.returns):
         return False  # a view
     return name != "_to_copy" or kwargs.get("dtype") not in (None, args[0].dtype)
+
+
+def _keeps_a_gradient() -> bool:
+    """Whether autograd copies a gradient into ``.grad``; it does not where nobody else holds it, which is a matter of
+    moments: torch/csrc/autograd/functions/accumulate_grad.h.
+    """
+    node: Any = torch._C._current_autograd_node()
+    return node is not None and "AccumulateGrad" in node.name()
 
 
 def is_random(func: OpOverload, operands: tuple[Operand, ...]) -> bool:
