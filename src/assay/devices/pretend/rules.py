@@ -62,6 +62,7 @@ class OperatorRule:
         name: torch's name, such as ``"aten::index.Tensor"``.
         known: torch's own operator; of others nothing is known, and all else here is a guess in their favour.
         available: the device can run it: it has a kernel, or it is made of other operators.
+        available_sparse: the same for tensors of a sparse layout.
         on_cpu: torch itself quietly runs it on the CPU there.
         checks_devices: torch checks, before the kernel, that all tensors are on one device.
         iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
@@ -73,6 +74,7 @@ class OperatorRule:
     name: str
     known: bool = True
     available: bool = True
+    available_sparse: bool = True
     on_cpu: bool = False
     checks_devices: bool = False
     iterates: bool = False
@@ -153,7 +155,9 @@ class Rules:
     def _has_kernel(self, overload: Overload) -> bool:
         if overload.name in self._forced():
             return False
-        kernels = overload.kernels
+        return self._is_among(overload.kernels)
+
+    def _is_among(self, kernels: tuple[str, ...]) -> bool:
         return self.device.upper() in kernels or (bool(self.assumed) and "CUDA" in kernels)
 
 
@@ -195,6 +199,7 @@ def _operator(device: str, name: str) -> OperatorRule:
     return OperatorRule(
         name,
         available=available,
+        available_sparse=rule._is_among(overload.sparse) or overload.composite or on_cpu,
         on_cpu=on_cpu,
         checks_devices=own and overload.checks and rule.facts["checks_devices"],
         iterates=overload.iterates,

@@ -18,7 +18,7 @@ from assay._atomic import write_text
 from assay.devices.pretend.cache import cache_folder
 from assay.errors import AssayError, describe
 
-FORM = 1
+FORM = 2
 """Counts up when the table is derived in another way, so that one that was kept is not used."""
 
 BACKENDS = ("CPU", "CUDA", "MPS", "XPU")
@@ -32,6 +32,7 @@ class Overload:
     Attributes:
         name: torch's name, such as ``"aten::index.Tensor"``.
         kernels: the back ends with a kernel of their own, explicit or through ``structured_delegate``.
+        sparse: the back ends with a kernel for a sparse layout.
         composite: it is made of other operators, so that it runs wherever these run.
         checks: torchgen generates the check that all tensors are on one device, for back ends that have it.
         iterates: a ``TensorIterator`` operator, which lets 0-dimensional CPU tensors mix with those of a device.
@@ -40,6 +41,7 @@ class Overload:
 
     name: str
     kernels: tuple[str, ...] = ()
+    sparse: tuple[str, ...] = ()
     composite: bool = False
     checks: bool = False
     iterates: bool = False
@@ -81,6 +83,7 @@ def _overload(name: str, entries: dict[str, dict[str, Any]], iterating: set[str]
     return Overload(
         name,
         kernels=tuple(kernels),
+        sparse=tuple(back for back in BACKENDS if {f"Sparse{back}", f"SparseCsr{back}"} & keys),
         composite=not (keys or delegate) or any(key in COMPOSITES for key in _keys(entry)),
         checks="NoCheck" not in entry.get("device_check", ""),
         iterates=name in iterating or worker.get("structured_inherits") == "TensorIteratorBase",
@@ -147,7 +150,7 @@ def _kept_at() -> Path | None:
 def _read(file: Path) -> list[Overload] | None:
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))
-        return [Overload(**{**row, "kernels": tuple(row["kernels"])}) for row in rows]
+        return [Overload(**{**row, "kernels": tuple(row["kernels"]), "sparse": tuple(row["sparse"])}) for row in rows]
     except (OSError, ValueError, TypeError, KeyError):  # not there, or not ours: it is made again
         return None
 

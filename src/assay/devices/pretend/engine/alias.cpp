@@ -8,6 +8,7 @@
 #include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/TensorImpl.h>
 
 namespace assay {
@@ -129,6 +130,7 @@ at::Tensor Aliases::dense_on_device(const at::Tensor& result, c10::Device device
 }
 
 at::Tensor Aliases::sparse_on_device(const at::Tensor& result, c10::Device device, const std::string& op) {
+  const c10::DeviceGuard here(device); // the new tensor takes the current index
   const auto* from = at::sparse::get_sparse_impl(result);
   auto tensor = at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(sparse_key(device.type())),
                                                               result.dtype());

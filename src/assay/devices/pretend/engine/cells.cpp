@@ -85,10 +85,7 @@ Five gru_backward(const Tensor& gradient, const Tensor& workspace, bool has_bias
 
 } // namespace
 
-void install_cells(torch::Library& aten, c10::DeviceType type) {
-  if (type == c10::kMPS) {
-    return; // torch has these for CUDA, and XPU takes the same way
-  }
+void install_cells(torch::Library& aten) {
   aten.impl("_thnn_fused_lstm_cell", lstm);
   aten.impl("_thnn_fused_lstm_cell_backward_impl", lstm_backward);
   aten.impl("_thnn_fused_gru_cell", gru);

@@ -33,7 +33,7 @@ c10::ScalarType dtype_of(const std::string& name) {
 
 void open(const std::string& device, int count, py::object rule_of, py::object record, bool cpu_fallback,
           const std::map<std::string, std::string>& missing_dtypes, const std::map<std::string, std::string>& texts,
-          const std::map<std::string, std::string>& copy_waits, const std::vector<std::string>& own) {
+          const std::map<std::string, std::string>& copy_waits) {
   TORCH_CHECK(!session(), "a pretend device is open already");
   const auto type = type_of(device);
   auto* next = new Session{type, static_cast<c10::DeviceIndex>(count)};
@@ -46,7 +46,7 @@ void open(const std::string& device, int count, py::object rule_of, py::object r
   next->bad_index = texts.at("bad_index");
   next->copy_waits = copy_waits;
   install_devices(type);
-  install_operators(type, own);
+  install_operators(type);
   next->rule_of = rule_of.release().ptr();
   next->record = record.release().ptr();
   open_session(next); // never freed: another thread may be inside an operator

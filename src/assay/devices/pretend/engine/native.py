@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.autograd import graph, set_multithreading_enabled
+from torch.autograd import set_multithreading_enabled
 
 from assay.devices.pretend.engine.build import load
 from assay.devices.pretend.events import Recorder
@@ -47,14 +47,15 @@ class NativeEngine:
             rules.missing_dtypes,
             texts,
             waits,
-            self._structured_kernels(),
         )
-        self._run_backward = graph._engine_run_backward
-        _set_run_backward(self._in_this_thread(self._run_backward))
+        self._before = {place: getattr(*place) for place in REPLACED}
+        for (owner, name), replacement in REPLACED.items():
+            setattr(owner, name, replacement(self._before[owner, name]))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _set_run_backward(self._run_backward)
+        for (owner, name), before in self._before.items():
+            setattr(owner, name, before)
         self._engine.close(self._device)
 
     def current_device(self) -> int:
@@ -76,10 +77,11 @@ class NativeEngine:
         structured = name in self._workers or (overload is not None and bool(overload.delegate))
         return (
             rule.available,
+            rule.available_sparse,
             rule.on_cpu,
             self._check(rule, composite=overload is None or overload.composite),
             structured,
-            "" if rule.available else self._rules.missing(name),
+            "" if rule.available and rule.available_sparse else self._rules.missing(name),
             rule.waits_when,
             rule.why_waits,
             tuple((way.named, way.when, way.deterministic) for way in rule.nondeterminism),
@@ -99,25 +101,53 @@ class NativeEngine:
         text = self._rules.texts["mixed"]
         return "" if "{" in text else text
 
-    def _structured_kernels(self) -> list[str]:
-        """Overloads that torch would else run through a composite kernel, and then under another name."""
-        rows = (table()[name] for name in self._rules.kernels() if table()[name].delegate)
-        return [row.name for row in rows if torch._C._dispatch_has_kernel_for_dispatch_key(row.name, "CPU")]
-
     def _record(self, kind: str, operator: str, device: str, why: str, *copy: Any) -> None:
         names = ("source", "target", "non_blocking", "pinned", "elements")
         self._recorder.record(kind, operator, device, why, **dict(zip(names, copy, strict=True)))
 
-    @staticmethod
-    def _in_this_thread(run_backward: Callable[..., Any]) -> Callable[..., Any]:
-        # torch makes its backward threads once, for the devices there are then; ours come and go.
-        def run(*args: Any, **kwargs: Any) -> Any:
-            with set_multithreading_enabled(False):
-                return run_backward(*args, **kwargs)
 
-        return run
+Function = Callable[..., Any]
 
 
-def _set_run_backward(function: Callable[..., Any]) -> None:
-    graph._engine_run_backward = function
-    torch.autograd._engine_run_backward = function
+def _in_this_thread(run_backward: Function) -> Function:
+    """torch makes its backward threads once, for the devices there are then; ours come and go."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with set_multithreading_enabled(False):
+            return run_backward(*args, **kwargs)
+
+    return run
+
+
+def _storage_clone(clone: Function) -> Function:
+    """``torch.UntypedStorage(device=...)`` knows the devices of the build only; a tensor makes one anywhere."""
+
+    def run(storage: Any) -> Any:
+        return clone(storage) if storage.device.type == "cpu" else _new_storage(storage, storage.device)
+
+    return run
+
+
+def _storage_to(to: Function) -> Function:
+    """See :func:`_storage_clone`."""
+
+    def run(storage: Any, device: torch.device, non_blocking: bool = False) -> Any:
+        if device.type == "cpu" or storage.device == device:
+            return to(storage, device, non_blocking)
+        return _new_storage(storage, device, non_blocking)
+
+    return run
+
+
+def _new_storage(storage: Any, device: torch.device, non_blocking: bool = False) -> Any:
+    new = torch.empty(storage.nbytes(), dtype=torch.uint8, device=device).untyped_storage()
+    return new.copy_(storage, non_blocking)
+
+
+REPLACED: dict[tuple[Any, str], Callable[[Function], Function]] = {
+    (torch.autograd, "_engine_run_backward"): _in_this_thread,
+    (torch.autograd.graph, "_engine_run_backward"): _in_this_thread,
+    (torch.storage._StorageBase, "clone"): _storage_clone,
+    (torch.storage, "_to"): _storage_to,
+}
+"""What of torch's Python side does not work with devices that torch was not built for: place and replacement."""

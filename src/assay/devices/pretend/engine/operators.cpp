@@ -8,13 +8,17 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/copy.h>
+#include <ATen/ops/_scaled_dot_product_attention_math.h>
+#include <ATen/TracerMode.h>
 #include <torch/library.h>
 
 #include <map>
+#include <set>
 
 namespace assay {
 namespace {
 
+using K = c10::DispatchKey;
 using torch::jit::Stack;
 
 std::string name_of(const c10::OperatorHandle& op) {
@@ -133,6 +137,15 @@ void results_to_device(const c10::OperatorHandle& op, Stack& stack, size_t begin
   }
 }
 
+bool any_sparse(const Operands& operands) {
+  for (const auto& [name, tensor] : operands) {
+    if (tensor.defined() && tensor.layout() != c10::kStrided) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void check_open(const c10::OperatorHandle& op, const Operands& operands) {
   for (const auto& [name, tensor] : operands) {
     if (tensor.defined() && is_pretended(tensor)) {
@@ -144,7 +157,8 @@ void check_open(const c10::OperatorHandle& op, const Operands& operands) {
 }
 
 void check_has_cpu_kernel(const c10::OperatorHandle& op, c10::Device device) {
-  if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
+  if (!op.hasComputedKernelForDispatchKey(K::CPU) && !op.hasComputedKernelForDispatchKey(K::SparseCPU) &&
+      !op.hasComputedKernelForDispatchKey(K::SparseCsrCPU)) {
     const auto why = "assay: pretend " + str(device) + " cannot run " + name_of(op) +
         ": torch has no CPU kernel of it to borrow; a real device is needed for this operator";
     record("unsupported", name_of(op), str(device), why);
@@ -152,19 +166,25 @@ void check_has_cpu_kernel(const c10::OperatorHandle& op, c10::Device device) {
   }
 }
 
+// Neither autograd nor a tracer sees the stand-ins.
+struct Beneath {
+  at::AutoDispatchBelowADInplaceOrView autograd;
+  at::tracer::impl::NoTracerDispatchMode tracer;
+};
+
 void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   const auto operands = operands_of(op, *stack);
   check_open(op, operands);
   TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a device that is not there outside `with pretend(...)`");
   const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
   const Rule& rule = rule_of(op);
-  check_available(op, rule, device);
+  check_available(op, any_sparse(operands) ? rule.available_sparse : rule.available, rule, device);
   check_devices(op, rule, operands);
   check_deterministic(op, rule, device, *stack);
   check_has_cpu_kernel(op, device);
   note_wait(op, rule, device, *stack);
 
-  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const Beneath beneath;
   Aliases aliases;
   const size_t begin = stack->size() - op.schema().arguments().size();
   arguments_to_cpu(op, *stack, aliases, device);
@@ -208,7 +228,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   if (session() && self.device() != source.device()) {
     note_copy(self, source, non_blocking);
   }
-  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const Beneath beneath;
   Aliases aliases;
   auto target = aliases.on_cpu(self);
   target.copy_(aliases.on_cpu(source), false);
@@ -249,12 +269,28 @@ void convolution(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 // Attention by plain matrix products: the fused kernels have other names on the CPU.
+at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
+                     bool grouped) {
+  return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, mask, dropout, causal, std::nullopt,
+                                                            scale, grouped));
+}
+
 int64_t fused_sdp_choice(const at::Tensor&, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                          double, bool, std::optional<double>, bool) {
   return 0; // sdp::SDPBackend::math
 }
 
 void record_stream(at::Tensor&, at::Stream) {}
+
+// Whether a vendor's library takes a loss: none is here.
+bool no_library(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t) {
+  return false;
+}
+
+bool no_library_for_lengths(const at::Tensor&, const at::Tensor&, at::IntArrayRef, at::IntArrayRef, int64_t) {
+  return false;
+}
 
 at::Tensor zero_tensor(c10::SymIntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
                        std::optional<c10::Device> device, std::optional<bool>) {
@@ -265,46 +301,98 @@ at::Tensor zero_tensor(c10::SymIntArrayRef size, std::optional<c10::ScalarType> 
   return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), &allocator, keys, scalar_type, std::nullopt);
 }
 
-std::vector<c10::DispatchKey> keys_of(c10::DeviceType type) {
-  using K = c10::DispatchKey;
+// The dispatch keys of a kind of device, each beside the CPU's whose kernels it borrows.
+std::vector<std::pair<K, K>> keys_of(c10::DeviceType type) {
   switch (type) {
     case c10::kCUDA:
-      return {K::CUDA, K::SparseCUDA, K::SparseCsrCUDA, K::QuantizedCUDA, K::NestedTensorCUDA};
+      return {{K::CUDA, K::CPU},
+              {K::SparseCUDA, K::SparseCPU},
+              {K::SparseCsrCUDA, K::SparseCsrCPU},
+              {K::QuantizedCUDA, K::QuantizedCPU},
+              {K::NestedTensorCUDA, K::NestedTensorCPU}};
     case c10::kMPS:
-      return {K::MPS, K::SparseMPS, K::SparseCsrMPS, K::QuantizedMPS, K::NestedTensorMPS};
+      return {{K::MPS, K::CPU},
+              {K::SparseMPS, K::SparseCPU},
+              {K::SparseCsrMPS, K::SparseCsrCPU},
+              {K::QuantizedMPS, K::QuantizedCPU},
+              {K::NestedTensorMPS, K::NestedTensorCPU}};
     default:
-      return {K::XPU, K::SparseXPU, K::SparseCsrXPU, K::QuantizedXPU, K::NestedTensorXPU};
+      return {{K::XPU, K::CPU},
+              {K::SparseXPU, K::SparseCPU},
+              {K::SparseCsrXPU, K::SparseCsrCPU},
+              {K::QuantizedXPU, K::QuantizedCPU},
+              {K::NestedTensorXPU, K::NestedTensorCPU}};
   }
 }
 
+using Libraries = std::vector<std::unique_ptr<torch::Library>>;
+
+torch::Library& library(Libraries& kept, const char* space, K key) {
+  kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, space, key, __FILE__, __LINE__));
+  return *kept.back();
+}
+
+bool has_composite(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(K::CompositeExplicitAutogradNonFunctional) ||
+      op.hasKernelForDispatchKey(K::CompositeExplicitAutograd) || op.hasKernelForDispatchKey(K::CompositeImplicitAutograd);
+}
+
+// A fallback runs only where there is no composite kernel. Where the CPU has both, a device has its own as well.
+void install_beside_composites(torch::Library& aten, K host, const std::set<std::string>& taken) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findOp(name);
+    const auto full = toString(name);
+    if (full.rfind("aten::", 0) == 0 && op && op->hasKernelForDispatchKey(host) && has_composite(*op) &&
+        !taken.count(full)) {
+      aten.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+    }
+  }
+}
+
+K autograd_key_of(c10::DeviceType type) {
+  return type == c10::kMPS ? K::AutogradMPS : K::AutogradXPU;
+}
+
+// What is not simply the CPU's operator; gives the names.
+std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10::DeviceType type) {
+  aten.impl("copy_", copy_);
+  aten.impl("convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  aten.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  aten.impl("_efficientzerotensor", zero_tensor);
+  if (type == c10::kMPS) {
+    aten.impl("scaled_dot_product_attention", attention);
+  } else {
+    aten.impl("record_stream", record_stream);
+    aten.impl("_fused_sdp_choice", fused_sdp_choice);
+    install_cells(aten);
+  }
+  if (type == c10::kCUDA) {
+    aten.impl("_use_cudnn_ctc_loss", no_library_for_lengths);
+    aten.impl("_use_cudnn_ctc_loss.Tensor", no_library);
+    aten.impl("_use_miopen_ctc_loss.Tensor", no_library);
+    aten.impl("_use_miopen_ctc_loss", no_library_for_lengths);
+  } else { // how they choose a kernel of attention is not in a CPU build of torch
+    library(kept, "aten", autograd_key_of(type)).impl("scaled_dot_product_attention", attention);
+  }
+  return {"aten::copy_", "aten::convolution", "aten::convolution_backward", "aten::_efficientzerotensor",
+          "aten::record_stream", "aten::_fused_sdp_choice"};
+}
 
 } // namespace
 
-void install_operators(c10::DeviceType type, const std::vector<std::string>& own) {
-  static std::map<c10::DeviceType, std::vector<std::unique_ptr<torch::Library>>> libraries;
+void install_operators(c10::DeviceType type) {
+  static std::map<c10::DeviceType, Libraries> libraries;
   if (libraries.count(type)) {
     return; // dispatch registrations stay; outside a session they only raise
   }
   auto& kept = libraries[type];
-  for (const auto key : keys_of(type)) {
-    kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "_", key, __FILE__, __LINE__));
-    kept.back()->fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  for (const auto& [key, host] : keys_of(type)) {
+    library(kept, "_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+    auto& aten = library(kept, "aten", key);
+    const auto special = host == K::CPU ? install_special(aten, kept, type) : std::set<std::string>{};
+    install_beside_composites(aten, host, special);
   }
-  const auto key = key_of(type);
-  kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
-  auto& aten = *kept.back();
-  aten.impl("copy_", copy_);
-  aten.impl("convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
-  aten.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&convolution>());
-  aten.impl("_fused_sdp_choice", fused_sdp_choice);
-  aten.impl("_efficientzerotensor", zero_tensor);
-  if (type == c10::kCUDA || type == c10::kXPU) {
-    aten.impl("record_stream", record_stream);
-  }
-  for (const auto& name : own) {
-    aten.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
-  }
-  install_cells(aten, type);
 }
 
 } // namespace assay

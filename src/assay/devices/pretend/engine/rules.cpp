@@ -199,8 +199,8 @@ std::string wrapper_of(const c10::OperatorHandle& op, const Rule& rule) {
 
 } // namespace
 
-void check_available(const c10::OperatorHandle& op, const Rule& rule, c10::Device device) {
-  if (rule.available || rule.on_cpu) {
+void check_available(const c10::OperatorHandle& op, bool available, const Rule& rule, c10::Device device) {
+  if (available || rule.on_cpu) {
     if (rule.on_cpu) {
       record("fallback", name_of(op), str(device), "torch runs this operator on the CPU: " + name_of(op));
     }

@@ -34,13 +34,14 @@ std::string text(PyObject* item) {
 std::unique_ptr<Rule> read_rule(PyObject* row) {
   auto rule = std::make_unique<Rule>();
   rule->available = PyObject_IsTrue(PyTuple_GetItem(row, 0));
-  rule->on_cpu = PyObject_IsTrue(PyTuple_GetItem(row, 1));
-  rule->check = static_cast<Rule::Check>(PyLong_AsLong(PyTuple_GetItem(row, 2)));
-  rule->structured = PyObject_IsTrue(PyTuple_GetItem(row, 3));
-  rule->missing = text(PyTuple_GetItem(row, 4));
-  rule->waits_when = text(PyTuple_GetItem(row, 5));
-  rule->why_waits = text(PyTuple_GetItem(row, 6));
-  PyObject* ways = PyTuple_GetItem(row, 7);
+  rule->available_sparse = PyObject_IsTrue(PyTuple_GetItem(row, 1));
+  rule->on_cpu = PyObject_IsTrue(PyTuple_GetItem(row, 2));
+  rule->check = static_cast<Rule::Check>(PyLong_AsLong(PyTuple_GetItem(row, 3)));
+  rule->structured = PyObject_IsTrue(PyTuple_GetItem(row, 4));
+  rule->missing = text(PyTuple_GetItem(row, 5));
+  rule->waits_when = text(PyTuple_GetItem(row, 6));
+  rule->why_waits = text(PyTuple_GetItem(row, 7));
+  PyObject* ways = PyTuple_GetItem(row, 8);
   for (Py_ssize_t i = 0; i < PyTuple_Size(ways); ++i) {
     PyObject* way = PyTuple_GetItem(ways, i);
     rule->nondeterminism.push_back(

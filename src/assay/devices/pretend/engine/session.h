@@ -19,6 +19,7 @@ namespace assay {
 struct Rule {
   enum Check { NONE, ALL, ITERATOR, PLACEHOLDER, INDEX };
   bool available = true;
+  bool available_sparse = true; // for tensors of a sparse layout
   bool on_cpu = false;
   Check check = NONE;
   bool structured = false;      // torch's messages name the wrapper of a structured operator in another way
@@ -81,7 +82,7 @@ at::Generator host_generator(const at::Generator& generator); // the CPU generat
 
 // rules.cpp: what a real device would refuse.
 using Operands = std::vector<std::pair<std::string, at::Tensor>>; // argument name and tensor, outputs first
-void check_available(const c10::OperatorHandle& op, const Rule& rule, c10::Device device);
+void check_available(const c10::OperatorHandle& op, bool available, const Rule& rule, c10::Device device);
 void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands);
 void check_deterministic(const c10::OperatorHandle& op, const Rule& rule, c10::Device device,
                          const torch::jit::Stack& stack);
