@@ -8,10 +8,20 @@ from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.audit.case import Case
+    from assay.audit.finding import Finding
+    from assay.audit.result import Audit
+    from assay.audit.rules import Rule, rules
+    from assay.audit.runner import audit
 
-__all__ = ["Case"]
+__all__ = ["Audit", "Case", "Finding", "Rule", "audit", "rules"]
 
-_HOMES = {"case": ("Case",)}
+_HOMES = {
+    "case": ("Case",),
+    "finding": ("Finding",),
+    "result": ("Audit",),
+    "rules": ("Rule", "rules"),
+    "runner": ("audit",),
+}
 
 __getattr__, __dir__ = attach(
     __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}

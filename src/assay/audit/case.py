@@ -38,6 +38,7 @@ class Case:
         move: ``(metric, device)``; gives the metric on the device, as users of the library move it.
         states: ``(metric)``; what the metric keeps, by name. May nest.
         sync: ``(metric)``; reads the value over all processes, where that is not ``compute``.
+        reads_on_host: whether the value is on the host by design; else it should be where the inputs are.
         why_not: why it cannot be run here (a download, a package); it is then listed and not run.
 
     Example:
@@ -65,4 +66,5 @@ class Case:
     move: Callable[[Any, Any], Any] = _move
     states: Callable[[Any], dict[str, Any]] = tensors_of
     sync: Callable[[Any], Any] | None = None
+    reads_on_host: bool = False
     why_not: str = ""

@@ -66,8 +66,8 @@ def _branches(thing: Any, *, root: bool) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{index}]", branch) for index, branch in enumerate(thing))
     elif hasattr(thing, "__dict__") and not isinstance(thing, type) and (root or _keeps_state(thing)):
         for name, branch in vars(thing).items():
-            if name in ("_parameters", "_buffers", "_modules"):  # torch.nn.Module keeps its attributes in these
-                yield from dict(branch).items()
+            if name in ("_parameters", "_buffers", "_modules") and isinstance(branch, Mapping):
+                yield from branch.items()  # of torch.nn.Module, which keeps its attributes in these
             else:
                 yield name, branch
 
@@ -75,3 +75,30 @@ def _branches(thing: Any, *, root: bool) -> Iterator[tuple[str, Any]]:
 def _keeps_state(thing: Any) -> bool:
     """Other objects (loggers, functions, enumerations) are not looked into."""
     return is_dataclass(thing) or hasattr(thing, "_buffers") or (hasattr(thing, "update") and hasattr(thing, "compute"))
+
+
+def values_of(tree: Any) -> dict[str, Any]:
+    """The numbers of a result by path, tensors or not, as float64 tensors on the host (complex ones as pairs).
+
+    Example:
+        >>> values_of({"mean": 0.5, "name": "x"})
+        {'mean': tensor(0.5000, dtype=torch.float64)}
+    """
+    import numpy
+    import torch
+
+    def number(leaf: Any) -> Any:
+        if isinstance(leaf, bool | int | float | numpy.generic | numpy.ndarray):
+            return torch.as_tensor(numpy.asarray(leaf))
+        return leaf
+
+    found = {path: tensor.detach().cpu() for path, tensor in tensors_of(_numbers(tree, number)).items()}
+    return {path: (torch.view_as_real(x) if x.is_complex() else x).double() for path, x in found.items()}
+
+
+def _numbers(tree: Any, number: Callable[[Any], Any]) -> Any:
+    if isinstance(tree, Mapping):
+        return {name: _numbers(branch, number) for name, branch in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_numbers(branch, number) for branch in tree]
+    return number(tree)

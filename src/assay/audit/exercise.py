@@ -1,0 +1,200 @@
+"""Runs one metric on the CPU and on a pretend device, in the ways people use metrics, and looks at what came out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.audit.case import Case
+from assay.audit.collect import Collector
+from assay.audit.probes import collectives, counters
+from assay.audit.sighting import MOVED, NOT_MOVED, Run, Sighting
+from assay.audit.source import method_line, state_line
+from assay.audit.states import mapped, tensors_of, values_of
+from assay.devices import supports
+from assay.devices.pretend.events import Frame
+from assay.devices.pretend.session import Engine, Pretended, pretend
+
+SEED = 20
+CLOSE = 1e-4  # relative: what float32 in place of float64 explains is no finding
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a case gives on the CPU: the value, as numbers by path, and whether a second run gives it again."""
+
+    value: dict[str, Tensor]
+    repeats: bool
+
+
+def exercise(case: Case, device: str, usages: tuple[str, ...], engine: Engine, collector: Collector) -> None:
+    """Run a case on the CPU, then on the pretend device in each usage, and send what was seen.
+
+    Args:
+        case: the metric and its inputs.
+        device: the device, such as ``"cuda:1"``.
+        usages: :data:`MOVED`, :data:`NOT_MOVED`, or both.
+        engine: the engine of the pretend device.
+        collector: takes what was seen.
+    """
+    if case.why_not:
+        collector.unrun(Run(case.name, "", "", ""), case.why_not, known=True)
+        return
+    batches = tuple(_for_device(batch, device) for batch in case.batches)
+    try:
+        reference = _reference(case, batches)
+    except Exception as error:
+        what = f"does not run on the CPU: {type(error).__name__}: {error}"
+        collector.unrun(Run(case.name, "", "", ""), what)
+        return
+    for name, metric, what in counters(case, batches):
+        run = Run(case.name, device, usages[0], "update", len(batches))
+        collector.add(Sighting("counter", run, what, stack=_state_frames(name, metric)))
+    with pretend(device, engine=engine) as pretended:
+        pretended.recorder.listeners.append(collector.event)
+        for usage in usages:
+            _Exercise(case, batches, pretended, collector, usage).go(reference)
+
+
+def _for_device(batch: Any, device: str) -> Any:
+    """Nobody has float64 tensors on a device that lacks it, so its inputs are float32: on the CPU, too."""
+    if supports(device.partition(":")[0], "float64"):
+        return batch
+    return mapped(batch, lambda tensor: tensor.float() if tensor.dtype == torch.float64 else tensor)
+
+
+def seed() -> None:
+    """Set every seed that a program commonly sets."""
+    torch.manual_seed(SEED)
+    random.seed(SEED)
+    with suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(SEED)
+
+
+def _reference(case: Case, batches: tuple[Any, ...]) -> Reference:
+    values = []
+    for _ in range(2):
+        seed()
+        metric = case.build()
+        for batch in batches:
+            case.update(metric, mapped(batch, Tensor.clone))
+        values.append(values_of(case.compute(metric)))
+    return Reference(values[0], _furthest(*values) is None)
+
+
+@dataclass
+class _Exercise:
+    case: Case
+    batches: tuple[Any, ...]
+    pretended: Pretended
+    collector: Collector
+    usage: str
+
+    def go(self, reference: Reference) -> None:
+        """Build, move, update and compute; stop at the first error, which the collector explains."""
+        with self._quietly():
+            given = [mapped(batch, lambda tensor: tensor.to(self.pretended.device)) for batch in self.batches]
+        with suppress(Exception):
+            seed()
+            metric = self._phase("build", self.case.build)
+            if self.usage == MOVED:
+                if self.case.move is Case.move and not hasattr(metric, "to"):
+                    return  # nobody can move it
+                metric = self._phase("move", lambda: self.case.move(metric, self.pretended.device))
+            self._update(metric, given)
+            value = self._phase("compute", lambda: self.case.compute(metric))
+            with self._quietly():
+                self._look(metric, value, reference)
+            if self.usage == MOVED:
+                self._sync(metric)
+
+    def _update(self, metric: Any, given: list[Any]) -> None:
+        with self.collector.phase(self._run("update", len(given))):
+            for batch in given:
+                self.case.update(metric, batch)
+
+    def _phase(self, phase: str, call: Callable[[], Any]) -> Any:
+        with self.collector.phase(self._run(phase)):
+            return call()
+
+    def _run(self, phase: str, calls: int = 1) -> Run:
+        return Run(self.case.name, str(self.pretended.device), self.usage, phase, calls)
+
+    @contextmanager
+    def _quietly(self) -> Iterator[None]:
+        with self.pretended.recorder.quiet(), torch.no_grad():
+            yield
+
+    def _look(self, metric: Any, value: Any, reference: Reference) -> None:
+        if self.usage == MOVED:
+            self._look_at_result(metric, value)
+            self._look_at_states(metric)
+        self._look_at_value(metric, values_of(value), reference)
+
+    def _look_at_result(self, metric: Any, value: Any) -> None:
+        expected = torch.device("cpu") if self.case.reads_on_host else self.pretended.device
+        for path, tensor in tensors_of(value).items():
+            if tensor.device != expected:
+                name = f"The result{' ' + path if path else ''}"
+                self._add("result", metric, f"{name} is on {tensor.device}, the inputs are on {expected}", tensor)
+
+    def _look_at_states(self, metric: Any) -> None:
+        for path, tensor in tensors_of(self.case.states(metric)).items():
+            if tensor.device != self.pretended.device:
+                what = f"The state `{path}` is on {tensor.device}, the inputs are on {self.pretended.device}"
+                frames = _state_frames(path, metric)
+                self.collector.add(Sighting("state", self._run("update"), what, stack=frames))
+
+    def _look_at_value(self, metric: Any, value: dict[str, Tensor], reference: Reference) -> None:
+        if not reference.repeats:
+            what = "Two runs on the CPU, with the same inputs and seeds, give different values"
+            self._add("value", metric, what, None)
+        elif apart := _furthest(value, reference.value):
+            self._add("value", metric, f"With the same inputs and seeds: {apart}", None)
+
+    def _add(self, kind: str, metric: Any, what: str, tensor: Tensor | None) -> None:
+        minor = tensor is not None and not tensor.dim()  # 0-dimensional CPU tensors may meet those of a device
+        frame = method_line(type(metric).__mro__, "compute")
+        seen = Sighting(kind, self._run("compute"), what, stack=(frame,) if frame else (), minor=minor)
+        self.collector.add(seen)
+
+    def _sync(self, metric: Any) -> None:
+        """Read it as one of two processes would, whose backend takes tensors of the device only."""
+        for stack, what in collectives(self.case, metric, self.pretended):
+            self.collector.add(Sighting("collective", self._run("sync"), what, stack=stack))
+
+
+def _state_frames(path: str, metric: Any) -> tuple[Frame, ...]:
+    owner, name = metric, path.partition("[")[0]
+    *way, last = name.split(".")
+    for step in way:
+        owner = getattr(owner, step, None) or owner
+    frame = state_line(type(owner).__mro__, last) or method_line(type(metric).__mro__, "__init__")
+    return (frame,) if frame else ()
+
+
+def _furthest(one: dict[str, Tensor], other: dict[str, Tensor]) -> str | None:
+    """Where two values differ by more than their dtypes explain, in words."""
+    if one.keys() != other.keys():
+        return f"the parts of the value are {sorted(one)}, on the CPU {sorted(other)}"
+    for path, first in one.items():
+        second = other[path]
+        name = f"{path} " if path else ""
+        if first.shape != second.shape:
+            return f"{name}has the shape {tuple(first.shape)}, on the CPU {tuple(second.shape)}"
+        apart = ~torch.isclose(first, second, rtol=CLOSE, atol=1e-6, equal_nan=True)
+        if apart.any():
+            at = int(apart.flatten().nonzero()[0])
+            return f"{name}{first.flatten()[at].item():.7g}, on the CPU {second.flatten()[at].item():.7g}"
+    return None
+
+
+__all__ = ["MOVED", "NOT_MOVED", "exercise", "seed"]

@@ -1,0 +1,56 @@
+"""A finding: what is wrong, at which line, on which devices, why, and the change that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One device bug at one line; what was seen on several devices, in several usages or metrics is one finding.
+
+    Attributes:
+        rule: the id of its rule.
+        severity: ``"error"``, ``"warning"`` or ``"note"``.
+        file: the file of the line.
+        line: its number; 0 where no line is known.
+        function: the function it stands in.
+        code: the line as it stands.
+        what: what happened.
+        why: why that is wrong there.
+        mend: the change that mends it.
+        devices: on which devices.
+        usages: ``"moved first"``, ``"not moved"``, or ``"as it is"``.
+        subjects: which metrics or scripts came by.
+        operators: torch's names of the operators.
+        phases: in which phase: ``"update"``, ``"compute"``, ….
+        count: how often it was seen.
+        suppressed: the reason that a comment on the line gives; ``""`` if it is not suppressed.
+    """
+
+    rule: str
+    severity: str
+    file: str
+    line: int
+    function: str
+    code: str
+    what: str
+    why: str
+    mend: str
+    devices: tuple[str, ...] = ()
+    usages: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    phases: tuple[str, ...] = ()
+    count: int = 1
+    suppressed: str = ""
+
+    @property
+    def where(self) -> str:
+        """``file:line``."""
+        return f"{self.file}:{self.line}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as plain values."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

@@ -1,0 +1,96 @@
+"""Inputs for a metric class that nobody has described: common layouts are tried on the CPU until one fits."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from assay.audit.case import Case
+from assay.audit.states import mapped
+from assay.errors import describe
+
+ROWS, CLASSES, BATCHES = 16, 5, 3
+
+
+def guess(thing: type) -> Case:
+    """A case for a class that can be made without arguments.
+
+    Args:
+        thing: a class with ``update`` and ``compute``.
+
+    Returns:
+        The case, with the first common layout of inputs that runs on the CPU; or one that says why there is none.
+    """
+    name = f"{thing.__module__}.{thing.__qualname__}"
+    if why := _cannot_build(thing):
+        return Case(name, thing, why_not=why)
+    for batches in layouts():
+        if _runs(thing, batches):
+            return Case(name, thing, batches)
+    todo = "Give a case with inputs by a function audit_cases() in its module"
+    why = describe(
+        "update", "an error from each common layout of inputs", "scores and labels, two vectors, or values", todo
+    )
+    return Case(name, thing, why_not=why)
+
+
+def _cannot_build(thing: type) -> str:
+    try:
+        thing()
+    except Exception as error:
+        signature = _signature(thing)
+        todo = "Give a case that builds it by a function audit_cases() in its module"
+        got = f"{type(error).__name__}: {error} (its arguments: {signature})"
+        return describe(f"{thing.__qualname__}()", got, "a metric without arguments", todo)
+    return ""
+
+
+def _signature(thing: type) -> str:
+    try:
+        return str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        return "unknown"
+
+
+def layouts() -> Iterator[tuple[tuple[Any, ...], ...]]:
+    """Batches in the layouts that metrics commonly take, the most telling first; each also as one pair (Ignite)."""
+    generator = torch.Generator().manual_seed(0)
+
+    def probabilities(*shape: int) -> torch.Tensor:
+        return torch.rand(*shape, generator=generator)
+
+    def labels(high: int, *shape: int) -> torch.Tensor:
+        return torch.randint(0, high, shape, generator=generator)
+
+    makers = (
+        lambda: (probabilities(ROWS, CLASSES).softmax(-1), labels(CLASSES, ROWS)),
+        lambda: (probabilities(ROWS), labels(2, ROWS)),
+        lambda: (labels(CLASSES, ROWS), labels(CLASSES, ROWS)),
+        lambda: (probabilities(ROWS), probabilities(ROWS)),
+        lambda: (probabilities(ROWS, CLASSES), probabilities(ROWS, CLASSES)),
+        lambda: (probabilities(ROWS, CLASSES), labels(2, ROWS, CLASSES)),
+        lambda: (probabilities(ROWS),),
+        lambda: (probabilities(2, 3, 32, 32), probabilities(2, 3, 32, 32)),
+    )
+    for make in makers:
+        batches = tuple(make() for _ in range(BATCHES))
+        yield batches
+        if len(batches[0]) > 1:
+            yield tuple((batch,) for batch in batches)
+
+
+def _runs(thing: type, batches: tuple[tuple[Any, ...], ...]) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            metric: Any = thing()
+            for batch in batches:
+                metric.update(*mapped(batch, torch.Tensor.clone))
+            metric.compute()
+        except Exception:
+            return False
+    return True

@@ -1,0 +1,178 @@
+"""From what was seen to findings: which rule it breaks, how much it matters, and what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.audit.finding import Finding
+from assay.audit.rules import SEVERITIES, rules
+from assay.audit.sighting import Sighting
+from assay.audit.source import expression, line_of, where
+from assay.devices.pretend.events import Frame
+
+HOT = ("update", "forward", "training_step", "validation_step", "test_step", "train_step", "eval_step")
+LOOP = 3  # times that one line of a script waits before it is said to be in a loop
+HOST = "cpu"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a sighting breaks: the rule, what happened in words, and a severity other than the rule's."""
+
+    rule: str
+    what: str
+    severity: str = ""
+
+
+def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Finding]:
+    """The findings of what was seen, merged by rule and line, the gravest first.
+
+    Args:
+        sightings: what was seen.
+        roots: the folders or files of the target; findings point to the innermost line below them.
+
+    Returns:
+        The findings.
+
+    Example:
+        >>> from assay.audit.sighting import MOVED, Run
+        >>> run = Run("Accuracy", "mps", MOVED, "update", calls=2)
+        >>> seen = Sighting("sync", run, "the host waits", "aten::nonzero", (Frame("a.py", 3, "f"),), count=4)
+        >>> [(finding.rule, finding.where, finding.what) for finding in judge([seen])]
+        [('host-sync', 'a.py:3', 'the host waits, 2 times an update')]
+    """
+    merged: dict[tuple[str, str, int], Finding] = {}
+    for seen in sightings:
+        verdict = JUDGES[seen.kind](seen)
+        if verdict is None:
+            continue
+        found = _finding(seen, verdict, where(seen.stack, roots))
+        key = (found.rule, found.file, found.line)
+        merged[key] = _merge(merged[key], found) if key in merged else found
+    return sorted(merged.values(), key=_order)
+
+
+def _order(found: Finding) -> tuple[int, str, int, str]:
+    return -SEVERITIES.index(found.severity), found.file, found.line, found.rule
+
+
+def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
+    rule = rules()[verdict.rule]
+    inside = expression(line, seen.operator, waits=seen.kind == "sync") if line else ""
+    return Finding(
+        rule.id,
+        verdict.severity or ("note" if seen.minor else rule.severity),
+        line.file if line else "",
+        line.line if line else 0,
+        line.function if line else "",
+        line_of(line) if line else "",
+        verdict.what,
+        rule.why,
+        rule.mend_at.format(expression=inside) if inside else rule.mend,
+        (seen.run.device,),
+        (seen.run.usage,),
+        (seen.run.subject,),
+        (seen.operator,) if seen.operator else (),
+        (seen.run.phase,),
+        seen.count,
+    )
+
+
+def _merge(one: Finding, other: Finding) -> Finding:
+    graver = max(one, other, key=lambda found: SEVERITIES.index(found.severity))  # the first, where they are equal
+    lists = ("devices", "usages", "subjects", "operators", "phases")
+    union = {name: tuple(dict.fromkeys(getattr(one, name) + getattr(other, name))) for name in lists}
+    return replace(graver, count=one.count + other.count, **union)  # type: ignore[arg-type]
+
+
+def _refused(rule: str) -> Callable[[Sighting], Verdict]:
+    def judged(seen: Sighting) -> Verdict:
+        text = seen.what.strip().splitlines()[0] if seen.what.strip() else f"{seen.operator} was refused"
+        if seen.operands:
+            text += "\n" + ", ".join(f"`{name}` is {told}" for name, told in seen.operands)
+        if not seen.raised:
+            return Verdict(rule, text + "\n(the code handled the error)", "note")
+        return Verdict(rule, text, "error")
+
+    return judged
+
+
+def _sync(seen: Sighting) -> Verdict | None:
+    """A wait matters where it is paid in every step: in an update, in functions of that kind, and in loops."""
+    name = seen.what or f"{seen.operator} waits for the device"
+    if seen.run.phase == "update":
+        each = seen.count / max(seen.run.calls, 1)
+        return Verdict("host-sync", f"{name}, {_times(each)} an update")
+    if seen.run.phase != "script":
+        return None
+    if any(frame.function.rpartition(".")[2] in HOT for frame in seen.stack):
+        return Verdict("host-sync", f"{name}, {_times(seen.count)} in the run")
+    return Verdict("host-sync", f"{name}, {_times(seen.count)} in the run", "note") if seen.count >= LOOP else None
+
+
+def _times(count: float) -> str:
+    return {1: "once", 2: "2 times"}.get(count, f"{count:.3g} times")  # type: ignore[call-overload, no-any-return]
+
+
+def _copy(seen: Sighting) -> Verdict | None:
+    kind, _, index = seen.run.device.partition(":")
+    if index not in ("", "0") and seen.target == f"{kind}:0" and seen.source in _could_come_from(seen):
+        return Verdict("moved-to-default-device", f"A tensor goes from {seen.source} to {seen.target}, the default")
+    if seen.non_blocking and not seen.waited and seen.source != seen.target:
+        ends = {seen.source.partition(":")[0], seen.target.partition(":")[0]}
+        if seen.target == HOST or "mps" in ends:
+            return Verdict("non-blocking-copy", f"A copy from {seen.source} to {seen.target} does not wait")
+    return None
+
+
+def _could_come_from(seen: Sighting) -> tuple[str, ...]:
+    """A script may well use the default device on purpose; a metric whose inputs are elsewhere may not."""
+    return (seen.run.device,) if seen.run.phase == "script" else (seen.run.device, HOST)
+
+
+def _fallback(seen: Sighting) -> Verdict:
+    return Verdict("operator-fallback", seen.what or f"{seen.operator} runs on the CPU")
+
+
+def _nondeterministic(seen: Sighting) -> Verdict:
+    return Verdict("nondeterministic", seen.what or f"{seen.operator} adds in any order")
+
+
+def _as(rule: str) -> Callable[[Sighting], Verdict]:
+    return lambda seen: Verdict(rule, seen.what)
+
+
+JUDGES: dict[str, Callable[[Sighting], Verdict | None]] = {
+    "devices": _refused("mixed-devices"),
+    "dtype": _refused("dtype-missing"),
+    "operator": _refused("operator-missing"),
+    "deterministic": _refused("nondeterministic"),
+    "error": _refused("device-error"),
+    "sync": _sync,
+    "copy": _copy,
+    "fallback": _fallback,
+    "nondeterministic": _nondeterministic,
+    "result": _as("result-elsewhere"),
+    "state": _as("state-elsewhere"),
+    "value": _as("unseeded"),
+    "counter": _as("float32-counter"),
+    "collective": _as("cpu-collective"),
+}
+
+
+def relative(file: str, base: Path) -> str:
+    """A path as it is shown: from the working folder where it lies below, else from the packages' folder, else whole.
+
+    Example:
+        >>> relative("/home/me/work/a/b.py", Path("/home/me/work"))
+        'a/b.py'
+        >>> relative("/venv/lib/site-packages/torchmetrics/metric.py", Path("/home/me/work"))
+        'torchmetrics/metric.py'
+    """
+    for part in ("/site-packages/", "/dist-packages/"):
+        if part in file:
+            return file.rpartition(part)[2]
+    path = Path(file)
+    return str(path.relative_to(base)) if path.is_relative_to(base) else file

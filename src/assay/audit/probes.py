@@ -1,0 +1,212 @@
+"""What no event shows: counters that stop, and tensors that a collective of the device's backend would refuse."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.distributed
+from torch import Tensor
+
+from assay.audit.case import Case
+from assay.audit.states import mapped, tensors_of
+from assay.devices.pretend.events import Frame, stack
+from assay.devices.pretend.session import Pretended
+
+Tensors = dict[str, Tensor]
+LARGEST = {torch.float32: 2**24, torch.bfloat16: 2**8, torch.float16: 2**11}  # whole numbers held one by one up to here
+BACKENDS = {"cuda": "nccl", "xpu": "xccl"}  # of accelerators; https://docs.pytorch.org/docs/stable/distributed.html
+RANKS = 2
+
+
+# --- counters ------------------------------------------------------------------------------------------------------
+
+
+def counters(case: Case, batches: tuple[Any, ...]) -> Iterator[tuple[str, Any, str]]:
+    """States in float32 or less that count: they take whole steps up, and from some number on no step at all.
+
+    Each candidate is set to that number in a fresh metric, which is updated once more: what is reported stood still.
+
+    Args:
+        case: the metric.
+        batches: at least two.
+
+    Yields:
+        The state's path, the metric that has it, and what was seen.
+    """
+    if len(batches) < 2:
+        return
+    metric, steps = case.build(), []
+    for batch in batches:
+        case.update(metric, mapped(batch, Tensor.clone))
+        steps.append(_floats(metric))
+    for path in steps[0].keys() & steps[-1].keys():
+        if _counts([step[path] for step in steps if path in step]):
+            what = _stands_still(case, batches, path)
+            if what:
+                yield path, metric, what
+
+
+def _floats(metric: Any) -> Tensors:
+    return {path: x.detach().clone() for path, x in tensors_of(metric).items() if x.dtype in LARGEST and x.numel()}
+
+
+def _counts(values: list[Tensor]) -> bool:
+    """Whole numbers that only rise, each time somewhere."""
+    if len({value.shape for value in values}) != 1 or any((value != value.round()).any() for value in values):
+        return False
+    steps = [after - before for before, after in pairwise(values)]
+    rises = all((step >= 0).all() and (step > 0).any() for step in steps)
+    return bool(steps) and rises and bool((values[0] >= 0).all())
+
+
+def _stands_still(case: Case, batches: tuple[Any, ...], path: str) -> str:
+    """Set the state where it should end, update once more, and see whether it moves."""
+    metric = case.build()
+    case.update(metric, mapped(batches[0], Tensor.clone))
+    state = tensors_of(metric)[path]
+    before = state.detach().clone()
+    case.update(metric, mapped(batches[1], Tensor.clone))
+    step = (tensors_of(metric)[path].detach() - before).max()
+    start = LARGEST[state.dtype] * 2 ** (int(step.item()).bit_length() + 1)
+    with torch.no_grad():
+        tensors_of(metric)[path].fill_(start)
+    case.update(metric, mapped(batches[1], Tensor.clone))
+    after = tensors_of(metric)[path].detach()
+    if not bool((after == start).all()):
+        return ""
+    name = str(state.dtype).removeprefix("torch.")
+    return (
+        f"The state `{path}` counts in {name}, which holds whole numbers one by one up to {LARGEST[state.dtype]:,}. "
+        f"Set to {start:,}, it stood still when an update added {int(step):,}"
+    )
+
+
+# --- collectives ---------------------------------------------------------------------------------------------------
+
+
+def collectives(case: Case, metric: Any, pretended: Pretended) -> list[tuple[tuple[Frame, ...], str]]:
+    """Read the metric as one of two processes, and note the CPU tensors that it hands to collectives.
+
+    Collectives are answered as if the other process had the same data. Kinds of device without a backend of their own
+    (``mps``) use gloo, which takes CPU tensors: for them there is nothing to find.
+
+    Returns:
+        For each such collective, the lines of Python and what was seen.
+    """
+    kind, backend = pretended.type, BACKENDS.get(pretended.type)
+    if backend is None:
+        return []
+    seen: list[tuple[tuple[Frame, ...], str]] = []
+
+    def note(name: str, tensors: list[Tensor]) -> None:
+        for tensor in tensors:
+            if tensor.device == torch.device("cpu"):
+                shape = f"a CPU tensor of shape {tuple(tensor.shape)}"
+                seen.append(
+                    (stack(sys._getframe(2)), f"{name} is given {shape}; {backend} takes tensors of {kind} only")
+                )
+
+    with _two_processes(backend, note):
+        try:
+            (case.sync or case.compute)(metric)
+        except Exception as error:
+            if seen:  # the first is the finding; what comes after it in a process group of two never happens
+                return seen
+            raise error
+    return seen
+
+
+@contextmanager
+def _two_processes(backend: str, note: Callable[[str, list[Tensor]], None]) -> Iterator[None]:
+    """torch.distributed as process 0 of two sees it, when the other has the same data."""
+    answers = {**_group(backend), **_operations(note)}
+    homes = [torch.distributed, torch.distributed.distributed_c10d]
+    with ExitStack() as opened:
+        for home in homes:
+            for name, answer in answers.items():
+                if hasattr(home, name):
+                    opened.enter_context(patch.object(home, name, answer))
+        yield
+
+
+def _group(backend: str) -> dict[str, Callable[..., Any]]:
+    return {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "get_backend": lambda group=None: backend,
+        "get_rank": lambda group=None: 0,
+        "get_world_size": lambda group=None: RANKS,
+        "barrier": lambda *args, **kwargs: None,
+        "new_group": lambda *args, **kwargs: None,
+    }
+
+
+def _operations(note: Callable[[str, list[Tensor]], None]) -> dict[str, Callable[..., Any]]:
+    dist = torch.distributed
+
+    def all_reduce(tensor: Tensor, op: Any = dist.ReduceOp.SUM, *_: Any, **__: Any) -> Any:
+        note("all_reduce", [tensor])
+        if op == dist.ReduceOp.SUM:
+            tensor.mul_(RANKS)
+        elif op == dist.ReduceOp.PRODUCT:
+            tensor.mul_(tensor.clone())
+        return _Done()
+
+    def all_gather(tensor_list: list[Tensor], tensor: Tensor, *_: Any, **__: Any) -> Any:
+        note("all_gather", [tensor, *tensor_list])
+        for place in tensor_list:
+            place.copy_(tensor)
+        return _Done()
+
+    def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, *_: Any, **__: Any) -> Any:
+        note("all_gather_into_tensor", [input_tensor, output_tensor])
+        output_tensor.copy_(torch.cat([input_tensor] * RANKS).view_as(output_tensor))
+        return _Done()
+
+    def all_gather_object(object_list: list[Any], obj: Any, *_: Any, **__: Any) -> None:
+        object_list[:] = [obj] * RANKS
+
+    def gather_object(obj: Any, object_gather_list: list[Any] | None = None, *_: Any, **__: Any) -> None:
+        if object_gather_list is not None:
+            object_gather_list[:] = [obj] * RANKS
+
+    def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, *_: Any, **__: Any) -> Any:
+        note("gather", [tensor, *(gather_list or [])])
+        for place in gather_list or []:
+            place.copy_(tensor)
+        return _Done()
+
+    def same(name: str) -> Callable[..., Any]:
+        def stays(tensor: Tensor, *_: Any, **__: Any) -> Any:
+            note(name, [tensor])
+            return _Done()
+
+        return stays
+
+    def objects_stay(object_list: list[Any], *_: Any, **__: Any) -> None:
+        pass
+
+    return {
+        "all_reduce": all_reduce,
+        "all_gather": all_gather,
+        "all_gather_into_tensor": all_gather_into_tensor,
+        "all_gather_object": all_gather_object,
+        "gather_object": gather_object,
+        "gather": gather,
+        "reduce": all_reduce,
+        "broadcast": same("broadcast"),
+        "broadcast_object_list": objects_stay,
+    }
+
+
+class _Done:
+    """The work of a collective that is over."""
+
+    def wait(self) -> bool:
+        return True

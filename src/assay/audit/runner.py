@@ -1,0 +1,235 @@
+"""Runs a target on each device, each in a process of its own, and judges what they saw."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from assay.audit.judge import judge
+from assay.audit.result import Audit
+from assay.audit.rules import chosen
+from assay.audit.sighting import USAGES, Sighting, Unrun, unpack
+from assay.audit.suppress import suppressed
+from assay.audit.targets import Target, parse
+from assay.audit.worker import Job
+from assay.devices.pretend.session import DEVICES as KINDS
+from assay.errors import ConfigError, describe
+
+DEVICES = ("mps", "cuda:1", "xpu")
+START_S = 900.0  # for importing the target and, once, compiling the engine
+LOOK_S = 0.05
+TAIL = 3  # lines of a process's last words that are shown
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the audit is on one device."""
+
+    device: str
+    done: int
+    total: int
+    subject: str
+
+
+def audit(
+    target: str,
+    on: Sequence[str] = DEVICES,
+    *,
+    usages: Sequence[str] = USAGES,
+    engine: str = "auto",
+    timeout: float = 120.0,
+    only: Iterable[str] = (),
+    without: Iterable[str] = (),
+    arguments: Sequence[str] = (),
+    progress: Callable[[Progress], object] | None = None,
+) -> Audit:
+    """Run a target on devices that are not there, and say which lines would go wrong or slowly on real ones.
+
+    Args:
+        target: a Python file, a module, ``module:Class``, ``module:function``, or an installed metric library
+            (``torchmetrics``, ``ignite.metrics``, ``torcheval.metrics``).
+        on: the devices. ``"cuda:1"`` means two GPUs of which the first is the default.
+        usages: of metrics: ``"moved first"`` (to the device, then fed from there) and ``"not moved"`` (fed only).
+        engine: of the pretend devices: ``"auto"``, ``"native"`` or ``"wrapper"``.
+        timeout: seconds that a script or one metric may take on a device.
+        only: ids of rules; no others are reported.
+        without: ids of rules that are not reported.
+        arguments: command-line arguments of a script; ``{device}`` stands for the device.
+        progress: called with how far it is.
+
+    Returns:
+        The findings, and what could not be run.
+
+    Raises:
+        ConfigError: there is no such target, device, usage or rule.
+
+    Example:
+        >>> result = audit("assay:Accuracy", on=["mps"])
+        >>> result.findings, result.exit_code()
+        ((), 0)
+    """
+    asked, wanted = parse(target), chosen(only, without)
+    _check(on, usages)
+    begun = time.monotonic()
+    with ThreadPoolExecutor(max_workers=min(len(on), os.cpu_count() or 1)) as pool:
+        workers = [
+            _Worker(Job(target, device, tuple(usages), engine, _filled(arguments, device), 0, ""), timeout, progress)
+            for device in on
+        ]
+        try:
+            list(pool.map(_Worker.run, workers))
+        finally:
+            for worker in workers:
+                worker.stop()
+    return _result(asked, on, workers, wanted, time.monotonic() - begun)
+
+
+def _result(asked: Target, on: Sequence[str], workers: list[_Worker], wanted: frozenset[str], seconds: float) -> Audit:
+    sightings = [seen for worker in workers for seen in worker.seen.values()]
+    found = [each for each in suppressed(judge(sightings, asked.roots())) if each.rule in wanted]
+    unrun = tuple(dict.fromkeys(part for worker in workers for part in worker.unrun))
+    subjects = len({subject for worker in workers for subject in worker.subjects})
+    return Audit(asked.text, tuple(on), tuple(found), unrun, subjects, version("torch"), seconds)
+
+
+def _filled(arguments: Sequence[str], device: str) -> tuple[str, ...]:
+    return tuple(argument.replace("{device}", device) for argument in arguments)
+
+
+def _check(on: Sequence[str], usages: Sequence[str]) -> None:
+    if not on:
+        raise ConfigError(describe("on", "no device", "at least one", "Name some of mps, cuda:1, xpu"))
+    for device in on:
+        kind, _, index = device.partition(":")
+        if kind not in KINDS or not (index or "0").isdigit():
+            raise ConfigError(describe("device", repr(device), "mps, cuda, cuda:1, xpu or the like", "Correct it"))
+    for usage in usages:
+        if usage not in USAGES:
+            raise ConfigError(describe("usage", repr(usage), " or ".join(map(repr, USAGES)), "Check the spelling"))
+
+
+@dataclass
+class _Worker:
+    """One device: a process, and after a crash another one that goes on with the next case."""
+
+    job: Job
+    timeout: float
+    progress: Callable[[Progress], object] | None
+    seen: dict[tuple[int, int], Sighting] = field(default_factory=dict)
+    unrun: list[Unrun] = field(default_factory=list)
+    subjects: set[str] = field(default_factory=set)
+    _process: subprocess.Popen[bytes] | None = None
+    _current: tuple[int, str] | None = None
+    _total: int = 0
+    _finished: bool = False
+    _stopped: bool = False
+    _incarnation: int = 0
+
+    def run(self) -> None:
+        """Run until the target is through, on as many processes as it takes."""
+        with tempfile.TemporaryDirectory(prefix="assay-audit-") as folder:
+            while True:
+                self._incarnation += 1
+                why = self._attend(Path(folder))
+                if self._finished or self._stopped:
+                    return
+                number, subject = self._current or (self._total, self.job.target)
+                self.unrun.append(Unrun(subject, self.job.device, "", why))
+                if number + 1 >= self._total:
+                    return
+                self.job = replace(self.job, first=number + 1)
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self._stopped = True
+        if self._process is not None:
+            _kill(self._process)
+
+    def _attend(self, folder: Path) -> str:
+        """Start a process, read what it writes until it ends, and say why it ended early."""
+        messages, words = folder / f"{self._incarnation}.jsonl", folder / f"{self._incarnation}.txt"
+        messages.touch()
+        job = replace(self.job, messages=str(messages))
+        self._current, since = None, time.monotonic()
+        with words.open("wb") as spoken, messages.open("r", encoding="utf-8") as lines:
+            command = [sys.executable, "-m", "assay.audit.worker", job.to_json()]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=spoken, stderr=spoken, start_new_session=True
+            )
+            try:
+                while True:
+                    ended = self._process.poll() is not None
+                    if self._read(lines):
+                        since = time.monotonic()
+                    if ended or self._finished:
+                        break
+                    if time.monotonic() - since > (self.timeout if self._current else START_S):
+                        return f"did not end within {self.timeout:g} s (--timeout); it was stopped there"
+                    time.sleep(LOOK_S)
+            finally:
+                _kill(self._process)
+        return _last_words(self._process.returncode, words)
+
+    def _read(self, lines: Any) -> bool:
+        """Take in the lines that are complete; whether a case began or ended."""
+        moved = False
+        while True:
+            place = lines.tell()
+            line = lines.readline()
+            if not line.endswith("\n"):
+                lines.seek(place)  # a line that is still being written
+                return moved
+            moved |= self._take(json.loads(line))
+
+    def _take(self, message: dict[str, Any]) -> bool:
+        kind = message["message"]
+        if kind == "sighting":
+            self.seen[self._incarnation, message["number"]] = unpack(message["sighting"])
+        elif kind == "count":
+            key = self._incarnation, message["number"]
+            self.seen[key] = replace(self.seen[key], count=message["count"])
+        elif kind == "unrun":
+            self.unrun.append(Unrun(**message["unrun"]))
+        elif kind == "plan":
+            self._total = message["total"]
+        elif kind == "begin":
+            self._current = message["number"], message["subject"]
+            self.subjects.add(message["subject"])
+            if self.progress is not None:
+                self.progress(Progress(self.job.device, message["number"], self._total, message["subject"]))
+        elif kind in ("done", "failed"):
+            self._finished = True
+            if kind == "failed":
+                self.unrun.append(Unrun(self.job.target, self.job.device, "", message["why"]))
+            elif self.progress is not None:
+                self.progress(Progress(self.job.device, self._total, self._total, ""))
+        return kind in ("begin", "end")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def _last_words(code: int, words: Path) -> str:
+    """How a process ended that did not say that it was done, with the end of what it printed."""
+    ended = f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended itself with exit code {code}"
+    lines = [line.strip() for line in words.read_text("utf-8", "replace").splitlines() if line.strip()][-TAIL:]
+    return f"{ended}: {' / '.join(lines)}" if lines else ended

@@ -1,0 +1,117 @@
+"""What the audit saw while a target ran, before it is judged: the messages from the process that runs it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from assay.devices.pretend.events import Event, Frame
+
+MOVED, NOT_MOVED, AS_IT_IS = "moved first", "not moved", "as it is"
+USAGES = (MOVED, NOT_MOVED)
+
+SEEN = {
+    "result": "a result is on another device than the inputs",
+    "state": "a state is on another device than the inputs",
+    "value": "the value differs from that on the CPU",
+    "counter": "a float32 state counts",
+    "collective": "a CPU tensor is handed to a collective under an accelerator's backend",
+    "error": "an error that no refusal of the device explains",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was running: which subject (a metric, a script), on which device, used how, and in which phase."""
+
+    subject: str
+    device: str
+    usage: str
+    phase: str
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """One thing that was seen, at one line, in one run.
+
+    Attributes:
+        kind: a kind of event (:data:`assay.devices.pretend.events.KINDS`) or one of :data:`SEEN`.
+        run: what was running.
+        what: what happened, in words.
+        operator: torch's name of the operator, where there is one.
+        stack: the lines of Python, innermost first.
+        source: for a copy, where the values came from.
+        target: for a copy, where they went.
+        non_blocking: for a copy, whether it was asked for without waiting.
+        waited: for a copy, whether the same function waited for the device afterwards.
+        raised: whether the refusal ended the phase; one that the code handled did not.
+        operands: expressions of the line that are tensors, each with its dtype and device in words.
+        minor: it matters less than its rule says.
+        count: how often it was seen.
+    """
+
+    kind: str
+    run: Run
+    what: str = ""
+    operator: str = ""
+    stack: tuple[Frame, ...] = ()
+    source: str = ""
+    target: str = ""
+    non_blocking: bool = False
+    waited: bool = False
+    raised: bool = False
+    operands: tuple[tuple[str, str], ...] = ()
+    minor: bool = False
+    count: int = 1
+
+
+def of_event(event: Event, run: Run) -> Sighting:
+    """The sighting of an event."""
+    return Sighting(
+        event.kind, run, event.why, event.operator, event.stack, event.source, event.target, event.non_blocking
+    )
+
+
+@dataclass(frozen=True)
+class Unrun:
+    """A part that was not audited, and why; ``known`` says that this was known before, and is no failure."""
+
+    subject: str
+    device: str
+    usage: str
+    why: str
+    known: bool = False
+
+    def __str__(self) -> str:
+        where = ", ".join(part for part in (self.device, self.usage) if part)
+        return f"{self.subject} ({where}): {self.why}" if where else f"{self.subject}: {self.why}"
+
+
+def to_line(kind: str, **content: Any) -> str:
+    """A message as one line of JSON."""
+    return json.dumps({"message": kind, **content}) + "\n"
+
+
+def pack(sighting: Sighting) -> dict[str, Any]:
+    """A sighting as plain values."""
+    return asdict(sighting)
+
+
+def unpack(plain: dict[str, Any]) -> Sighting:
+    """The sighting of :func:`pack`.
+
+    Example:
+        >>> seen = Sighting("sync", Run("m", "mps", MOVED, "update"), stack=(Frame("a.py", 3, "f"),))
+        >>> unpack(json.loads(json.dumps(pack(seen)))) == seen
+        True
+    """
+    return Sighting(
+        **plain
+        | {
+            "run": Run(**plain["run"]),
+            "stack": tuple(Frame(**frame) for frame in plain["stack"]),
+            "operands": tuple((name, place) for name, place in plain["operands"]),
+        }
+    )

@@ -1,0 +1,231 @@
+"""The source behind a finding: whose line it is, what stands there, and the expression that did it."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from assay.devices.pretend.events import Frame
+
+ASSAY = str(Path(__file__).parents[1])
+STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+SITES = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
+WAITING_CALLS = ("item", "tolist", "cpu", "numpy", "float", "int", "bool", "tensor", "as_tensor", "to", "cuda", "any")
+BINARY = {"add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "div": ast.Div, "matmul": ast.MatMult, "pow": ast.Pow}
+COMPARED = {"eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "gt": ast.Gt, "le": ast.LtE, "ge": ast.GtE}
+LONGEST = 90  # characters of an expression in a finding
+
+
+def where(stack: Iterable[Frame], roots: tuple[str, ...] = ()) -> Frame | None:
+    """The line to report: the innermost one below ``roots``, else the innermost that is not of a library's machinery.
+
+    Args:
+        stack: lines of Python, innermost first, without torch's.
+        roots: the folders or files of the target; none for a script.
+
+    Returns:
+        The line, or ``None`` where there is none.
+
+    Example:
+        >>> stack = [Frame("/site/helpers/x.py", 1, "f"), Frame("/site/lib/metric.py", 7, "update")]
+        >>> str(where(stack, ("/site/lib/",))), str(where(stack))
+        ('/site/lib/metric.py:7', '/site/helpers/x.py:1')
+    """
+    frames = [frame for frame in stack if not _machinery(frame.file)]
+    inside = [frame for frame in frames if frame.file.startswith(roots)] if roots else []
+    own = inside or [frame for frame in frames if not frame.file.startswith(ASSAY)]
+    return own[0] if own else None
+
+
+def _machinery(file: str) -> bool:
+    if file.startswith(("<", str(Path(ASSAY) / "audit"))):
+        return True
+    return file.startswith(STANDARD) and not file.startswith(SITES)
+
+
+def line_of(frame: Frame) -> str:
+    """The line of source as it stands, without its indentation; empty where the file cannot be read."""
+    return linecache.getline(frame.file, frame.line).strip()
+
+
+@cache
+def tree_of(file: str) -> ast.Module | None:
+    """A file's syntax tree, or ``None`` where it cannot be read or parsed."""
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def statement(frame: Frame) -> ast.stmt | None:
+    """The innermost statement that covers the line."""
+    tree = tree_of(frame.file)
+    found: ast.stmt | None = None
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.stmt) and node.lineno <= frame.line <= (node.end_lineno or node.lineno):
+            found = node  # ast.walk goes from the outside in
+    return found
+
+
+def head(node: ast.stmt) -> list[ast.AST]:
+    """What a statement itself evaluates: of ``if``, ``for`` and ``with`` not the lines of their bodies."""
+    if isinstance(node, ast.If | ast.While):
+        return [node.test]
+    if isinstance(node, ast.For):
+        return [node.iter]
+    if isinstance(node, ast.With):
+        return [item.context_expr for item in node.items]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Try):
+        return []
+    return [node]
+
+
+def expression(frame: Frame, operator: str, *, waits: bool = False) -> str:
+    """The expression of a line that made this call, as far as the names tell.
+
+    Args:
+        frame: the line.
+        operator: torch's name of the operator, such as ``"aten::nonzero"``.
+        waits: whether it is a wait of the host that is looked for.
+
+    Returns:
+        Source text on one line, or ``""`` where nothing fits.
+    """
+    node = statement(frame)
+    if node is None:
+        return ""
+    inner = [each for part in head(node) for each in ast.walk(part) if isinstance(each, ast.expr)]
+    for fits in _tests(operator, waits):
+        for each in inner:
+            if fits(each):
+                return shorten(_text(each, frame.file))
+    if isinstance(node, ast.If | ast.While | ast.Assert):
+        return shorten(_text(node.test, frame.file))
+    return shorten(_text(node, frame.file)) if head(node) == [node] else ""
+
+
+def _tests(operator: str, waits: bool) -> Iterator[Callable[[ast.expr], bool]]:
+    """What to look for in turn: the operator by its name, its symbol, a call that waits, a mask in brackets."""
+    base = operator.partition("::")[2].partition(".")[0].strip("_").rstrip("0123456789") or operator
+    last = base.rpartition("_")[2]
+    if base not in ("to_copy", "local_scalar_dense", "copy", "index", "index_put"):
+        yield lambda node: _called(node) in (base, base.rstrip("_"))
+        yield lambda node: _called(node) == last
+    if base in BINARY:
+        yield lambda node: isinstance(node, ast.BinOp) and isinstance(node.op, BINARY[base])
+    if base in COMPARED:
+        yield lambda node: isinstance(node, ast.Compare) and isinstance(node.ops[0], COMPARED[base])
+    if base in ("index", "index_put"):
+        yield lambda node: isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Constant)
+    if waits or base in ("to_copy", "copy"):
+        yield lambda node: _called(node) in WAITING_CALLS
+    if base == "local_scalar_dense":
+        yield lambda node: isinstance(node, ast.IfExp | ast.BoolOp)
+
+
+def _called(node: ast.expr) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _text(node: ast.AST, file: str) -> str:
+    lines = "".join(linecache.getlines(file))
+    return ast.get_source_segment(lines, node) or ast.unparse(node)
+
+
+def shorten(text: str) -> str:
+    """One line of at most :data:`LONGEST` characters.
+
+    Example:
+        >>> shorten("a +\\n    b")
+        'a + b'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def names_in(node: ast.AST) -> list[str]:
+    """The plain names and dotted names that a piece of code reads: ``preds``, ``self.total``; each once.
+
+    Example:
+        >>> names_in(ast.parse("self.total + f(preds)[0]"))
+        ['self.total', 'f', 'preds']
+    """
+    found: dict[str, None] = {}
+    inside: set[int] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name | ast.Attribute) and id(each) not in inside and _dotted(each):
+            found[ast.unparse(each)] = None
+            inside |= {id(part) for part in ast.walk(each)}
+    return list(found)
+
+
+def _dotted(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _dotted(node.value))
+
+
+def state_line(classes: Iterable[type], name: str) -> Frame | None:
+    """The line on which a class makes a state of this name: ``add_state("name", …)`` or ``self.name = …``.
+
+    Args:
+        classes: the class and its bases, in order (``type(metric).__mro__``).
+        name: the state.
+
+    Returns:
+        The line, or ``None`` where the source does not show it.
+    """
+    for cls in classes:
+        node = class_node(cls)
+        for each in ast.walk(node) if node else ():
+            if _makes(each, name):
+                return Frame(file_of(cls), each.lineno, f"{cls.__qualname__}.__init__")  # type: ignore[attr-defined]
+    return None
+
+
+def _makes(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Call) and _called(node).endswith(("add_state", "register_buffer")) and node.args:
+        return isinstance(node.args[0], ast.Constant) and node.args[0].value == name
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return any(ast.unparse(target) == f"self.{name}" for target in targets)
+
+
+def method_line(classes: Iterable[type], *names: str) -> Frame | None:
+    """The line on which the first class that defines one of these methods does so, else the class's own line."""
+    classes = tuple(classes)
+    for name in names:
+        for cls in classes:
+            node = class_node(cls)
+            for each in node.body if node else ():
+                if isinstance(each, ast.FunctionDef) and each.name == name:
+                    return Frame(file_of(cls), each.lineno, f"{cls.__qualname__}.{name}")
+    for cls in classes:
+        node = class_node(cls)
+        if node:
+            return Frame(file_of(cls), node.lineno, cls.__qualname__)
+    return None
+
+
+def file_of(thing: type) -> str:
+    """The file that defines a class, or ``""``."""
+    import sys
+
+    module = sys.modules.get(thing.__module__)
+    return getattr(module, "__file__", "") or ""
+
+
+def class_node(cls: type) -> ast.ClassDef | None:
+    """The definition of a class in its file."""
+    file = file_of(cls)
+    tree = tree_of(file) if file and "torch/nn" not in file.replace("\\", "/") else None
+    wanted = cls.__name__
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.ClassDef) and node.name == wanted:
+            return node
+    return None

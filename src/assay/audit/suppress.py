@@ -1,0 +1,97 @@
+"""Comments that say why a finding does not matter on a line: ``# assay: allow host-sync -- once an epoch``."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import re
+import tokenize
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+
+from assay.audit.finding import Finding
+from assay.audit.rules import rules
+
+COMMENT = re.compile(r"#\s*assay:\s*allow\b\s*(?P<names>[\w\-, ]*?)\s*(?:--\s*(?P<reason>.*))?$")
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """One comment: the lines it speaks of, the rules it names, and the reason it gives."""
+
+    line: int
+    lines: tuple[int, ...]
+    names: tuple[str, ...]
+    reason: str
+
+    @property
+    def wrong(self) -> str:
+        """What is wrong with it, or ``""``."""
+        unknown = [name for name in self.names if name not in rules()]
+        if unknown or not self.names:
+            return f"The comment names no rule of the audit: {', '.join(unknown) or 'none'}"
+        return "" if self.reason else "The comment gives no reason"
+
+
+def suppressed(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, those that a comment explains marked with its reason, and a finding for each bad comment.
+
+    A comment stands at the end of the line, or alone on the line above.
+
+    Args:
+        findings: the findings.
+
+    Returns:
+        As many, and one for each comment in their files that has no reason or names no rule.
+    """
+    findings = list(findings)
+    marked = [replace(found, suppressed=_reason(found)) for found in findings]
+    bad = (comment for file in sorted({found.file for found in findings}) for comment in _bad(file))
+    return marked + list(bad)
+
+
+def _reason(found: Finding) -> str:
+    for comment in comments(found.file):
+        if found.line in comment.lines and found.rule in comment.names and not comment.wrong:
+            return comment.reason
+    return ""
+
+
+def _bad(file: str) -> list[Finding]:
+    rule = rules()["suppression"]
+    return [
+        Finding(
+            rule.id,
+            rule.severity,
+            file,
+            comment.line,
+            "",
+            linecache.getline(file, comment.line).strip(),
+            comment.wrong,
+            rule.why,
+            rule.mend,
+        )
+        for comment in comments(file)
+        if comment.wrong
+    ]
+
+
+@cache
+def comments(file: str) -> tuple[Suppression, ...]:
+    """The suppression comments of a file; none where it cannot be read."""
+    text = "".join(linecache.getlines(file))
+    if "assay:" not in text:
+        return ()
+    found = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT and (match := COMMENT.match(token.string)):
+                line = token.start[0]
+                alone = not token.line[: token.start[1]].strip()
+                names = tuple(name for name in re.split(r"[,\s]+", match["names"]) if name)
+                lines = (line, line + 1) if alone else (line,)
+                found.append(Suppression(line, lines, names, (match["reason"] or "").strip()))
+    except (tokenize.TokenError, SyntaxError):
+        return tuple(found)
+    return tuple(found)

@@ -1,0 +1,205 @@
+"""What is audited: a script, a module, a class or a function of one, or the metrics of a library."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.audit.case import Case
+from assay.errors import ConfigError, describe
+
+LIBRARIES = ("torchmetrics", "ignite", "torcheval", "assay")
+HOOKS = ("audit", "audit_cases")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target as it was named.
+
+    Attributes:
+        text: as the user wrote it.
+        file: the script, or ``None``.
+        module: the module, or ``""``.
+        name: the class or function in it, or ``""``.
+    """
+
+    text: str
+    file: Path | None = None
+    module: str = ""
+    name: str = ""
+
+    @property
+    def library(self) -> str:
+        """The library whose metrics come with inputs, or ``""``."""
+        top = self.module.partition(".")[0]
+        return top if top in LIBRARIES else ""
+
+    def roots(self) -> tuple[str, ...]:
+        """The folders or files to which findings point; none for a script, whose libraries are of interest, too."""
+        if self.file is not None:
+            return (str(self.file),) if self.name else ()
+        top = importlib.util.find_spec(self.module.partition(".")[0])
+        if top is None:
+            return ()
+        folders = [str(Path(each)) + "/" for each in top.submodule_search_locations or ()]
+        return tuple(folders) or ((top.origin,) if top.origin else ())
+
+
+def parse(text: str) -> Target:
+    """Understand what the user named.
+
+    Args:
+        text: ``path/file.py``, ``path/file.py:Name``, ``package.module`` or ``package.module:Name``.
+
+    Returns:
+        The target; a module is looked for and not imported.
+
+    Raises:
+        ConfigError: there is no such file or module.
+
+    Example:
+        >>> parse("json:loads").name
+        'loads'
+    """
+    place, _, name = text.rpartition(":") if _names_a_part(text) else (text, "", "")
+    path = Path(place)
+    if path.is_dir():
+        todo = "Name a script in it, or a module by its dotted name"
+        raise ConfigError(describe("target", f"the folder {place}", "a Python file or a module", todo))
+    if place.endswith(".py"):
+        if not path.is_file():
+            raise ConfigError(describe("target", f"{place}, which is no file", "a Python file", "Check the path"))
+        return Target(text, file=path.resolve(), name=name)
+    if not _importable(place):
+        todo = "Install it, check the spelling, or give the path of a file that ends in .py"
+        raise ConfigError(describe("target", repr(place), "a Python file or a module that can be imported", todo))
+    return Target(text, module=place, name=name)
+
+
+def _names_a_part(text: str) -> bool:
+    return ":" in text and text.rpartition(":")[2].isidentifier()
+
+
+def _importable(name: str) -> bool:
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def hooks(target: Target) -> tuple[str, ...]:
+    """Which of the functions for audits the target's file defines at its top level; the file is read and not run."""
+    file = target.file or _origin(target.module)
+    if file is None:
+        return ()
+    try:
+        tree = ast.parse(Path(file).read_text("utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return tuple(name for name in HOOKS if name in defined)
+
+
+def _origin(module: str) -> str | None:
+    spec = importlib.util.find_spec(module)
+    return spec.origin if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def load(target: Target) -> Any:
+    """Import the target's module, or its file under the file's name.
+
+    Raises:
+        Exception: whatever the import raises.
+    """
+    if target.file is None:
+        return importlib.import_module(target.module)
+    name = target.file.stem if target.file.stem.isidentifier() else "audited"
+    spec = importlib.util.spec_from_file_location(name, target.file)
+    assert spec is not None
+    assert spec.loader is not None, target
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_cases(target: Target) -> Iterator[Case]:
+    """The cases of a target: those of a known library, those it gives itself, or one for each metric class in it.
+
+    Raises:
+        ConfigError: there is no such name, or nothing in it that can be run.
+    """
+    known = list(_library_cases(target))
+    if known:
+        yield from known
+        return
+    module = load(target)
+    if "audit_cases" in hooks(target) and not target.name:
+        yield from module.audit_cases()
+        return
+    from assay.audit.guess import guess
+
+    for thing in _metric_classes(target, module):
+        yield guess(thing)
+
+
+def _library_cases(target: Target) -> Iterator[Case]:
+    if not target.library:
+        return
+    for case in _generator(target.library)(target.library):
+        inside = f"{case.name}.".startswith(f"{target.module}.") or target.module == target.library
+        if inside and target.name in ("", case.name.rpartition(".")[2].partition("(")[0].partition("[")[0]):
+            yield case
+
+
+def _generator(library: str) -> Callable[[str], Any]:
+    if library == "assay":
+        from assay.audit.own import cases
+
+        return cases
+    from assay.audit import peers
+
+    return peers.cases
+
+
+def _metric_classes(target: Target, module: Any) -> list[type]:
+    if target.name:
+        thing = named(target, module)
+        if not inspect.isclass(thing):
+            todo = "Name a class with update and compute, a function, or give cases by a function audit_cases()"
+            raise ConfigError(describe("target", f"{target.text}, which is no class", "a metric class", todo))
+        return [thing]
+    found = [
+        thing
+        for thing in vars(module).values()
+        if inspect.isclass(thing) and thing.__module__ == module.__name__ and is_metric(thing)
+    ]
+    if not found:
+        todo = "Define audit(device) or audit_cases() in it, or name a class in it as module:Class"
+        raise ConfigError(describe("target", f"{target.text} without a metric class", "something to run", todo))
+    return found
+
+
+def named(target: Target, module: Any) -> Any:
+    """The class or function that the target names.
+
+    Raises:
+        ConfigError: the module has no such name.
+    """
+    if not hasattr(module, target.name):
+        where = target.file or target.module
+        raise ConfigError(describe("target", repr(target.name), f"a name in {where}", "Check the spelling"))
+    return getattr(module, target.name)
+
+
+def is_metric(thing: Any) -> bool:
+    """Whether a class is used by ``update`` and ``compute``."""
+    return callable(getattr(thing, "update", None)) and callable(getattr(thing, "compute", None))

@@ -1,0 +1,165 @@
+"""The process that runs a target on one pretend device and writes what it sees, a line at a time.
+
+Its own process, so that a crash, an endless loop or ``sys.exit`` ends the run of the target and not the audit.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.audit.collect import Collector
+from assay.audit.sighting import AS_IT_IS, Run, to_line
+from assay.audit.states import is_tensor
+from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named, parse
+from assay.devices.pretend.events import Event
+from assay.devices.pretend.session import pretend
+from assay.errors import AssayError
+
+HOW = "Let it choose by torch.accelerator, take it from its arguments (--args), or define audit(device)"
+KEPT = 10_000  # events of a script that are kept in memory: they are sent at once
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is to do: the target, one device, the usages, and how many cases were done before it."""
+
+    target: str
+    device: str
+    usages: tuple[str, ...]
+    engine: str
+    arguments: tuple[str, ...]
+    first: int
+    messages: str
+
+    def to_json(self) -> str:
+        """The job as a line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """The job of :meth:`to_json`."""
+        plain = json.loads(text)
+        return cls(**plain | {"usages": tuple(plain["usages"]), "arguments": tuple(plain["arguments"])})
+
+
+def main() -> None:
+    """Do the job that the first argument describes."""
+    job = Job.from_json(sys.argv[1])
+    file = os.open(job.messages, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def send(line: str) -> None:
+        os.write(file, line.encode())  # at once: what follows may end the process
+
+    target = parse(job.target)
+    try:
+        work(job, target, Collector(send, target.roots()))
+        send(to_line("done"))
+    except AssayError as error:
+        send(to_line("failed", why=str(error)))
+
+
+def work(job: Job, target: Target, collector: Collector) -> None:
+    """Run the target in the way that fits it."""
+    if target.library or (not target.name and "audit_cases" in hooks(target)):
+        _run_cases(job, target, collector)
+    elif target.name:
+        _run_name(job, target, collector)
+    elif "audit" in hooks(target):
+        module = load(target)
+        _run_in_the_open(job, target, collector, lambda device: module.audit(device))
+    elif target.file is None and _has_metrics(target):
+        _run_cases(job, target, collector)
+    else:
+        _run_in_the_open(job, target, collector, lambda device: _run_script(target, job))
+
+
+def _has_metrics(target: Target) -> bool:
+    if target.module.rpartition(".")[2] == "__main__":
+        return False
+    module = load(target)
+    return any(inspect.isclass(x) and x.__module__ == module.__name__ and is_metric(x) for x in vars(module).values())
+
+
+def _run_name(job: Job, target: Target, collector: Collector) -> None:
+    thing = named(target, load(target))
+    if inspect.isclass(thing):
+        _run_cases(job, target, collector)
+        return
+    takes = [each for each in inspect.signature(thing).parameters.values() if each.default is each.empty]
+    _run_in_the_open(job, target, collector, lambda device: thing(device) if takes else thing())
+
+
+def _run_cases(job: Job, target: Target, collector: Collector) -> None:
+    import torch
+
+    from assay.audit.exercise import exercise
+
+    torch.set_num_threads(1)  # the devices are audited side by side
+    cases = list(find_cases(target))
+    collector.send(to_line("plan", total=len(cases)))
+    for number, case in enumerate(cases[job.first :], job.first):
+        collector.send(to_line("begin", number=number, subject=case.name))
+        try:
+            exercise(case, job.device, job.usages, job.engine, collector)  # type: ignore[arg-type]
+        except AssayError as error:
+            collector.unrun(Run(case.name, job.device, "", ""), str(error))
+        except Exception as error:
+            what = f"the audit itself failed: {type(error).__name__}: {error}"
+            collector.unrun(Run(case.name, job.device, "", ""), what)
+        collector.send(to_line("end", number=number))
+
+
+def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Callable[[Any], object]) -> None:
+    """Run code that finds the device by itself, or is given it."""
+    subject = target.text
+    with pretend(job.device, engine=job.engine) as pretended:  # type: ignore[arg-type]
+
+        def take(event: Event) -> None:
+            if len(pretended.recorder.events) > KEPT:
+                del pretended.recorder.events[1:]
+            collector.event(event)
+
+        collector.send(to_line("plan", total=1))
+        collector.send(to_line("begin", number=0, subject=subject))
+        pretended.recorder.listeners.append(take)
+        run = Run(subject, str(pretended.device), AS_IT_IS, "script")
+        kept = None
+        try:
+            with collector.phase(run):
+                kept = call(pretended.device)
+        except SystemExit as ended:
+            if ended.code not in (None, 0):
+                collector.unrun(run, f"ended itself with exit code {ended.code}")
+        except Exception:
+            pass  # the collector has explained it
+        if not pretended.events and not _has_tensors(pretended.type):
+            collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
+        del kept
+    collector.send(to_line("end", number=0))
+
+
+def _has_tensors(kind: str) -> bool:
+    """Whether a tensor on that kind of device is alive: a script's variables still are."""
+    return any(is_tensor(thing) and str(thing.device).startswith(kind) for thing in gc.get_objects())
+
+
+def _run_script(target: Target, job: Job) -> dict[str, Any]:
+    """As ``python file.py`` does: its folder is where it imports from, and its name is ``__main__``."""
+    sys.argv = [str(target.file or target.module), *job.arguments]
+    if target.file is None:
+        return runpy.run_module(target.module, run_name="__main__", alter_sys=True)
+    sys.path.insert(0, str(Path(target.file).parent))
+    return runpy.run_path(str(target.file), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
