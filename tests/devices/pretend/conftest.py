@@ -23,7 +23,7 @@ REFUSED_BY_WRAPPER: dict[str, str] = {}
 COUNTS = {"cuda": 2, "mps": 1, "xpu": 1}
 
 
-def opened(*kinds: str):  # noqa: ANN201 - a fixture
+def opened(*kinds: str):
     """A fixture that opens each of these kinds, with each engine."""
 
     @pytest.fixture(params=[f"{kind}-{engine}" for kind in kinds for engine in ENGINES])

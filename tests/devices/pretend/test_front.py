@@ -45,7 +45,7 @@ class Current:
         self.index = index
 
 
-def opened(kind: str, count: int = 1, recorder: Recorder | None = None) -> Any:  # noqa: ANN401
+def opened(kind: str, count: int = 1, recorder: Recorder | None = None) -> Any:
     """Only the front, without an engine."""
     current = Current()
     return front(kind, count, current.get, current.set, recorder or Recorder())
@@ -249,7 +249,7 @@ def test_what_cannot_be_simulated_is_refused(cuda, name: str):
 
 
 def test_shaders_of_mps_are_refused(mps):
-    with pytest.raises(PretendError, match="torch.mps.compile_shader"):
+    with pytest.raises(PretendError, match=r"torch\.mps\.compile_shader"):
         torch.mps.compile_shader("kernel void f() {}")
 
 

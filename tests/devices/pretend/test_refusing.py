@@ -177,7 +177,7 @@ def test_mps_takes_what_is_float32_in_time(mps):
 
 def test_mps_lacks_operators(mps):
     symmetric = torch.eye(2, device="mps")
-    with pytest.raises(NotImplementedError, match="aten::_linalg_eigh.eigenvalues' is not currently implemented for"):
+    with pytest.raises(NotImplementedError, match=r"aten::_linalg_eigh\.eigenvalues' is not currently implemented for"):
         torch.linalg.eigh(symmetric)
     with pytest.raises(NotImplementedError, match="environment variable `PYTORCH_ENABLE_MPS_FALLBACK=1`"):
         torch.frexp(torch.ones(2, device="mps"))
@@ -239,7 +239,7 @@ STILL_FINE = {
 
 
 @pytest.fixture
-def deterministic():  # noqa: ANN201 - a fixture
+def deterministic():
     """Deterministic algorithms are asked for."""
     torch.use_deterministic_algorithms(True)
     yield
@@ -293,7 +293,7 @@ def test_the_kinds_that_are_not_pretended_are_not_there(there):
                 torch.zeros(2, device=kind)
             assert not torch.get_device_module(kind).is_available()
     if there.type != "mps":
-        with pytest.raises((NotImplementedError, RuntimeError), match="(?i)mps"):
+        with pytest.raises((NotImplementedError, RuntimeError), match=r"(?i)mps"):
             torch.zeros(2, device="mps")
         assert not torch.backends.mps.is_available()
 
