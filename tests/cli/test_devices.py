@@ -105,3 +105,19 @@ def test_an_error_of_assay_is_one_line_and_exit_code_2(monkeypatch, capsys):
 def test_the_policy_shown_is_the_policy_used():
     assert isinstance(policy("cpu"), Policy)
     assert list(module._here(policy("cpu").device)["policy"]) == list(policy("cpu").decisions)
+
+
+def test_it_says_how_devices_would_be_pretended(monkeypatch):
+    monkeypatch.setattr(module, "built", lambda: False)
+    monkeypatch.setattr(module, "why_not", lambda: "there is no C++ compiler")
+    assert module.collect()["pretend"] == "wrapper engine, forward only: there is no C++ compiler"
+    monkeypatch.setattr(module, "why_not", lambda: "")
+    assert module.collect()["pretend"] == "native engine, compiled at first use"
+    monkeypatch.setattr(module, "built", lambda: True)
+    assert module.collect()["pretend"] == "native engine, compiled"
+
+
+def test_prepare_compiles_the_engine_and_nothing_else(monkeypatch):
+    monkeypatch.setattr(module, "load", lambda: None)
+    output = CliRunner().invoke(app, ["devices", "--prepare"]).output
+    assert output == f"The engine of pretend devices is ready for torch {module.torch.__version__}.\n"

@@ -49,10 +49,16 @@ def _assay(
 @app.command("devices")
 def _devices(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")] = False,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Compile the engine of pretend devices now instead of at first use.")
+    ] = False,
 ) -> None:
     """What is on this machine, what each kind of device can do, and why not."""
-    from assay.cli.devices import show
+    from assay.cli.devices import prepare_pretend, show
 
+    if prepare:
+        prepare_pretend()
+        return
     show(as_json=json)
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
 from assay.devices.names import name_of
+from assay.devices.pretend.engine.build import built, load, why_not
 
 MARKS = {"yes": ("yes", "green"), "no": ("no", "red"), "partial": ("partly", "yellow"), "unknown": ("?", "dim")}
 
@@ -34,13 +35,28 @@ def show(*, as_json: bool) -> None:
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
+def prepare_pretend() -> None:
+    """Compile the engine of pretend devices, or say that it is there."""
+    load()
+    print(f"The engine of pretend devices is ready for torch {torch.__version__}.")
+
+
 def collect() -> dict[str, Any]:
     """Everything that ``assay devices`` shows, as plain values."""
     return {
         "torch": torch.__version__,
         "here": [_here(device) for device in available()],
         "kinds": [_kind(name) for name in DEVICES],
+        "pretend": _pretend(),
     }
+
+
+def _pretend() -> str:
+    if built():
+        return "native engine, compiled"
+    return (
+        f"wrapper engine, forward only: {missing}" if (missing := why_not()) else "native engine, compiled at first use"
+    )
 
 
 def _here(device: torch.device) -> dict[str, Any]:
@@ -88,6 +104,7 @@ def _plain(value: object) -> object:
 
 def _machine(data: dict[str, Any]) -> list[Table | Text]:
     parts: list[Table | Text] = [Text.assemble(("On this machine", "bold"), (f"  torch {data['torch']}", "dim"))]
+    parts.append(Text.assemble("\npretend devices  ", (data["pretend"], "dim")))
     for here in data["here"]:
         total, good = len(here["self_test"]), sum(result == "ok" for result in here["self_test"].values())
         verdict = f"self-test passed: {good} of {total}" if here["passed"] else f"self-test FAILED: {good} of {total}"
