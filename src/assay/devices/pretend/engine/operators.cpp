@@ -29,6 +29,21 @@ bool writes(const c10::Argument& argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
+// TorchScript's lists of optional tensors carry another element type than those made in C++: the declaration tells.
+bool is_optional_tensors(const c10::Argument& argument, const c10::IValue& value) {
+  const auto list = argument.type()->cast<c10::ListType>();
+  const auto element = list ? list->getElementType()->cast<c10::OptionalType>() : nullptr;
+  return element && element->getElementType()->kind() == c10::TypeKind::TensorType && value.isList();
+}
+
+std::vector<std::optional<at::Tensor>> optional_tensors(const c10::IValue& value) {
+  std::vector<std::optional<at::Tensor>> tensors;
+  for (const c10::IValue& element : value.toListRef()) {
+    tensors.push_back(element.isTensor() ? std::optional<at::Tensor>(element.toTensor()) : std::nullopt);
+  }
+  return tensors;
+}
+
 // The tensors of a call with the names of their arguments, `out` arguments first as in torch's own wrappers.
 Operands operands_of(const c10::OperatorHandle& op, const Stack& stack) {
   Operands outs;
@@ -40,13 +55,13 @@ Operands operands_of(const c10::OperatorHandle& op, const Stack& stack) {
     auto& list = declared[i].is_out() ? outs : operands;
     if (value.isTensor()) {
       list.emplace_back(declared[i].name(), value.toTensor());
+    } else if (is_optional_tensors(declared[i], value)) {
+      for (const auto& tensor : optional_tensors(value)) {
+        list.emplace_back(declared[i].name(), tensor.value_or(at::Tensor()));
+      }
     } else if (value.isTensorList()) {
       for (const at::Tensor tensor : value.toTensorVector()) {
         list.emplace_back(declared[i].name(), tensor);
-      }
-    } else if (value.isOptionalTensorList()) {
-      for (const std::optional<at::Tensor> tensor : value.toOptionalTensorVector()) {
-        list.emplace_back(declared[i].name(), tensor.value_or(at::Tensor()));
       }
     }
   }
@@ -96,16 +111,16 @@ void arguments_to_cpu(const c10::OperatorHandle& op, Stack& stack, Aliases& alia
     auto& value = stack[begin + i];
     if (value.isTensor()) {
       value = aliases.on_cpu(value.toTensor());
+    } else if (is_optional_tensors(declared[i], value)) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const auto& tensor : optional_tensors(value)) {
+        list.push_back(tensor ? std::optional<at::Tensor>(aliases.on_cpu(*tensor)) : std::nullopt);
+      }
+      value = std::move(list);
     } else if (value.isTensorList()) {
       c10::List<at::Tensor> list;
       for (const at::Tensor tensor : value.toTensorVector()) {
         list.push_back(aliases.on_cpu(tensor));
-      }
-      value = std::move(list);
-    } else if (value.isOptionalTensorList()) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const std::optional<at::Tensor> tensor : value.toOptionalTensorVector()) {
-        list.push_back(tensor ? std::optional<at::Tensor>(aliases.on_cpu(*tensor)) : std::nullopt);
       }
       value = std::move(list);
     } else if (value.isStorage()) {

@@ -109,11 +109,12 @@ const c10::IValue* argument(const c10::OperatorHandle& op, const torch::jit::Sta
 }
 
 bool boolean_index(const c10::IValue* indices) {
-  if (!indices || !indices->isOptionalTensorList()) {
+  if (!indices || !indices->isList()) {
     return false;
   }
-  for (const std::optional<at::Tensor> index : indices->toOptionalTensorVector()) {
-    if (index && index->defined() && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
+  for (const c10::IValue& element : indices->toListRef()) {
+    const auto index = element.isTensor() ? element.toTensor() : at::Tensor();
+    if (index.defined() && (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte)) {
       return true;
     }
   }
