@@ -1,0 +1,320 @@
+"""How the engine without a compiler runs an operator: the device's rules first, then the CPU's kernel."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import torch
+from torch import Tensor
+
+from assay.devices.pretend import judge
+from assay.devices.pretend.errors import PretendError
+from assay.devices.pretend.events import Recorder
+from assay.devices.pretend.table import table
+from assay.devices.pretend.wrapper_tensor import PretendTensor
+from assay.errors import describe
+
+if TYPE_CHECKING:
+    from assay.devices.pretend.rules import OperatorRule, Rules
+
+CPU = torch.device("cpu")
+aten = torch.ops.aten
+
+
+class Machine(Protocol):
+    """What operators ask of the machine they run on."""
+
+    def indexed(self, device: torch.device) -> torch.device:
+        """A device with its index: by default that of the current one."""
+
+    def on_cpu(self, generator: torch.Generator | None, device: torch.device) -> torch.Generator | None:
+        """The generator of the CPU that stands for one of the device."""
+
+    def pinned(self, tensor: Tensor) -> bool:
+        """Whether a tensor in host memory counts as pinned."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known of one overload before it is called.
+
+    Attributes:
+        name: torch's name, such as ``"aten::mm"``.
+        rule: what the device does with it.
+        check: how torch looks at the devices of its tensors.
+        wrapper: the name of torchgen's wrapper, for errors.
+        arguments: the names of its arguments, in order.
+        outs: those of them that are ``out`` arguments.
+        writes: it writes to an argument.
+        draws: it takes a generator of random numbers.
+        judged: its arguments decide whether the host waits or the result may differ.
+        borrowed: the CPU has a kernel for it.
+    """
+
+    name: str
+    rule: OperatorRule
+    check: judge.Check
+    wrapper: str
+    arguments: tuple[str, ...]
+    outs: frozenset[str]
+    writes: bool
+    draws: bool
+    judged: bool
+    borrowed: bool
+
+
+class Operators:
+    """Runs operators by the rules of one kind of device."""
+
+    def __init__(self, rules: Rules, recorder: Recorder, machine: Machine) -> None:
+        self.kind = rules.device
+        self._rules, self._recorder, self._machine = rules, recorder, machine
+        self._plans: dict[Any, Plan] = {}
+        self._lacks = {getattr(torch, name): text for name, text in rules.missing_dtypes.items()}
+        self._placeholder = "" if "{" in rules.texts["mixed"] else rules.texts["mixed"]
+        self._falls_back = self.kind == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
+        self._workers = {overload.delegate for overload in table().values()}
+        self._warned: set[str] = set()
+        self._special: dict[Any, Callable[..., Any]] = {
+            aten._to_copy.default: self._to_copy,
+            aten.copy_.default: self._copy_,
+            aten.is_pinned.default: lambda tensor, device=None: False,
+            aten.record_stream.default: lambda tensor, stream: None,
+            aten._fused_sdp_choice.default: lambda *args, **kwargs: 0,  # attention by plain matrix products
+        }
+
+    # Running ----------------------------------------------------------------------------------------------------------
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an operator of which at least one tensor is on the device."""
+        special = self._special.get(func)
+        if special is not None:
+            return special(*args, **kwargs)
+        plan = self._plans.get(func) or self._plan(func)
+        found: list[Tensor] = []
+        host_args = [_host(value, found) for value in args]
+        host_kwargs = {name: _host(value, found) for name, value in kwargs.items()}
+        device = self._result_device(kwargs, found)
+        self._judge(plan, device, found, args, kwargs)
+        if plan.draws:
+            host_kwargs["generator"] = self._machine.on_cpu(kwargs.get("generator"), device)
+        result = func(*host_args, **host_kwargs)
+        if plan.writes:
+            for tensor in found:
+                if isinstance(tensor, PretendTensor):
+                    tensor.follow()
+        return self._outer(result, found, device, plan.name)
+
+    def wrap(self, inner: Tensor, device: torch.device, operator: str) -> PretendTensor:
+        """A CPU tensor as one of the device, if the device has its dtype."""
+        if inner.dtype in self._lacks:
+            self.refuse("dtype", operator, device, self._lacks[inner.dtype], TypeError)
+        if inner.layout is not torch.strided:
+            raise self.cannot(operator, device, f"a tensor of layout {inner.layout}")
+        return PretendTensor(inner, device)
+
+    def has(self, dtype: torch.dtype | None, operator: str, device: torch.device) -> None:
+        """Refuse a dtype that the device lacks."""
+        text = self._lacks.get(dtype or torch.get_default_dtype())
+        if text:
+            self.refuse("dtype", operator, device, text, TypeError)
+
+    def refuse(self, kind: str, operator: str, device: torch.device, why: str, error: type[Exception]) -> NoReturn:
+        """Note what torch refuses there, then raise torch's error."""
+        self._recorder.record(kind, operator, str(device), why)
+        raise error(why)
+
+    def cannot(self, operator: str, device: torch.device, got: str) -> PretendError:
+        """The error for what this engine cannot do, noted."""
+        do = 'Use pretend(..., engine="native"), which needs a C++ compiler'
+        text = describe(f"{operator} on {device}, pretended without a compiler", got, "what this engine can do", do)
+        self._recorder.record("unsupported", operator, str(device), text)
+        return PretendError(text)
+
+    def _plan(self, func: Any) -> Plan:
+        name = func.name()
+        rule, schema, overload = self._rules.operator(name), func._schema, table().get(name)
+        outs = frozenset(argument.name for argument in schema.arguments if argument.is_out)
+        structured = name in self._workers or (overload is not None and bool(overload.delegate))
+        composite = overload is None or overload.composite
+        plan = self._plans[func] = Plan(
+            name=name,
+            rule=rule,
+            check=judge.check_of(rule, composite=composite, placeholder=bool(self._placeholder)),
+            wrapper=judge.wrapper_of(name, self.kind.upper(), structured=structured, out=bool(outs)),
+            arguments=tuple(argument.name for argument in schema.arguments),
+            outs=outs,
+            writes=schema.is_mutable,
+            draws=any(argument.name == "generator" for argument in schema.arguments),
+            judged=bool(rule.waits or rule.nondeterminism),
+            borrowed=torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU"),  # type: ignore[attr-defined]
+        )
+        return plan
+
+    def _result_device(self, kwargs: dict[str, Any], found: list[Tensor]) -> torch.device:
+        device = kwargs.get("device")
+        if device is not None:
+            return CPU if device.type == "cpu" else self._machine.indexed(device)
+        return next(tensor.device for tensor in found if isinstance(tensor, PretendTensor))
+
+    def _outer(self, result: Any, found: list[Tensor], device: torch.device, operator: str) -> Any:
+        """Results as tensors of the device; what was written to in place stays the object it was."""
+        if isinstance(result, Tensor):
+            for tensor in found:
+                if result is tensor or (isinstance(tensor, PretendTensor) and result is tensor.host):
+                    return tensor
+            return result if device is CPU else self.wrap(result, device, operator)
+        if isinstance(result, list | tuple):
+            return type(result)(self._outer(item, found, device, operator) for item in result)
+        return result
+
+    # Rules ------------------------------------------------------------------------------------------------------------
+
+    def _judge(
+        self, plan: Plan, device: torch.device, found: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        there = device if device is not CPU else self._result_device({}, found)
+        if plan.rule.on_cpu or not plan.rule.available:
+            self._available(plan, there)
+        first = found[0].device
+        if any(tensor.device != first for tensor in found):
+            self._same_device(plan, there, args, kwargs)
+        if plan.name.startswith("aten::convolution"):
+            self._same_type(plan, there, args)
+        arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
+        if plan.rule.nondeterminism:
+            self._deterministic(plan, there, arguments)
+        if not plan.borrowed:
+            raise self.cannot(plan.name, there, "an operator of which torch has no CPU kernel to borrow")
+        if plan.rule.waits and (why := judge.waits(plan.rule, arguments)):
+            self._recorder.record("sync", plan.name, str(there), why)
+
+    def _available(self, plan: Plan, device: torch.device) -> None:
+        if plan.rule.on_cpu:
+            why = f"torch runs this operator on the CPU: {plan.name}"
+            self._recorder.record("fallback", plan.name, str(device), why)
+        elif self._falls_back:
+            why = self._rules.texts["fallback"].format(operator=plan.name)
+            self._recorder.record("fallback", plan.name, str(device), why)
+            if plan.name not in self._warned:
+                self._warned.add(plan.name)
+                warnings.warn(why, UserWarning, stacklevel=5)
+        else:
+            self.refuse("operator", plan.name, device, self._rules.missing(plan.name), NotImplementedError)
+
+    def _same_device(self, plan: Plan, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        operands = _operands(plan, args, kwargs)
+        why = judge.clash(plan.check, operands, wrapper=plan.wrapper, placeholder=self._placeholder)
+        if why:
+            self.refuse("devices", plan.name, device, why, RuntimeError)
+
+    def _same_type(self, plan: Plan, device: torch.device, args: tuple[Any, ...]) -> None:
+        """What torch asks of a convolution, ``aten/src/ATen/native/Convolution.cpp``."""
+        backward = plan.name.startswith("aten::convolution_backward")
+        tensor, weight = args[1:3] if backward else args[:2]
+        bias = None if backward else args[2]
+        for name, other in (("weight", weight), ("bias", bias)):
+            if other is not None and other.type() != tensor.type():
+                why = f"Input type ({tensor.type()}) and {name} type ({other.type()}) should be the same"
+                self.refuse("devices", plan.name, device, why, RuntimeError)
+
+    def _deterministic(self, plan: Plan, device: torch.device, arguments: dict[str, Any]) -> None:
+        asked = torch.are_deterministic_algorithms_enabled()
+        warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+        for verdict in judge.nondeterminism(plan.rule, arguments, asked=asked, warn_only=warn_only):
+            if verdict.noted:
+                why = f"{verdict.named} may differ from run to run"
+                self._recorder.record("nondeterministic", plan.name, str(device), why)
+            if not verdict.alerts:
+                continue
+            text = self._rules.texts["deterministic"].format(operator=verdict.named)
+            if not warn_only:
+                self.refuse("deterministic", plan.name, device, text, RuntimeError)
+            warnings.warn(text, UserWarning, stacklevel=5)
+
+    # Copies -----------------------------------------------------------------------------------------------------------
+
+    def copied(
+        self,
+        tensor: Tensor,
+        device: torch.device,
+        dtype: torch.dtype | None = None,
+        *,
+        non_blocking: bool = False,
+        memory_format: torch.memory_format | None = None,
+    ) -> Tensor:
+        """A copy on another device, or of another dtype."""
+        operator = "aten::_to_copy"
+        if device != CPU:
+            self.has(dtype or tensor.dtype, operator, device)
+        inner = tensor.inner() if isinstance(tensor, PretendTensor) else tensor
+        self._note_copy(tensor, device, non_blocking)
+        copy: Tensor = aten._to_copy.default(inner, dtype=dtype, memory_format=memory_format)
+        return copy if device == CPU else self.wrap(copy, device, operator)
+
+    def _to_copy(self, tensor: Tensor, **kwargs: Any) -> Tensor:
+        device = kwargs.get("device")
+        target = tensor.device if device is None else self._machine.indexed(device)
+        return self.copied(
+            tensor,
+            target,
+            kwargs.get("dtype"),
+            non_blocking=bool(kwargs.get("non_blocking")),
+            memory_format=kwargs.get("memory_format"),
+        )
+
+    def _copy_(self, target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+        self._note_copy(source, target.device, non_blocking)
+        found: list[Tensor] = []
+        _host(target, found).copy_(_host(source, found))
+        return target
+
+    def _note_copy(self, source: Tensor, target: torch.device, non_blocking: bool) -> None:
+        if source.device == target:
+            return
+        there = str(source.device if target == CPU else target)
+        way = f"{source.device} to {target}"
+        pinned = source.device == CPU and self._machine.pinned(source)
+        details = {
+            "source": str(source.device),
+            "target": str(target),
+            "non_blocking": non_blocking,
+            "pinned": pinned,
+            "elements": source.numel(),
+        }
+        self._recorder.record("copy", "aten::copy_", there, way, **details)
+        if CPU not in (source.device, target):
+            return
+        name = judge.way_of_copy(str(target), pinned=pinned, non_blocking=non_blocking)
+        fact = self._rules.copies.get(name)
+        if fact is not None and fact.waits:
+            self._recorder.record("sync", "aten::copy_", there, fact.why or f"copy {name}", **details)
+
+
+def _host(value: Any, found: list[Tensor]) -> Any:
+    """An argument as the CPU's kernels take it; the tensors in it are added to ``found``."""
+    if isinstance(value, PretendTensor):
+        found.append(value)
+        return value.inner()
+    if isinstance(value, Tensor):
+        found.append(value)
+        return value
+    if isinstance(value, list | tuple):
+        return [_host(item, found) for item in value]
+    return CPU if isinstance(value, torch.device) else value
+
+
+def _operands(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[judge.Operand]:
+    """The tensors of a call with the names of their arguments, ``out`` arguments first as in torch's wrappers."""
+    named = [*zip(plan.arguments, args, strict=False), *kwargs.items()]
+    named.sort(key=lambda item: item[0] not in plan.outs)
+    return [
+        judge.Operand(name, str(tensor.device), tensor.dim(), tensor.numel())
+        for name, value in named
+        for tensor in (value if isinstance(value, list | tuple) else [value])
+        if isinstance(tensor, Tensor)
+    ]

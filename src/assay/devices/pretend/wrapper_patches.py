@@ -1,0 +1,229 @@
+"""The few names of torch that change while the engine without a compiler is open, and are put back afterwards.
+
+Everything else goes through torch's dispatcher. What is here never gets there: counting devices by a bare number,
+``tensor.data = ...``, the entry to backward, generators, and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch._functorch import eager_transforms
+from torch.autograd import graph
+
+
+from assay.devices.pretend.wrapper_tensor import PretendTensor, _Base, _refused, become
+
+FIRST = -1  # before torch's own packages, which begin at 10: torch/serialization.py
+
+
+class Machine(Protocol):
+    """What the patches ask of the engine."""
+
+    kind: str
+
+    def indexed(self, device: torch.device) -> torch.device: ...
+
+    def own(self, generator: torch.Generator, index: int) -> None: ...
+
+
+@contextmanager
+def patched(machine: Machine) -> Iterator[None]:
+    """Change what has to be changed, and put it back on leaving."""
+    run_backward, apply = _backward(graph._engine_run_backward), _apply(torch.autograd.Function.apply)
+    changes: list[tuple[Any, str, Any]] = [
+        (Tensor, "data", property(_Base.data.__get__, _set_data)),
+        (Tensor, "to", _to(machine)),
+        (Tensor, machine.kind, _to_kind(machine)),
+        (graph, "_engine_run_backward", run_backward),
+        (torch.autograd, "_engine_run_backward", run_backward),
+        (torch.autograd.Function, "apply", apply),
+        (eager_transforms, "_wrap_tensor_for_grad", _wrap_for_grad(eager_transforms._wrap_tensor_for_grad)),
+        (torch, "Generator", _generators(machine)),
+        (torch._utils, "_rebuild_tensor", _rebuild(torch._utils._rebuild_tensor)),
+    ]
+    before = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in changes]
+    package = (FIRST, _location, _restore(machine))
+    torch.serialization._package_registry.insert(0, package)
+    try:
+        for owner, name, new in changes:
+            if owner is not Tensor or name != "mps":  # there is no Tensor.mps
+                setattr(owner, name, new)
+        yield
+    finally:
+        torch.serialization._package_registry.remove(package)
+        for owner, name, old in reversed(before):
+            if old is not _ABSENT:
+                setattr(owner, name, old)
+            elif name in vars(owner):
+                delattr(owner, name)
+
+
+_ABSENT: Any = object()
+
+
+# Moving ---------------------------------------------------------------------------------------------------------------
+
+
+def _set_data(tensor: Tensor, value: Tensor) -> None:
+    """``tensor.data = value``, as ``nn.Module.to`` does with parameters."""
+    if isinstance(value, PretendTensor):
+        become(tensor, value)
+    else:
+        _Base.data.__set__(tensor, value)
+
+
+def _to(machine: Machine) -> Callable[..., Tensor]:
+    def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """Tensor.to; a bare number is a device of the accelerator, of which a build for the CPU knows none."""
+        if args and type(args[0]) is int:
+            args = (machine.indexed(torch.device(machine.kind, args[0])), *args[1:])
+        return _Base.to(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+    return to
+
+
+def _to_kind(machine: Machine) -> Callable[..., Tensor]:
+    def to_kind(
+        self: Tensor,
+        device: torch.device | int | str | None = None,
+        non_blocking: bool = False,
+        memory_format: torch.memory_format = torch.preserve_format,
+    ) -> Tensor:
+        """Tensor.cuda, Tensor.xpu."""
+        target = torch.device(machine.kind, device) if isinstance(device, int) else torch.device(device or machine.kind)
+        if target.type != machine.kind:
+            raise RuntimeError(f"Invalid device, must be {machine.kind} device")
+        return _Base.to(self, target, non_blocking=non_blocking, memory_format=memory_format)  # type: ignore[no-any-return]
+
+    return to_kind
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_inner(item) for item in value)
+    return value.inner() if isinstance(value, PretendTensor) else value
+
+
+def _backward(run: Callable[..., Any]) -> Callable[..., Any]:
+    """torch's entry to backward: on the CPU tensors inside, with gradients that are where their inputs are."""
+
+    def run_backward(
+        outputs: Any, gradients: Any, keep: bool, create: bool, inputs: Any = (), *args: Any, **kwargs: Any
+    ) -> Any:
+        results = run(_inner(outputs), _inner(gradients), keep, create, _inner(inputs), *args, **kwargs)
+        if not isinstance(results, tuple):
+            return results
+        return tuple(
+            source._beside(result) if isinstance(source, PretendTensor) and result is not None else result
+            for source, result in zip(inputs, results, strict=True)
+        )
+
+    return run_backward
+
+
+def _apply(apply: Any) -> classmethod[Any, Any, Any]:
+    def refusing(cls: type, *args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if isinstance(value, PretendTensor) and value.requires_grad and torch.is_grad_enabled():
+                raise _refused(f"{cls.__name__}.apply, an autograd.Function with gradients,", value.device)
+        return apply.__func__(cls, *args, **kwargs)
+
+    return classmethod(refusing)
+
+
+def _wrap_for_grad(wrap: Callable[..., Any]) -> Callable[..., Any]:
+    def refusing(value: Any, level: int) -> Any:
+        if isinstance(value, PretendTensor):
+            raise _refused("torch.func.grad and its kin", value.device)
+        return wrap(value, level)
+
+    return refusing
+
+
+# Generators -----------------------------------------------------------------------------------------------------------
+
+
+def _generators(machine: Machine) -> type[torch.Generator]:
+    """torch.Generator, which also makes generators of the device."""
+    plain = torch.Generator
+
+    class PretendGenerator(plain):  # type: ignore[misc, valid-type]
+        """A generator of the CPU that stands for one of the device: its numbers are not those of a real one."""
+
+        device: torch.device = property(lambda self: self.__dict__["at"])  # type: ignore[assignment]
+
+    class Kind(type(plain)):  # type: ignore[misc]
+        def __call__(cls, device: Any = "cpu") -> torch.Generator:
+            at = torch.device(device)
+            if at.type != machine.kind:
+                return plain(at)
+            made = PretendGenerator()
+            made.__dict__["at"] = machine.indexed(at)
+            machine.own(made, machine.indexed(at).index)
+            return made
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, plain)
+
+    return Kind("Generator", (plain,), {})
+
+
+# Files and pinned memory: notes on storages, which stay with them as long as they live ----------------------------------
+
+
+def mark(tensor: Tensor, device: torch.device) -> None:
+    """Note that a CPU tensor's storage is one of the device, so that it is saved as such."""
+    tensor.untyped_storage()._assay_device = device  # type: ignore[attr-defined]
+
+
+def mark_pinned(tensor: Tensor) -> Tensor:
+    """Note that a CPU tensor's storage counts as pinned."""
+    tensor.untyped_storage()._assay_pinned = True  # type: ignore[attr-defined]
+    return tensor
+
+
+def is_marked_pinned(tensor: Tensor) -> bool:
+    """Whether a CPU tensor's storage counts as pinned."""
+    if isinstance(tensor, PretendTensor) or tensor.layout is not torch.strided:
+        return False
+    return getattr(tensor.untyped_storage(), "_assay_pinned", False)
+
+
+def _location(storage: Any) -> str | None:
+    """Where a storage is, for files."""
+    device = getattr(storage, "_assay_device", None)
+    return None if device is None else str(device)
+
+
+def _restore(machine: Machine) -> Callable[[Any, str], Any]:
+    def restore(storage: Any, location: str) -> Any:
+        if not location.startswith(machine.kind):
+            return None
+        storage._assay_device = machine.indexed(torch.device(location))
+        return storage
+
+    return restore
+
+
+def _rebuild(rebuild: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """torch._utils._rebuild_tensor: a tensor over a storage that was read from a file."""
+
+    def rebuilt(storage: Any, *args: Any, **kwargs: Any) -> Tensor:
+        tensor = rebuild(storage, *args, **kwargs)
+        device = getattr(storage._untyped_storage, "_assay_device", None)
+        if device is None or PretendTensor.runner is None:
+            return tensor
+        return PretendTensor.runner.wrap(tensor, device, "aten::set_")
+
+    return rebuilt
+
+
+
