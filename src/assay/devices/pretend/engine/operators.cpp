@@ -152,10 +152,18 @@ void results_to_device(const c10::OperatorHandle& op, Stack& stack, size_t begin
   }
 }
 
-bool any_sparse(const Operands& operands) {
+// Whether a call is about sparse tensors: given one, or asked for one.
+bool is_sparse_call(const c10::OperatorHandle& op, const Operands& operands, const Stack& stack) {
   for (const auto& [name, tensor] : operands) {
     if (tensor.defined() && tensor.layout() != c10::kStrided) {
       return true;
+    }
+  }
+  const auto& declared = op.schema().arguments();
+  const size_t begin = stack.size() - declared.size();
+  for (size_t i = 0; i < declared.size(); ++i) {
+    if (declared[i].name() == "layout" && stack[begin + i].isInt()) {
+      return stack[begin + i].toLayout() != c10::kStrided;
     }
   }
   return false;
@@ -193,7 +201,7 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a device that is not there outside `with pretend(...)`");
   const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
   const Rule& rule = rule_of(op);
-  check_available(op, any_sparse(operands) ? rule.available_sparse : rule.available, rule, device);
+  check_available(op, is_sparse_call(op, operands, *stack) ? rule.available_sparse : rule.available, rule, device);
   check_devices(op, rule, operands);
   check_deterministic(op, rule, device, *stack);
   check_has_cpu_kernel(op, device);
