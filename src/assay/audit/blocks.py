@@ -1,33 +1,230 @@
-"""Checks for a block of code: that the host never waits for the device in it, that no float64 appears on a device."""
+"""Checks for a block of code: that the host never waits for the device in it, that no float64 appears there."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import linecache
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from assay.devices.pretend.conditions import applies
+from assay.devices.pretend.events import Event, Frame, stack
+from assay.devices.pretend.rules import DEVICES, rules
 
 if TYPE_CHECKING:
-    pass
+    from assay.devices.pretend.session import Pretended
 
-_HERE = str(Path(__file__))
 _WIDE = (torch.float64, torch.complex128)
-_MASKS = (torch.bool, torch.uint8)
-_LAST_SHOWN = 8
+_CPU = torch.device("cpu")
+_STANDS_FOR = "cuda"  # whose rules apply to CPU tensors where no device is: it has the strictest sources
 
-# Operators that read a value on the host, or whose output's shape depends on values. Which of them wait on a device is
-# measured: a test runs each on a pretend device and holds its events against this table.
-SYNCS = {
-    "_local_scalar_dense": "reads a value",
-    "equal": "reads whether all are equal",
-    "is_nonzero": "reads a value",
-    "nonzero": "reads how many there are",
-    "masked_select": "reads how many there are",
-    "bincount": "reads the largest value",
-    "_unique": "reads how many there are",
-    "_unique2": "reads how many there are",
-    "unique_dim": "reads how many there are",
-    "unique_consecutive": "reads how many there are",
-    "unique_dim_consecutive": "reads how many there are",
-    "repeat_interleave": "reads the length of the output",
-}
+
+@dataclass(frozen=True)
+class Seen:
+    """One thing that a block must not do: the operator, the line, why, and whether only the CPU was involved."""
+
+    operator: str
+    line: Frame | None
+    why: str
+    on_host: bool = False
+
+
+@dataclass
+class Block:
+    """What was seen in a block; CPU tensors stand for a device's, until one of a device is seen."""
+
+    check: str
+    seen: list[Seen] = field(default_factory=list)
+    device: bool = False
+
+    def judge(self) -> None:
+        """Raise if anything was seen that counts.
+
+        Raises:
+            AssertionError: naming each operator and line, with the line's text.
+        """
+        __tracebackhide__ = True  # pytest: the line that matters is that of the test
+        counted = Counter(Seen(s.operator, s.line, s.why) for s in self.seen if not (s.on_host and self.device))
+        if counted:
+            raise AssertionError(
+                "\n".join([f"{self.check}:", *(_told(seen, times) for seen, times in counted.items())])
+            )
+
+
+Look = Callable[[OpOverload, dict[str, Any], Any], str]
+
+
+class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Asks ``look`` about each operator: it answers why the operator must not be there, or nothing."""
+
+    def __init__(self, block: Block, look: Look) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._block, self._look = block, look
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(func, OpOverload):
+            names = [argument.name for argument in func._schema.arguments]
+            given = dict(zip(names, args, strict=False)) | (kwargs or {})
+            on_host = not any(tensor.device != _CPU for tensor in _tensors([list(given.values()), result]))
+            self._block.device |= not on_host
+            if why := self._look(func, given, result):
+                self._block.seen.append(Seen(_name(func), _line(), why, on_host))
+        return result
+
+
+@contextmanager
+def no_sync(pretended: Pretended | None = None) -> Iterator[None]:
+    """A block in which the host must not wait for the device.
+
+    It works on a real device, a pretend one, and without any: as long as no tensor of a device is seen in the block,
+    CPU tensors stand for them. Not seen without ``pretended``: ``torch.cuda.synchronize()``; not on the CPU: copies
+    between devices, ``tolist()`` and ``numpy()``, which wait on a device and not there.
+
+    Args:
+        pretended: the pretend device that is open, whose events then decide.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        AssertionError: at the end of the block, with every operator and line at which the host waited.
+
+    Example:
+        >>> hits = torch.tensor([True, False, True])
+        >>> with no_sync():
+        ...     total = hits.sum()
+        >>> with no_sync():
+        ...     if total.item() > 1: pass
+        Traceback (most recent call last):
+        AssertionError: the host waits for the device:
+          aten::_local_scalar_dense at <doctest assay.audit.blocks.no_sync[2]>:2: a value is read on the host
+              if total.item() > 1: pass
+
+    Source:
+        The operators that wait are facts with their sources, in ``devices/known/operators_*.toml``.
+    """
+    __tracebackhide__ = True
+    block = Block("the host waits for the device")
+    with ExitStack() as opened:
+        if pretended is not None:
+            opened.enter_context(_listening(pretended, block))
+        else:
+            opened.enter_context(_Watching(block, _waits))
+        yield
+    block.judge()
+
+
+@contextmanager
+def no_float64() -> Iterator[None]:
+    """A block in which no tensor of float64 or complex128 may appear on a device, except from inputs that have it.
+
+    As long as no tensor of a device is seen in the block, CPU tensors stand for them. float64 does not exist on Apple
+    GPUs, and is slow on most others.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        AssertionError: at the end of the block, with every operator and line that made such a tensor.
+
+    Example:
+        >>> with no_float64():
+        ...     mean = torch.ones(3).double().mean()
+        Traceback (most recent call last):
+        AssertionError: float64 appears on the device:
+          aten::_to_copy at <doctest assay.audit.blocks.no_float64[0]>:2: makes float64 of float32
+              mean = torch.ones(3).double().mean()
+    """
+    __tracebackhide__ = True
+    block = Block("float64 appears on the device")
+    with _Watching(block, _widens):
+        yield
+    block.judge()
+
+
+@contextmanager
+def _listening(pretended: Pretended, block: Block) -> Iterator[None]:
+    def take(event: Event) -> None:
+        if event.kind == "sync":
+            block.seen.append(Seen(event.operator, event.where, event.why or "the host waits"))
+
+    pretended.recorder.listeners.append(take)
+    try:
+        yield
+    finally:
+        pretended.recorder.listeners.remove(take)
+
+
+def _waits(func: OpOverload, given: dict[str, Any], result: Any) -> str:
+    """Why the host waits for this operator; empty if it does not."""
+    kinds = [_kind(tensor.device) for tensor in _tensors([list(given.values()), result])]
+    kind = next((kind for kind in kinds if kind in DEVICES), _STANDS_FOR)
+    known = rules(kind)
+    if copied := _copied(func, given, result):
+        copies = known.copies.get(copied)
+        return f"copies {copied}" if copies and copies.waits else ""
+    rule = known.operator(_name(func))
+    return rule.why_waits if applies(rule.waits_when, given) else ""
+
+
+def _copied(func: OpOverload, given: dict[str, Any], result: Any) -> str:
+    """Which way a copy between the host and a device goes, as the rules name it; empty for anything else."""
+    name = func.overloadpacket.__name__
+    if name not in ("copy_", "_to_copy"):
+        return ""
+    source = given["src"] if name == "copy_" else given["self"]
+    host = [tensor for tensor in (source, result) if tensor.device == _CPU]
+    if len(host) != 1:
+        return ""
+    way = "to device" if host[0] is source else "to host"
+    pinned = ", pinned" if host[0].is_pinned() else ""
+    return way + pinned + (", non_blocking" if given.get("non_blocking") else "")
+
+
+def _widens(_func: OpOverload, given: dict[str, Any], result: Any) -> str:
+    """Of what this operator makes float64; empty if it does not, or if its inputs have it already."""
+    made = [tensor for tensor in _tensors(result) if tensor.dtype in _WIDE]
+    brought = [tensor.dtype for tensor in _tensors(list(given.values()))]
+    if not made or any(dtype in _WIDE for dtype in brought):
+        return ""
+    of = f" of {_short(brought[0])}" if brought else ""
+    return f"makes {_short(made[0].dtype)}{of}"
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
+
+
+def _kind(device: torch.device) -> str:
+    return str(device).partition(":")[0]
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _name(func: OpOverload) -> str:
+    overload = func._schema.overload_name
+    return f"{func._schema.name}.{overload}" if overload else str(func._schema.name)
+
+
+def _line() -> Frame | None:
+    """The innermost line outside torch and this file."""
+    return next((line for line in stack(sys._getframe(1)) if line.file != __file__), None)
+
+
+def _told(seen: Seen, times: int) -> str:
+    at = str(seen.line) if seen.line else "no line of Python (a thread of autograd)"
+    often = f" ({times} times)" if times > 1 else ""
+    source = linecache.getline(seen.line.file, seen.line.line).strip() if seen.line else ""
+    return f"  {seen.operator} at {at}{often}: {seen.why}" + (f"\n      {source}" if source else "")

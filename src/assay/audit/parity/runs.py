@@ -182,7 +182,7 @@ def compare_runs(
         >>> compare_runs(make, target="cumsum", device="cpu").agrees
         True
     """
-    allowed = _checked(mode, relative, absolute)
+    allowed = checked(mode, relative, absolute)
     with _seeds_kept():
         steps, expected = _on_cpu(make, seed, limit)
         with _device(device, engine) as (there, kind, unseen):
@@ -356,7 +356,12 @@ def _seed(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-def _checked(mode: str, relative: float | None, absolute: float | None) -> Tolerance | None:
+def checked(mode: str, relative: float | None, absolute: float | None) -> Tolerance | None:
+    """The tolerance that the caller gave, if any.
+
+    Raises:
+        ConfigError: no such mode, or only one half of a tolerance.
+    """
     if mode not in MODES:
         raise ConfigError(describe("mode", repr(mode), " or ".join(map(repr, MODES)), "Choose one of them"))
     if (relative is None) != (absolute is None):

@@ -1,0 +1,251 @@
+"""The pytest plugin: tests that run once a device, on a pretend one where the machine has none, and say which it was.
+
+Loaded by pytest in every project where assay is installed, so it imports nothing but pytest until a test asks for a
+device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import torch
+
+    from assay.devices.pretend.session import Pretended
+
+
+REAL, PRETEND, ABSENT = "real", "pretend", "absent"
+_PROPERTY = "assay_device"  # of a test's report, which pytest-xdist carries to the process that sums up
+_OPENED: pytest.StashKey[Pretended] = pytest.StashKey()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device on which a test is to run: its name, and whether that is the real one, a pretend one, or none."""
+
+    name: str
+    how: str
+
+    def __str__(self) -> str:
+        return self.name if self.how == REAL else f"{self.name}-{self.how}"
+
+
+class Summary:
+    """Counts the tests of each device, tells them at the end, and fails the run if a required device had none.
+
+    Args:
+        config: of the run.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._outcomes: dict[str, Counter[str]] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count the test; under pytest-xdist, where the workers' reports arrive."""
+        place = next((str(value) for name, value in report.user_properties if name == _PROPERTY), None)
+        if place is not None and (report.when == "call" or report.outcome != "passed"):
+            outcome = "error" if report.when != "call" and report.outcome == "failed" else report.outcome
+            self._outcomes.setdefault(place, Counter())[outcome] += 1
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail the run if a required device was not exercised."""
+        fine = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if fine and self._missing():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say on which devices tests ran, whether they were real, and how many."""
+        missing = self._missing()
+        if self._outcomes or missing:
+            terminalreporter.section("devices")
+        for place, counts in sorted(self._outcomes.items()):
+            name, how = place.split(" ")
+            told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+            terminalreporter.line(f"{name:<8} {how:<8} {told}")
+        for name in missing:
+            terminalreporter.line(f"{name:<8} was required, and no test ran on it", red=True, bold=True)
+
+    def _missing(self) -> list[str]:
+        if self._config.option.collectonly:
+            return []
+        return [name for name in _asked(self._config, "require_devices") if not self._exercised(name)]
+
+    def _exercised(self, device: str) -> bool:
+        """Whether a test ran on a device to its end, or to a failure of its own: a skipped one did not."""
+        return any(
+            _meets(place.partition(" ")[0], device) and (counts["passed"] or counts["failed"])
+            for place, counts in self._outcomes.items()
+        )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options and settings."""
+    group = parser.getgroup("assay", "devices (assay)")
+    group.addoption(
+        "--devices",
+        metavar="NAMES",
+        help="Devices for the tests that take `device` and name none, such as cpu,mps,cuda:1. Pretend ones where this "
+        "machine has none.",
+    )
+    group.addoption(
+        "--require-devices",
+        metavar="NAMES",
+        help="Fail the run if no test ran on one of these devices. A skipped test did not run.",
+    )
+    group.addoption(
+        "--real-devices-only",
+        action="store_true",
+        help="Skip where a pretend device would be used.",
+    )
+    parser.addini("assay_devices", "The default of --devices.", type="args", default=["cpu"])
+    parser.addini("assay_require_devices", "The default of --require-devices.", type="args", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker and check the names of devices."""
+    config.addinivalue_line("markers", "devices(*names): run the test, which takes `device`, once on each of them.")
+    for option in ("devices", "require_devices"):
+        _checked(_asked(config, option), f"--{option.replace('_', '-')} or assay_{option}")
+    if not hasattr(config, "workerinput"):  # pytest-xdist: the workers' reports go to the process that started them
+        config.pluginmanager.register(Summary(config), "assay-devices")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes our fixture `device` once on each device."""
+    marker = metafunc.definition.get_closest_marker("devices")
+    if not _takes_our_device(metafunc):
+        own = any(mark.name == "devices" for mark in metafunc.definition.own_markers)  # and not of its class or module
+        if own and "device" not in metafunc.fixturenames:
+            pytest.fail(f"{metafunc.definition.name} is marked with devices but does not take `device`", pytrace=False)
+        return
+    named = _checked(marker.args, f"the marker of {metafunc.definition.name}") if marker else None
+    places = [_place(name) for name in named or _asked(metafunc.config, "devices")]
+    metafunc.parametrize("device", places, ids=str, indirect=True)
+
+
+def _takes_our_device(metafunc: pytest.Metafunc) -> bool:
+    """Whether `device` is this file's fixture: a project may have one of its own, which is nothing of ours."""
+    found = metafunc._arg2fixturedefs.get("device", ())
+    return bool(found) and found[-1].func.__module__ == __name__ and "device" not in _given(metafunc)
+
+
+def _given(metafunc: pytest.Metafunc) -> set[str]:
+    """The arguments that the test is parametrized with by itself."""
+    names: set[str] = set()
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        given = mark.args[0] if mark.args else mark.kwargs["argnames"]
+        names.update(re.split(r"\s*,\s*", given.strip()) if isinstance(given, str) else given)
+    return names
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    """The device to test on: one of ``@pytest.mark.devices(...)``, of ``--devices``, or the CPU.
+
+    Where this machine has no such device, the test runs inside :func:`assay.devices.pretend.pretend`, and its name ends
+    in ``-pretend``.
+    """
+    import torch
+
+    place = getattr(request, "param", None) or _place("cpu")
+    if not isinstance(place, Place):  # parametrized by the test itself, with indirect=True
+        place = _place(_checked([place], f"the parameter of {request.node.name}")[0])
+    if why_not := _why_not(place, request.config.getoption("real_devices_only")):
+        pytest.skip(why_not)
+    if place.how == REAL:
+        yield _indexed(torch.device(place.name))
+        return
+    from assay.devices.pretend import pretend
+
+    with pretend(place.name) as pretended:
+        request.node.stash[_OPENED] = pretended
+        yield pretended.device
+
+
+@pytest.fixture
+def no_sync(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[None]]:
+    """``with no_sync():`` a block in which the host must not wait for the device; see :func:`assay.audit.no_sync`."""
+    from assay.audit.blocks import no_sync as check
+
+    if "device" in request.fixturenames:
+        request.getfixturevalue("device")  # so that it is open first
+    return partial(check, request.node.stash.get(_OPENED, None))
+
+
+@pytest.fixture
+def no_float64() -> Callable[[], AbstractContextManager[None]]:
+    """``with no_float64():`` a block in which no float64 may appear; see :func:`assay.audit.no_float64`."""
+    from assay.audit.blocks import no_float64 as check
+
+    return check
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Write on each test which device it is for."""
+    callspec = getattr(item, "callspec", None)
+    place = callspec.params.get("device") if callspec else None
+    if isinstance(place, Place):
+        item.user_properties.append((_PROPERTY, f"{place.name} {place.how}"))
+
+
+def _asked(config: pytest.Config, option: str) -> list[str]:
+    """The devices of an option, or of the setting that is its default."""
+    given = config.getoption(option)
+    return _split(given) if given is not None else _split(",".join(config.getini(f"assay_{option}")))
+
+
+def _split(names: str) -> list[str]:
+    return [name for name in re.split(r"[\s,]+", names) if name]
+
+
+def _checked(names: Iterable[str], where: str) -> list[str]:
+    for name in names:
+        if not re.fullmatch(r"cpu|(cuda|mps|xpu)(:\d+)?", str(name)):
+            raise pytest.UsageError(f"{where}: got {name!r}, expected cpu, cuda, mps or xpu, or such as cuda:1")
+    return [str(name) for name in names]
+
+
+def _meets(name: str, asked: str) -> bool:
+    """Whether tests on a device count for the one asked for: ``cuda`` asks for any, and is itself ``cuda:0``."""
+    return name == asked or name.partition(":")[0] == asked or f"{name}:0" == asked
+
+
+def _place(name: str) -> Place:
+    """The real device where this machine has it, else a pretend one, which cannot stand beside real ones."""
+    if name == "cpu":
+        return Place(name, REAL)
+    import torch
+
+    from assay.devices import available
+
+    here = available()
+    if _indexed(torch.device(name)) in here:
+        return Place(name, REAL)
+    kinds = {str(device).partition(":")[0] for device in here}
+    return Place(name, ABSENT if name.partition(":")[0] in kinds else PRETEND)
+
+
+def _indexed(device: torch.device) -> torch.device:
+    """The device as tensors name it: with an index, except for the CPU."""
+    import torch
+
+    return device if str(device) == "cpu" else torch.device(str(device).partition(":")[0], device.index or 0)
+
+
+def _why_not(place: Place, real_only: bool) -> str:
+    """Why a test does not run on a device; empty if it does."""
+    if place.how == ABSENT:
+        return f"this machine has no {place.name}, and a pretend one cannot stand beside its real devices"
+    if place.how == PRETEND and real_only:
+        return f"this machine has no {place.name}, and --real-devices-only was given"
+    return ""
