@@ -59,7 +59,7 @@ def exercise(case: Case, device: str, usages: tuple[str, ...], engine: Engine, c
     with pretend(device, engine=engine) as pretended:
         pretended.recorder.listeners.append(collector.event)
         for usage in usages:
-            _Exercise(case, batches, pretended, collector, usage).go(reference)
+            _Exercise(case, batches, device, pretended, collector, usage).go(reference)
 
 
 def _for_device(batch: Any, device: str) -> Any:
@@ -94,6 +94,7 @@ def _reference(case: Case, batches: tuple[Any, ...]) -> Reference:
 class _Exercise:
     case: Case
     batches: tuple[Any, ...]
+    device: str
     pretended: Pretended
     collector: Collector
     usage: str
@@ -126,7 +127,7 @@ class _Exercise:
             return call()
 
     def _run(self, phase: str, calls: int = 1) -> Run:
-        return Run(self.case.name, str(self.pretended.device), self.usage, phase, calls)
+        return Run(self.case.name, self.device, self.usage, phase, calls)
 
     @contextmanager
     def _quietly(self) -> Iterator[None]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.audit.finding import Finding
-from assay.audit.rules import SEVERITIES, rules
-from assay.audit.sighting import Sighting
+from assay.audit.rules import SEVERITIES, Rule, rules
+from assay.audit.sighting import NOT_MOVED, Sighting
 from assay.audit.source import expression, line_of, where
 from assay.devices.pretend.events import Frame
 
@@ -70,7 +70,7 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
         line_of(line) if line else "",
         verdict.what,
         rule.why,
-        rule.mend_at.format(expression=inside) if inside else rule.mend,
+        _mend(rule, seen, inside),
         (seen.run.device,),
         (seen.run.usage,),
         (seen.run.subject,),
@@ -78,6 +78,25 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
         (seen.run.phase,),
         seen.count,
     )
+
+
+def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
+    """What to change: in words for the operands on another device, for the operator, for the expression, or in general."""
+    if rule.id == "mixed-devices" and (strays := _strays(seen)):
+        names = " and ".join(f"`{name}`" for name in strays)
+        first = f"Make {names} on the device of the inputs (device=...), or bring it there with .to(...)"
+        moved = "; or move the object to the device before it is fed" if seen.run.usage == NOT_MOVED else ""
+        return first + moved
+    if not inside:
+        return rule.mend
+    way = {HOST: "to device"}.get(seen.source, "to host") if seen.source else seen.operator
+    return rule.mend_of.get(way, rule.mend_at).format(expression=inside)
+
+
+def _strays(seen: Sighting) -> list[str]:
+    """The operands that are not on the device under test."""
+    device = seen.run.device if ":" in seen.run.device else f"{seen.run.device}:0"
+    return [name for name, told in seen.operands if not told.endswith(f" on {device}")]
 
 
 def _merge(one: Finding, other: Finding) -> Finding:
@@ -88,13 +107,16 @@ def _merge(one: Finding, other: Finding) -> Finding:
 
 
 def _refused(rule: str) -> Callable[[Sighting], Verdict]:
+    """A refusal is an error, but for a metric that nobody moved: it says so at once, and moving it is the way out."""
+
     def judged(seen: Sighting) -> Verdict:
         text = seen.what.strip().splitlines()[0] if seen.what.strip() else f"{seen.operator} was refused"
         if seen.operands:
             text += "\n" + ", ".join(f"`{name}` is {told}" for name, told in seen.operands)
         if not seen.raised:
             return Verdict(rule, text + "\n(the code handled the error)", "note")
-        return Verdict(rule, text, "error")
+        loud = rule == "mixed-devices" and seen.run.usage == NOT_MOVED
+        return Verdict(rule, text, "warning" if loud else "error")
 
     return judged
 

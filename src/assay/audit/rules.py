@@ -13,7 +13,7 @@ from assay.errors import ConfigError, describe
 SEVERITIES = ("note", "warning", "error")  # rising
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """One kind of device bug.
 
@@ -24,6 +24,7 @@ class Rule:
         why: why it is wrong there.
         mend: what to change, in general.
         mend_at: what to change, with ``{expression}`` for the expression that did it.
+        mend_of: the same for single operators, by their names, and for copies ``"to device"`` and ``"to host"``.
         bug: the smallest example of it.
         mended: the same example without the bug.
         source: where the bug was seen or is documented.
@@ -35,6 +36,7 @@ class Rule:
     why: str
     mend: str
     mend_at: str
+    mend_of: dict[str, str]
     bug: str
     mended: str
     source: str
@@ -54,7 +56,8 @@ def rules() -> dict[str, Rule]:
     text = files(__package__).joinpath("rules.toml").read_text("utf-8")
     found = {}
     for name, table in tomllib.loads(text).items():
-        found[name] = Rule(name, **{key: value.strip("\n") for key, value in table.items()})
+        mend_of = table.pop("mend_of", {})
+        found[name] = Rule(id=name, **{key: value.strip("\n") for key, value in table.items()}, mend_of=mend_of)
     return found
 
 

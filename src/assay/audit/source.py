@@ -105,14 +105,16 @@ def expression(frame: Frame, operator: str, *, waits: bool = False) -> str:
                 return shorten(_text(each, frame.file))
     if isinstance(node, ast.If | ast.While | ast.Assert):
         return shorten(_text(node.test, frame.file))
-    return shorten(_text(node, frame.file)) if head(node) == [node] else ""
+    value = getattr(node, "value", None)
+    whole = value if isinstance(value, ast.expr) else node
+    return shorten(_text(whole, frame.file)) if head(node) == [node] else ""
 
 
 def _tests(operator: str, waits: bool) -> Iterator[Callable[[ast.expr], bool]]:
     """What to look for in turn: the operator by its name, its symbol, a call that waits, a mask in brackets."""
     base = operator.partition("::")[2].partition(".")[0].strip("_").rstrip("0123456789") or operator
     last = base.rpartition("_")[2]
-    if base not in ("to_copy", "local_scalar_dense", "copy", "index", "index_put"):
+    if base and base not in ("to_copy", "local_scalar_dense", "copy", "index", "index_put"):
         yield lambda node: _called(node) in (base, base.rstrip("_"))
         yield lambda node: _called(node) == last
     if base in BINARY:
@@ -156,10 +158,10 @@ def names_in(node: ast.AST) -> list[str]:
 
     Example:
         >>> names_in(ast.parse("self.total + f(preds)[0]"))
-        ['self.total', 'f', 'preds']
+        ['self.total', 'preds']
     """
     found: dict[str, None] = {}
-    inside: set[int] = set()
+    inside = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}  # of x.sum(), x is what is read
     for each in ast.walk(node):
         if isinstance(each, ast.Name | ast.Attribute) and id(each) not in inside and _dotted(each):
             found[ast.unparse(each)] = None
@@ -181,17 +183,23 @@ def state_line(classes: Iterable[type], name: str) -> Frame | None:
     Returns:
         The line, or ``None`` where the source does not show it.
     """
-    for cls in classes:
-        node = class_node(cls)
-        for each in ast.walk(node) if node else ():
-            if _makes(each, name):
-                return Frame(file_of(cls), each.lineno, f"{cls.__qualname__}.__init__")  # type: ignore[attr-defined]
+    classes = tuple(classes)
+    for makes in (_registers, _assigns):
+        for cls in classes:
+            node = class_node(cls)
+            for each in ast.walk(node) if node else ():
+                if makes(each, name):
+                    return Frame(file_of(cls), each.lineno, cls.__qualname__)  # type: ignore[attr-defined]
     return None
 
 
-def _makes(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Call) and _called(node).endswith(("add_state", "register_buffer")) and node.args:
-        return isinstance(node.args[0], ast.Constant) and node.args[0].value == name
+def _registers(node: ast.AST, name: str) -> bool:
+    if not isinstance(node, ast.Call) or not _called(node).endswith(("add_state", "register_buffer")) or not node.args:
+        return False
+    return isinstance(node.args[0], ast.Constant) and node.args[0].value == name
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return any(ast.unparse(target) == f"self.{name}" for target in targets)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
+CACHES = ("_computed", "_forward_cache", "_cache")  # of TorchMetrics: values that were read, and no states
 DEPTH = 6  # of objects in objects: wrappers of metrics hold metrics, not deeper
 
 
@@ -66,6 +67,8 @@ def _branches(thing: Any, *, root: bool) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{index}]", branch) for index, branch in enumerate(thing))
     elif hasattr(thing, "__dict__") and not isinstance(thing, type) and (root or _keeps_state(thing)):
         for name, branch in vars(thing).items():
+            if name in CACHES:
+                continue
             if name in ("_parameters", "_buffers", "_modules") and isinstance(branch, Mapping):
                 yield from branch.items()  # of torch.nn.Module, which keeps its attributes in these
             else:

@@ -131,7 +131,7 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
         collector.send(to_line("plan", total=1))
         collector.send(to_line("begin", number=0, subject=subject))
         pretended.recorder.listeners.append(take)
-        run = Run(subject, str(pretended.device), AS_IT_IS, "script")
+        run = Run(subject, job.device, AS_IT_IS, "script")
         kept = None
         try:
             with collector.phase(run):

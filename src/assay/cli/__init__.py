@@ -70,3 +70,45 @@ def _demo(
     from assay.cli.demo import run
 
     run(out)
+
+
+@app.command("audit")
+def _audit(
+    target: Annotated[
+        str,
+        typer.Argument(help="A script, a module, module:Class, module:function, or a library of metrics."),
+    ] = "",
+    on: Annotated[str, typer.Option("--on", help="Devices; cuda:1 means two, with cuda:0 the default.")] = (
+        "mps,cuda:1,xpu"
+    ),
+    usage: Annotated[str, typer.Option("--usage", help="Of metrics: moved, not-moved or both.")] = "both",
+    only: Annotated[str, typer.Option("--rules", help="Report these rules only.")] = "",
+    without: Annotated[str, typer.Option("--ignore", help="Do not report these rules.")] = "",
+    fail_on: Annotated[str, typer.Option("--fail-on", help="Exit with 1 from this severity on.")] = "warning",
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds that a script or one metric may take.")] = 120.0,
+    arguments: Annotated[str, typer.Option("--args", help="Arguments of a script; {device} is the device.")] = "",
+    engine: Annotated[str, typer.Option("--engine", help="Of pretend devices: auto, native or wrapper.")] = "auto",
+    sarif: Annotated[Path | None, typer.Option("--sarif", help="Write SARIF for a code host.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    notes: Annotated[bool, typer.Option("--notes", help="Print notes, too.")] = False,
+    rules: Annotated[bool, typer.Option("--list-rules", help="Show the rules and exit.")] = False,
+    parity: Annotated[
+        bool, typer.Option("--parity", help="Instead, hold values against the CPU's, operator by operator.")
+    ] = False,
+) -> None:
+    """Find device bugs without the device: exit code 0 none, 1 findings, 2 could not be run."""
+    if rules:
+        from assay.cli.audit import print_rules
+
+        print_rules()
+        return
+    if not target:
+        raise typer.BadParameter("name a target", param_hint="TARGET")
+    if parity:
+        from assay.audit.parity.command import run as compare
+        from assay.cli.audit import listed
+
+        raise typer.Exit(compare(target, listed(on), engine=engine, as_json=json))  # type: ignore[arg-type]
+    from assay.cli.audit import Options, run
+
+    run(target, Options(on, usage, engine, timeout, only, without, arguments, fail_on, json, sarif, notes))

@@ -1,0 +1,100 @@
+"""An audit as SARIF 2.1.0, the format in which code hosts show findings on the line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from assay import __version__
+from assay._atomic import write
+from assay.audit.finding import Finding
+from assay.audit.result import Audit
+from assay.audit.rules import Rule, rules
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def save(audit: Audit, path: Path, base: Path | None = None) -> Path:
+    """Write an audit as SARIF.
+
+    Args:
+        audit: what was found.
+        path: the file.
+        base: the folder from which paths are given, as code hosts need it: the root of the repository; the working
+            folder unless given.
+
+    Returns:
+        The file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    write(path, json.dumps(to_sarif(audit, base or Path.cwd()), indent=2).encode())
+    return path
+
+
+def to_sarif(audit: Audit, base: Path) -> dict[str, Any]:
+    """The audit as a SARIF log.
+
+    Source:
+        OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, 2020.
+    """
+    ids = list(rules())
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {"name": "assay", "version": __version__, "rules": [_rule(rule) for rule in rules().values()]}
+        },
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"SRCROOT": {"uri": base.resolve().as_uri() + "/"}},
+        "results": [_result(found, ids, base.resolve()) for found in audit.findings],
+        "invocations": [
+            {
+                "executionSuccessful": all(part.known for part in audit.unrun),
+                "toolExecutionNotifications": [
+                    {"level": "note" if part.known else "error", "message": {"text": str(part)}} for part in audit.unrun
+                ],
+            }
+        ],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": f"{rule.why}."},
+        "help": {"text": f"{rule.mend}."},
+        "defaultConfiguration": {"level": rule.severity},
+    }
+
+
+def _result(found: Finding, ids: list[str], base: Path) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": found.rule,
+        "ruleIndex": ids.index(found.rule),
+        "level": found.severity,
+        "message": {"text": f"{found.what}\n{found.why}.\n{found.mend}."},
+        "occurrenceCount": max(found.count, 1),
+        "properties": {
+            "devices": list(found.devices),
+            "usages": list(found.usages),
+            "subjects": list(found.subjects),
+            "operators": list(found.operators),
+        },
+    }
+    if found.file:
+        region = {"startLine": max(found.line, 1), "snippet": {"text": found.code}}
+        result["locations"] = [{"physicalLocation": {"artifactLocation": _place(found.file, base), "region": region}}]
+    if found.suppressed:
+        result["suppressions"] = [{"kind": "inSource", "justification": found.suppressed}]
+    return result
+
+
+def _place(file: str, base: Path) -> dict[str, str]:
+    path = Path(file).resolve()
+    if path.is_relative_to(base):
+        return {"uri": quote(path.relative_to(base).as_posix()), "uriBaseId": "SRCROOT"}
+    return {"uri": path.as_uri()}

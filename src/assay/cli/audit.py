@@ -1,0 +1,130 @@
+"""``assay audit``: device bugs of a program or of metrics, found without the device."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from assay.audit.result import Audit
+from assay.audit.rules import SEVERITIES, rules
+from assay.audit.runner import Progress as Step
+from assay.audit.runner import audit
+from assay.audit.sarif import save
+from assay.audit.show import show
+from assay.audit.sighting import MOVED, NOT_MOVED, USAGES
+from assay.errors import ConfigError, describe
+
+USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for on the command line."""
+
+    on: str
+    usage: str
+    engine: str
+    timeout: float
+    only: str
+    without: str
+    arguments: str
+    fail_on: str
+    as_json: bool
+    sarif: Path | None
+    notes: bool
+
+
+def run(target: str, options: Options) -> None:
+    """Audit, print, and exit with 0 (nothing found), 1 (findings) or 2 (could not be run).
+
+    Args:
+        target: what to audit.
+        options: how.
+
+    Raises:
+        ConfigError: an option or the target cannot be.
+        typer.Exit: with the exit code.
+    """
+    if options.fail_on not in SEVERITIES:
+        raise ConfigError(describe("--fail-on", options.fail_on, f"one of {', '.join(SEVERITIES)}", "Correct it"))
+    if options.usage not in USAGE:
+        raise ConfigError(describe("--usage", options.usage, f"one of {', '.join(USAGE)}", "Correct it"))
+    result = _audit(target, options)
+    if options.sarif is not None:
+        save(result, options.sarif)
+    if options.as_json:
+        print(result.to_json())
+    else:
+        show(result, notes=options.notes or options.fail_on == "note")
+    raise typer.Exit(result.exit_code(options.fail_on))
+
+
+def _audit(target: str, options: Options) -> Audit:
+    on = listed(options.on)
+    with _Bars(on) as bars:
+        return audit(
+            target,
+            on,
+            usages=USAGE[options.usage],
+            engine=options.engine,
+            timeout=options.timeout,
+            only=listed(options.only),
+            without=listed(options.without),
+            arguments=shlex.split(options.arguments),
+            progress=bars.step,
+        )
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The parts of an option that takes several.
+
+    Example:
+        >>> listed("mps, cuda:1")
+        ('mps', 'cuda:1')
+    """
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def print_rules() -> None:
+    """Print every rule: its name, its severity and what it is."""
+    width = max(map(len, rules()))
+    for rule in rules().values():
+        print(f"{rule.id:{width}}  {rule.severity:7}  {rule.title}")
+
+
+class _Bars:
+    """A bar for each device, on the error stream, where there is a terminal."""
+
+    def __init__(self, on: tuple[str, ...]) -> None:
+        console = Console(stderr=True, highlight=False)
+        columns = (TextColumn("{task.description:8}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+        self._progress = Progress(
+            *columns,
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[subject]}", style="dim"),
+            console=console,
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+        self._tasks: dict[str, TaskID] = {
+            device: self._progress.add_task(device, total=None, subject="starting") for device in on
+        }
+
+    def __enter__(self) -> _Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def step(self, step: Step) -> None:
+        """Move a device's bar."""
+        self._progress.update(
+            self._tasks[step.device], completed=step.done, total=step.total, subject=step.subject.rpartition(".")[2]
+        )
