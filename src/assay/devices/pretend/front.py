@@ -48,7 +48,6 @@ def front(
         PretendError: this build of torch has the device itself.
     """
     machine = Machine(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
-    _refuse_real(device)
     patches = Patches()
     try:
         for owner, names in tables(machine).items():
@@ -89,7 +88,8 @@ class Patches:
                 setattr(owner, name, old)
 
 
-def _refuse_real(device: str) -> None:
+def refuse_real(device: str) -> None:
+    """Raise where this build of torch has the device itself: there it would stand in the way."""
     real = {"cuda": torch._C._has_cuda, "mps": torch._C._has_mps, "xpu": torch._C._has_xpu}
     if real[device]:
         raise PretendError(

@@ -123,9 +123,10 @@ def pretend(device: str, *, count: int | None = None, engine: Engine = "auto") -
 
 
 def _open(stack: ExitStack, kind: str, count: int, engine: str) -> Pretended:
-    from assay.devices.pretend.front import front
+    from assay.devices.pretend.front import front, refuse_real
     from assay.devices.pretend.rules import rules
 
+    refuse_real(kind)
     recorder, known = Recorder(), rules(kind)
     machine = stack.enter_context((_native if engine == "native" else _wrapper)(kind, count, known, recorder))
     generators = getattr(machine, "generator", None)

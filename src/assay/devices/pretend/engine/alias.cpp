@@ -30,8 +30,7 @@ c10::Storage over(const c10::Storage& storage, c10::Device device, c10::Allocato
           storage.unsafeGetStorageImpl()->resizable()};
 }
 
-at::Tensor dense(c10::Storage storage, c10::DispatchKey key, const at::Tensor& like) {
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(key), like.dtype());
+at::Tensor shaped(at::Tensor tensor, const at::Tensor& like) {
   auto* impl = tensor.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
   if (like.is_conj()) {
@@ -44,6 +43,18 @@ at::Tensor dense(c10::Storage storage, c10::DispatchKey key, const at::Tensor& l
     impl->set_wrapped_number(true);
   }
   return tensor;
+}
+
+at::Tensor dense(c10::Storage storage, c10::DispatchKey key, const at::Tensor& like) {
+  return shaped(at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(key), like.dtype()),
+                like);
+}
+
+// In inference mode, too, a view of an ordinary tensor is ordinary: torch's views take over the keys of their base.
+at::Tensor view_of(const at::Tensor& base, c10::Storage storage, const at::Tensor& like) {
+  const auto keys = base.key_set().remove(c10::DispatchKey::Conjugate).remove(c10::DispatchKey::Negative);
+  return shaped(at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), keys, like.dtype()),
+                like);
 }
 
 c10::DispatchKey sparse_key(c10::DeviceType type) {
@@ -126,7 +137,14 @@ at::Tensor Aliases::dense_on_device(const at::Tensor& result, c10::Device device
   TORCH_CHECK_NOT_IMPLEMENTED(result.layout() == c10::kStrided && result.has_storage() && !result.is_quantized(),
                               "assay: pretend devices have no quantized, nested or opaque tensors (got layout ",
                               result.layout(), ", dtype ", result.dtype(), ")");
-  return dense(storage_on_device(result.storage(), device), key_of(device.type()), result);
+  auto storage = storage_on_device(result.storage(), device);
+  for (const auto& pair : tensors) {
+    const auto& base = pair.original;
+    if (result.is_inference() && !base.is_inference() && base.has_storage() && base.storage().is_alias_of(storage)) {
+      return view_of(base, std::move(storage), result);
+    }
+  }
+  return dense(std::move(storage), key_of(device.type()), result);
 }
 
 at::Tensor Aliases::sparse_on_device(const at::Tensor& result, c10::Device device, const std::string& op) {

@@ -99,7 +99,7 @@ def _compile_into(folder: Path) -> Path:
         raise PretendError(describe("the engine of pretend devices", "no C++ compiler", expected, todo))
     objects = [folder / f"{name}.o" for name in SOURCES]
     jobs = [
-        [tool, "-c", *FLAGS, *_includes(), str(HERE / f"{name}.cpp"), "-o", str(target)]
+        [tool, "-c", *FLAGS, _abi(), *_includes(), str(HERE / f"{name}.cpp"), "-o", str(target)]
         for name, target in zip(SOURCES, objects, strict=True)
     ]
     with _Progress(len(jobs) + 1) as progress, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -110,6 +110,13 @@ def _compile_into(folder: Path) -> Path:
         _run([tool, "-shared", *map(str, objects), "-o", str(library), *_links()])
         progress.step()
     return library
+
+
+def _abi() -> str:
+    """The form of the standard library's strings that torch was built with."""
+    import torch
+
+    return f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
 
 
 def _includes() -> list[str]:
