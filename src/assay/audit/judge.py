@@ -81,7 +81,7 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
 
 
 def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
-    """What to change: in words for the operands on another device, for the operator, for the expression, or in general."""
+    """What to change: for the operands on another device, for the operator, for the expression, or in general."""
     if rule.id == "mixed-devices" and (strays := _strays(seen)):
         names = " and ".join(f"`{name}`" for name in strays)
         first = f"Make {names} on the device of the inputs (device=...), or bring it there with .to(...)"

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from assay import __version__
-from assay._atomic import write
+from assay._atomic import write_text
 from assay.audit.finding import Finding
 from assay.audit.result import Audit
 from assay.audit.rules import Rule, rules
@@ -31,8 +31,7 @@ def save(audit: Audit, path: Path, base: Path | None = None) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    write(path, json.dumps(to_sarif(audit, base or Path.cwd()), indent=2).encode())
-    return path
+    return write_text(path, json.dumps(to_sarif(audit, base or Path.cwd()), indent=2) + "\n")
 
 
 def to_sarif(audit: Audit, base: Path) -> dict[str, Any]:
@@ -42,10 +41,9 @@ def to_sarif(audit: Audit, base: Path) -> dict[str, Any]:
         OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, 2020.
     """
     ids = list(rules())
+    driver = {"name": "assay", "version": __version__, "rules": [_rule(rule) for rule in rules().values()]}
     run: dict[str, Any] = {
-        "tool": {
-            "driver": {"name": "assay", "version": __version__, "rules": [_rule(rule) for rule in rules().values()]}
-        },
+        "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"uri": base.resolve().as_uri() + "/"}},
         "results": [_result(found, ids, base.resolve()) for found in audit.findings],
