@@ -283,5 +283,5 @@ def test_autocast_and_scaler_believe_in_the_device(there):
 
 def test_a_device_that_torch_really_has_is_not_pretended(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch._C, "_has_mps", True)
-    with pytest.raises(PretendError, match="has mps itself"), opened("mps"):
+    with pytest.raises(PretendError, match="has mps itself"), pretend("mps"):
         pass

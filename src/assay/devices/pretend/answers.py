@@ -109,6 +109,8 @@ def _cuda(machine: Machine) -> dict[str, dict[str, Any]]:
         "_cuda_record_memory_history_legacy": "torch.cuda.memory._record_memory_history",
         "_cuda_attach_out_of_memory_observer": "an observer of CUDA's memory",
         "_graph_pool_handle": "torch.cuda.graph_pool_handle",
+        **dict.fromkeys(("_scatter", "_gather", "_broadcast", "_broadcast_coalesced"), "torch.nn.DataParallel"),
+        **dict.fromkeys(("_scatter_out", "_gather_out", "_broadcast_out"), "torch.nn.parallel.comm"),
     }
     table["torch._C"] |= {name: _refuse(what) for name, what in refused.items()} | {
         "_cuda_getDefaultStream": machine.streams.default,
@@ -122,6 +124,8 @@ def _cuda(machine: Machine) -> dict[str, dict[str, Any]]:
         "_cuda_getAllocatorBackend": lambda: "pretend",
         "_cuda_set_sync_debug_mode": machine.set_sync_debug,
         "_cuda_get_sync_debug_mode": lambda: machine.sync_debug,
+        "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),  # torch/_inductor/cudagraph_trees.py
+        "_set_cached_tensors_enabled": _nothing,
         "_cuda_hasPrimaryContext": lambda index: 0 <= index < machine.count,
     }
     table["torch.cuda"] |= {"_cudart": _Runtime(machine), "_compile_kernel": _refuse("torch.cuda._compile_kernel")}
@@ -133,6 +137,7 @@ def _cuda(machine: Machine) -> dict[str, dict[str, Any]]:
     table["torch._C._MemPool"] = {"__new__": _refuse("torch.cuda.MemPool"), "__init__": _nothing}
     sharing = _refuse("a tensor of cuda sent to another process")
     table["torch.UntypedStorage"] = {"__new__": _storage(machine), "_share_cuda_": sharing}
+    table["torch.backends.cudnn"] = {"is_acceptable": lambda tensor: False}  # else it warns that there is no cuDNN
     table["torch.cuda.nvtx"] = {"_nvtx": _Nvtx()}
     return table
 
