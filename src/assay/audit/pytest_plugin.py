@@ -173,13 +173,20 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
 
 
 @pytest.fixture
-def no_sync(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[None]]:
+def pretended(request: pytest.FixtureRequest) -> Pretended | None:
+    """The pretend device on which the test runs, with its events; ``None`` on a real one."""
+    if "device" in request.fixturenames:
+        request.getfixturevalue("device")  # so that it is open first
+    opened: Pretended | None = request.node.stash.get(_OPENED, None)
+    return opened
+
+
+@pytest.fixture
+def no_sync(pretended: Pretended | None) -> Callable[[], AbstractContextManager[None]]:
     """``with no_sync():`` a block in which the host must not wait for the device; see :func:`assay.audit.no_sync`."""
     from assay.audit.blocks import no_sync as check
 
-    if "device" in request.fixturenames:
-        request.getfixturevalue("device")  # so that it is open first
-    return partial(check, request.node.stash.get(_OPENED, None))
+    return partial(check, pretended)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -19,10 +19,13 @@ from assay.audit.parity.replay import Divergence, Findings, Replay, align
 from assay.audit.parity.steps import Place, Step, Watch, Written, line_of
 from assay.devices import available
 from assay.devices.placement import has_values
+from assay.devices.pretend import session
+from assay.devices.pretend.session import Pretended
 from assay.errors import AssayError, ConfigError, InputError, describe
 
 Mode = Literal["lockstep", "free"]
-Engine = Literal["auto", "native", "wrapper"]
+Engine = session.Engine
+Device = str | torch.device | Pretended
 MODES = ("lockstep", "free")
 LIMIT = 4 << 30
 
@@ -79,7 +82,7 @@ class Parity:
 def compare(
     target: Callable[..., Any],
     *args: Any,
-    device: str | torch.device,
+    device: Device,
     mode: Mode = "lockstep",
     relative: float | None = None,
     absolute: float | None = None,
@@ -97,7 +100,7 @@ def compare(
     Args:
         target: a function, a method or an ``nn.Module``.
         *args: its arguments, on the CPU.
-        device: the device to compare with; a pretend one where this machine has none.
+        device: the device to compare with; a pretend one where this machine has none, or one that is open.
         mode: ``"lockstep"`` gives every operator of the device the CPU's operands, so that errors do not add up and
             every operator that is wrong is named; ``"free"`` lets each run go on with its own values.
         relative: the tolerance relative to the CPU's value, instead of that of the dtypes; needs ``absolute``.
@@ -106,7 +109,7 @@ def compare(
             the CPU drew, since generators differ between kinds of device.
         engine: of the pretend device.
         limit: the bytes of values that may be kept from the CPU's run.
-        **kwargs: the target's keyword arguments.
+        **kwargs: the target's keyword arguments; those that share a name with one above through `functools.partial`.
 
     Returns:
         The operators compared and every divergence, the first one first.
@@ -146,7 +149,7 @@ def compare_runs(
     make: Callable[[torch.device], Callable[[], Any]],
     *,
     target: str,
-    device: str | torch.device,
+    device: Device,
     mode: Mode = "lockstep",
     relative: float | None = None,
     absolute: float | None = None,
@@ -278,17 +281,20 @@ Unseen = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def _device(device: str | torch.device, engine: Engine) -> Iterator[tuple[torch.device, str, Unseen]]:
-    """The device itself where this machine has it, else a pretend one."""
+def _device(device: Device, engine: Engine) -> Iterator[tuple[torch.device, str, Unseen]]:
+    """The pretend device that was given, the real one where this machine has it, else a pretend one."""
+    if isinstance(device, Pretended):
+        yield device.device, device.engine, device.recorder.quiet
+        return
+    if session._lock.locked():
+        do = "Pass what `with pretend(...) as it:` gave, device=it, or leave the block"
+        raise ConfigError(describe("device", f"{device} while a pretend device is open", "that pretend device", do))
     wanted = torch.device(device)
-    if wanted in available() or wanted == torch.device("cpu") or wanted in _plain_kinds():
+    if wanted == torch.device("cpu") or wanted in available() or wanted in _plain_kinds():
         yield wanted, "real", nullcontext
         return
-    from assay.devices.pretend import pretend
-
-    with ExitStack() as open_devices:
-        pretended = open_devices.enter_context(pretend(str(wanted), engine=engine))
-        yield (wanted if wanted.index is not None else pretended.device), pretended.engine, pretended.recorder.quiet
+    with session.pretend(str(wanted), engine=engine) as pretended:
+        yield pretended.device, pretended.engine, pretended.recorder.quiet
 
 
 def _plain_kinds() -> set[torch.device]:
