@@ -182,7 +182,7 @@ def test_mps_lacks_operators(mps):
     with pytest.raises(NotImplementedError, match="environment variable `PYTORCH_ENABLE_MPS_FALLBACK=1`"):
         torch.frexp(torch.ones(2, device="mps"))
     refused = mps.recorder.of("operator")
-    assert [event.operator for event in refused] == ["aten::_linalg_eigh.eigenvalues", "aten::frexp.Tensor_out"]
+    assert [event.operator.split(".")[0] for event in refused] == ["aten::_linalg_eigh", "aten::frexp"]
     assert all(event.where.file == __file__ for event in refused)
 
 
@@ -192,7 +192,7 @@ def test_mps_falls_back_where_it_is_asked_to(engine: str, monkeypatch: pytest.Mo
         with pytest.warns(UserWarning, match="not currently supported on the MPS backend and will fall back to run on"):
             values, _ = torch.linalg.eigh(torch.diag(torch.tensor([3.0, 1.0], device="mps")))
         assert (values.device, values.tolist()) == (torch.device("mps:0"), [1, 3])
-        assert [event.operator for event in mps.recorder.of("fallback")] == ["aten::_linalg_eigh.eigenvalues"]
+        assert [event.operator.split(".")[0] for event in mps.recorder.of("fallback")] == ["aten::_linalg_eigh"]
 
 
 NOT_DETERMINISTIC = {  # the docstring of torch.use_deterministic_algorithms

@@ -75,6 +75,10 @@ class Machine:
             self.choose(index)
         return before
 
+    def maybe_exchange(self, index: int) -> int:
+        """The same for the way back; torch._dynamo wants the two to be different functions."""
+        return self.exchange(index)
+
     def waits(self, operator: str) -> Callable[..., None]:
         """A function that notes that the host waited for a device."""
         return lambda index=-1: self.streams.waited(operator, self.get() if index < 0 else index)
