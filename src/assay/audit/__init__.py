@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from assay.audit.case import Case
     from assay.audit.finding import Finding
     from assay.audit.result import Audit
-    from assay.audit.rules import Rule, rules
+    from assay.audit.rulebook import Rule, rules
     from assay.audit.runner import audit
 
 __all__ = ["Audit", "Case", "Finding", "Rule", "audit", "rules"]
@@ -19,7 +19,7 @@ _HOMES = {
     "case": ("Case",),
     "finding": ("Finding",),
     "result": ("Audit",),
-    "rules": ("Rule", "rules"),
+    "rulebook": ("Rule", "rules"),
     "runner": ("audit",),
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.audit.finding import Finding
-from assay.audit.rules import SEVERITIES, Rule, rules
+from assay.audit.rulebook import SEVERITIES, Rule, rules
 from assay.audit.sighting import NOT_MOVED, Sighting
 from assay.audit.source import expression, line_of, where
 from assay.devices.pretend.events import Frame

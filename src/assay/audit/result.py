@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from assay.audit.finding import Finding
-from assay.audit.rules import at_least, rules
+from assay.audit.rulebook import at_least, rules
 from assay.audit.sighting import Unrun
 
 SCHEMA = "assay.audit/1"

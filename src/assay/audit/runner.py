@@ -19,7 +19,7 @@ from typing import Any
 
 from assay.audit.judge import judge
 from assay.audit.result import Audit
-from assay.audit.rules import chosen
+from assay.audit.rulebook import chosen
 from assay.audit.sighting import USAGES, Sighting, Unrun, unpack
 from assay.audit.suppress import suppressed
 from assay.audit.targets import Target, parse

@@ -11,7 +11,7 @@ from assay import __version__
 from assay._atomic import write_text
 from assay.audit.finding import Finding
 from assay.audit.result import Audit
-from assay.audit.rules import Rule, rules
+from assay.audit.rulebook import Rule, rules
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from assay.audit.finding import Finding
 from assay.audit.judge import relative
 from assay.audit.result import Audit
-from assay.audit.rules import rules
+from assay.audit.rulebook import rules
 from assay.audit.sighting import Unrun
 
 STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}

@@ -162,8 +162,9 @@ def names_in(node: ast.AST) -> list[str]:
     """
     found: dict[str, None] = {}
     inside = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}  # of x.sum(), x is what is read
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name | ast.Attribute) and id(each) not in inside and _dotted(each):
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)]
+    for each in sorted(names, key=lambda name: (name.lineno, name.col_offset, -(name.end_col_offset or 0))):
+        if id(each) not in inside and _dotted(each):
             found[ast.unparse(each)] = None
             inside |= {id(part) for part in ast.walk(each)}
     return list(found)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from assay.audit.finding import Finding
-from assay.audit.rules import rules
+from assay.audit.rulebook import rules
 
 COMMENT = re.compile(r"#\s*assay:\s*allow\b\s*(?P<names>[\w\-, ]*?)\s*(?:--\s*(?P<reason>.*))?$")
 

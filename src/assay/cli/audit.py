@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from assay.audit.result import Audit
-from assay.audit.rules import SEVERITIES, rules
+from assay.audit.rulebook import SEVERITIES, rules
 from assay.audit.runner import Progress as Step
 from assay.audit.runner import audit
 from assay.audit.sarif import save

@@ -1,0 +1,95 @@
+"""What the audit looks for: the rules, read from ``rulebook.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from assay.errors import ConfigError, describe
+
+SEVERITIES = ("note", "warning", "error")  # rising
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One kind of device bug.
+
+    Attributes:
+        id: its name in findings and in suppression comments.
+        severity: ``"error"`` (it raises or the number is wrong), ``"warning"``, or ``"note"``.
+        title: what it is, in a line.
+        why: why it is wrong there.
+        mend: what to change, in general.
+        mend_at: what to change, with ``{expression}`` for the expression that did it.
+        mend_of: the same for single operators, by their names, and for copies ``"to device"`` and ``"to host"``.
+        bug: the smallest example of it.
+        mended: the same example without the bug.
+        source: where the bug was seen or is documented.
+    """
+
+    id: str
+    severity: str
+    title: str
+    why: str
+    mend: str
+    mend_at: str
+    mend_of: dict[str, str]
+    bug: str
+    mended: str
+    source: str
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    """Every rule by its id, in the order of summaries.
+
+    Returns:
+        Id -> rule.
+
+    Example:
+        >>> rules()["host-sync"].severity
+        'warning'
+    """
+    text = files(__package__).joinpath("rulebook.toml").read_text("utf-8")
+    found = {}
+    for name, table in tomllib.loads(text).items():
+        mend_of = table.pop("mend_of", {})
+        found[name] = Rule(id=name, **{key: value.strip("\n") for key, value in table.items()}, mend_of=mend_of)
+    return found
+
+
+def chosen(only: Iterable[str] = (), without: Iterable[str] = ()) -> frozenset[str]:
+    """The ids of the rules to report.
+
+    Args:
+        only: if any are given, no others.
+        without: those to leave out.
+
+    Returns:
+        Their ids.
+
+    Raises:
+        ConfigError: there is no rule of that name.
+
+    Example:
+        >>> sorted(chosen(only=["host-sync", "unseeded"], without=["unseeded"]))
+        ['host-sync']
+    """
+    only, without = tuple(only), tuple(without)
+    for name in (*only, *without):
+        if name not in rules():
+            raise ConfigError(describe("rule", repr(name), f"one of {', '.join(rules())}", "Correct the name"))
+    return frozenset(only or rules()) - frozenset(without)
+
+
+def at_least(severity: str, least: str) -> bool:
+    """Whether a severity is that of ``least`` or graver.
+
+    Example:
+        >>> at_least("error", "warning"), at_least("note", "warning")
+        (True, False)
+    """
+    return SEVERITIES.index(severity) >= SEVERITIES.index(least)
