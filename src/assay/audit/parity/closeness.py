@@ -218,14 +218,15 @@ def _rank(value: Tensor) -> int:
     return -magnitude if bits < 0 else magnitude
 
 
+def on_host(tensor: Tensor) -> Tensor:
+    """A tensor's values on the host, dense."""
+    tensor = tensor.detach()
+    return to_host(tensor if tensor.layout is torch.strided else tensor.to_dense())
+
+
 def _plain_values(tensor: Tensor) -> Tensor:
-    """A dense tensor on the host with the same values."""
-    tensor = to_host(tensor)
-    if tensor.is_quantized:
-        tensor = tensor.dequantize()
-    if tensor.layout is not torch.strided:
-        tensor = tensor.to_dense()
-    return tensor.resolve_conj().resolve_neg()
+    tensor = on_host(tensor)
+    return (tensor.dequantize() if tensor.is_quantized else tensor).resolve_conj().resolve_neg()
 
 
 def _widened(tensor: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ class Parity:
         steps: the operators that the CPU ran.
         compared: those whose values were compared on the device.
         random: those that drew random numbers: not compared, the device got the CPU's.
+        results: how many of the values that the program returned were compared.
         divergences: where the device's run leaves the CPU's, in order.
         others: where it ran other operators than the CPU (a fused one, a list of tensors at once). Their values were
             compared where the two runs met again.
@@ -54,6 +55,7 @@ class Parity:
     steps: int
     compared: int
     random: int
+    results: int
     divergences: tuple[Divergence, ...]
     others: tuple[Divergence, ...] = ()
 
@@ -65,7 +67,7 @@ class Parity:
     @property
     def agrees(self) -> bool:
         """Whether nothing diverged, and something was compared."""
-        return not self.divergences and self.compared > 0
+        return not self.divergences and self.compared + self.results > 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
@@ -197,7 +199,9 @@ def compare_runs(
     told = sorted(replay.found.by_place.values(), key=lambda divergence: divergence.step)
     others = tuple(divergence for divergence in told if divergence.kind == "operator")
     divergences = tuple(divergence for divergence in told if divergence.kind != "operator")
-    return Parity(target, str(there), kind, mode, len(steps), replay.compared, replay.random, divergences, others)
+    return Parity(
+        target, str(there), kind, mode, len(steps), replay.compared, replay.random, replay.results, divergences, others
+    )
 
 
 def _on_cpu(make: Callable[[torch.device], Callable[[], Any]], seed: int, limit: int) -> tuple[list[Step], list[Any]]:
@@ -236,23 +240,26 @@ def _on_device(
         replay.found.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
         return
     with replay.unseen():
-        _compare_results(expected, tree_leaves(result), replay.found, replay.position)
+        replay.results = _compare_results(expected, tree_leaves(result), replay.found, replay.position)
 
 
-def _compare_results(expected: list[Any], got: list[Any], found: Findings, last: int) -> None:
-    """What came out: seen by no step if it left torch on the way, as a NumPy array or a number does."""
+def _compare_results(expected: list[Any], got: list[Any], found: Findings, last: int) -> int:
+    """What came out, and how much of it: seen by no step if it left torch on the way, as a NumPy array does."""
+    compared = 0
     if len(expected) != len(got):
         why = f"{len(expected)} values on the CPU, {len(got)} on the device"
         found.add("result", "", last, Place(), why)
-        return
+        return 0
     for cpu, device in zip(expected, got, strict=True):
         first, second = _as_tensor(cpu), _as_tensor(device)
         if first is None or second is None or not (has_values(first) and has_values(second)):
             continue
+        compared += 1
         if first.shape != second.shape:
             found.add("result", "", last, Place(), f"shape {tuple(first.shape)} against {tuple(second.shape)}")
         elif apart := difference(first, second, _allowed_for(cpu)):
             found.add("result", "", last, Place(), str(apart), apart)
+    return compared
 
 
 def _allowed_for(value: Any) -> Tolerance | None:
