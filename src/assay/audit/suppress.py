@@ -86,7 +86,7 @@ def comments(file: str) -> tuple[Suppression, ...]:
     found = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT and (match := COMMENT.match(token.string)):
+            if token.exact_type == tokenize.COMMENT and (match := COMMENT.match(token.string)):
                 line = token.start[0]
                 alone = not token.line[: token.start[1]].strip()
                 names = tuple(name for name in re.split(r"[,\s]+", match["names"]) if name)
