@@ -202,13 +202,12 @@ def test_clipping_gradients(there):
     assert norm.device == there.device
 
 
-def test_ctc_loss_takes_lengths_from_the_cpu(indexed):
-    # mps has no kernel of it (native_functions.yaml: _ctc_loss.Tensor has CPU and CUDA)
+def test_ctc_loss_takes_lengths_from_the_cpu(cuda):
     torch.manual_seed(0)
     x, target = torch.rand(6, 2, 4), torch.tensor([[1, 2], [3, 1]])
     lengths, target_lengths = torch.tensor([6, 5]), torch.tensor([2, 2])
-    ours, theirs = x.clone().requires_grad_(), x.to(indexed.device).requires_grad_()
-    for values, at in ((ours, "cpu"), (theirs, indexed.device)):
+    ours, theirs = x.clone().requires_grad_(), x.to(cuda.device).requires_grad_()
+    for values, at in ((ours, "cpu"), (theirs, cuda.device)):
         F.ctc_loss(values.log_softmax(-1), target.to(at), lengths, target_lengths).backward()
     close(theirs.grad, ours.grad)
 

@@ -165,7 +165,7 @@ def _mps(machine: Machine) -> dict[str, dict[str, Any]]:
         "_mps_is_in_bad_fork": machine.forked,
         "_mps_is_on_macos_or_newer": lambda major, minor: True,
         "_mps_is_on_macos_13_or_newer": lambda minor=0: True,
-        "_mps_get_name": lambda: machine.properties(0).name,
+        "_mps_get_name": lambda: machine.names[0],
         "_mps_get_core_count": lambda: 1,
         "_mps_get_default_generator": lambda: machine.generators[0],
         "_mps_deviceSynchronize": machine.waits("torch.mps.synchronize"),

@@ -88,11 +88,16 @@ class Machine:
         stream_id, device_index, device_type = self.streams.current(index)
         return torch.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)
 
-    def properties(self, index: int) -> Properties:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the devices, which say that they are pretended."""
+        return tuple(f"pretended {self.kind}:{index} (assay, computed by the CPU)" for index in range(self.count))
+
+    def properties(self, index: int) -> CudaProperties | XpuProperties:
         """The description of one device."""
         if not 0 <= index < self.count:
             raise no_such_device(self.kind, index, self.count)
-        return Properties(f"pretended {self.kind}:{index} (assay, computed by the CPU)", total_memory=memory())
+        return (CudaProperties if self.kind == "cuda" else XpuProperties)(self.names[index], memory())
 
     def set_sync_debug(self, mode: int) -> None:
         """What ``torch.cuda.set_sync_debug_mode`` sets: 0 nothing, 1 a warning, 2 an error where the host waits."""
@@ -110,10 +115,10 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Properties:
-    """What ``get_device_properties`` gives: the name tells that the device is pretended, the figures are of no device.
+class CudaProperties:
+    """What ``torch.cuda.get_device_properties`` gives: the name says that it is pretended, the figures are of no GPU.
 
-    Compute capability 8.0 is the lowest that has bfloat16, so code that asks for it takes the path of recent devices.
+    Compute capability 8.0 is the lowest that has bfloat16, so code that asks for it goes the way of recent devices.
     """
 
     name: str
@@ -130,13 +135,22 @@ class Properties:
     shared_memory_per_multiprocessor: int = 102400
     warp_size: int = 32
     L2_cache_size: int = 0
-    gcnArchName: str = ""  # noqa: N815 - torch's name
     uuid: str = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True)
+class XpuProperties:
+    """What ``torch.xpu.get_device_properties`` gives; see :class:`CudaProperties`."""
+
+    name: str
+    total_memory: int
     platform_name: str = "assay"
     vendor: str = "assay"
-    type: str = "gpu"
-    version: str = ""
+    device_id: int = 0
     driver_version: str = ""
+    version: str = ""
+    type: str = "gpu"
+    uuid: str = "00000000-0000-0000-0000-000000000000"
     max_compute_units: int = 1
     gpu_eu_count: int = 1
     gpu_subslice_count: int = 1
@@ -144,6 +158,7 @@ class Properties:
     max_num_sub_groups: int = 64
     sub_group_sizes: tuple[int, ...] = (16, 32)
     local_mem_size: int = 65536
+    last_level_cache_size: int = 0
     has_fp16: bool = True
     has_fp64: bool = True
     has_atomic64: bool = True
