@@ -74,7 +74,7 @@ def _stands_still(case: Case, batches: tuple[Any, ...], path: str) -> str:
     case.update(metric, mapped(batches[1], Tensor.clone))
     step = (tensors_of(metric)[path].detach() - before).max()
     start = LARGEST[state.dtype] * 2 ** (int(step.item()).bit_length() + 1)
-    with torch.no_grad():
+    with torch.inference_mode():  # TorchEval's states are inference tensors, which change in inference mode only
         tensors_of(metric)[path].fill_(start)
     case.update(metric, mapped(batches[1], Tensor.clone))
     after = tensors_of(metric)[path].detach()
