@@ -132,15 +132,16 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
         collector.send(to_line("begin", number=0, subject=subject))
         pretended.recorder.listeners.append(take)
         run = Run(subject, job.device, AS_IT_IS, "script")
-        kept = None
+        kept: object = None
         try:
             with collector.phase(run):
                 kept = call(pretended.device)
         except SystemExit as ended:
+            kept = ended  # with the script's variables
             if ended.code not in (None, 0):
                 collector.unrun(run, f"ended itself with exit code {ended.code}")
-        except Exception:
-            pass  # the collector has explained it
+        except Exception as error:
+            kept = error  # the collector has explained it
         if not pretended.events and not _has_tensors(pretended.type):
             collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
         del kept
