@@ -38,7 +38,20 @@ def applies(condition: str, arguments: Arguments) -> bool:
 
 
 def _boolean_index(arguments: Arguments) -> bool:
-    return any(_name(index) in ("bool", "uint8") for index in arguments.get("indices") or ())
+    """A mask on the device, which torch turns into positions; not the one that becomes a ``masked_fill_``.
+
+    ``x[mask] = 1.0`` needs no positions: aten/src/ATen/native/TensorAdvancedIndexingUtils.h, canDispatchToMaskedFill.
+    """
+    indices = [index for index in arguments.get("indices") or () if index is not None]
+    here = arguments["self"].device
+    masks = [index for index in indices if _is_mask(index) and index.device == here]
+    values = arguments.get("values")
+    fills = values is not None and values.numel() == 1 and values.device != here and not arguments.get("accumulate")
+    return bool(masks) and not (fills and len(indices) == 1)
+
+
+def _integer_index(arguments: Arguments) -> bool:
+    return any(not _is_mask(index) for index in arguments.get("indices") or () if index is not None)
 
 
 def _inexact(arguments: Arguments) -> bool:
@@ -50,8 +63,14 @@ def _floating_point(arguments: Arguments) -> bool:
     return bool(arguments["self"].dtype.is_floating_point)
 
 
-def _name(tensor: Tensor | None) -> str:
-    return "" if tensor is None else str(tensor.dtype).removeprefix("torch.")
+def _is_mask(index: Tensor) -> bool:
+    return str(index.dtype) in ("torch.bool", "torch.uint8")
+
+
+def _without_range(arguments: Arguments) -> bool:
+    if "range" in arguments:
+        return arguments["range"] is None
+    return bool(arguments.get("min", 0) == arguments.get("max", 0))
 
 
 def _reduces_by(*reductions: str) -> Callable[[Arguments], bool]:
@@ -66,6 +85,12 @@ CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
     "weights": lambda arguments: arguments.get("weights") is not None,
     "accumulate": lambda arguments: bool(arguments.get("accumulate")),
     "without accumulate": lambda arguments: not arguments.get("accumulate"),
+    "accumulate of floating point or complex": lambda arguments: (
+        bool(arguments.get("accumulate")) and _inexact({"self": arguments["self"]})
+    ),
+    "integer index without accumulate": lambda arguments: not arguments.get("accumulate") and _integer_index(arguments),
+    "a reduction": lambda arguments: arguments.get("reduction", 1) != 0,
+    "without a range": _without_range,
     "without output_size": lambda arguments: arguments.get("output_size") is None,
     "check_errors": lambda arguments: bool(arguments.get("check_errors")),
     "reduce is sum or mean": _reduces_by("sum", "mean"),

@@ -1,14 +1,16 @@
 """What a device lacks and does, operator by operator: a look-up that needs no device.
 
 Two sources: what the installed torch says of itself (:mod:`.table`), and dated facts from its sources that are data,
-one file a device, ``known/operators_*.toml``, each with the place where it can be read.
+one file a device, ``known/operators_*.toml``, each with the place where it can be read. What only the C++ of torch
+says, and is the same on all devices, stands in ``known/operators.toml``.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -46,12 +48,16 @@ class Nondeterminism:
         deterministic: what it does under ``torch.use_deterministic_algorithms(True)``: it ``"raises"``, ``"switches"``
             to a deterministic way, or ``"ignores"`` it.
         source: where it can be read.
+        why: the reason, or what is not certain about it, or empty.
+        since: the first version of torch for which this holds, or empty.
     """
 
     named: str
     when: str
     deterministic: str
     source: str = ""
+    why: str = ""
+    since: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ class OperatorRule:
         iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
         waits: when and why the host waits for the device, as ``"condition: reason"``; empty if it never does.
         nondeterminism: the ways in which its result may differ from run to run.
-        named: the overload that errors name: a functional operator stumbles over the ``out`` overload it calls.
+        named: the overload that an error names, which is the one that was looked for in vain: an operator that calls
+            another stumbles over that one (``"aten::heaviside.out"`` for ``"aten::heaviside"``).
     """
 
     name: str
@@ -147,13 +154,18 @@ class Rules:
 
     def on_cpu(self) -> list[str]:
         """All overloads that torch itself quietly runs on the CPU there."""
-        return sorted(self._forced())
+        return [overload.name for overload in table().values() if self._runs_on_cpu(overload)]
 
-    def _forced(self) -> frozenset[str]:
-        return frozenset(f"aten::{name}" for name in self.facts.get("on_cpu", {}).get("operators", ()))
+    def _runs_on_cpu(self, overload: Overload) -> bool:
+        return not {overload.name, overload.delegate}.isdisjoint(self._listed("on_cpu"))
+
+    def _listed(self, topic: str) -> list[str]:
+        return [f"aten::{name}" for name in self.facts.get(topic, {}).get("operators", ())]
 
     def _has_kernel(self, overload: Overload) -> bool:
-        if overload.name in self._forced():
+        absent = self.facts.get("missing", {}).get("operators", ())
+        short = overload.name.removeprefix("aten::").partition(".")[0]
+        if self._runs_on_cpu(overload) or any(fnmatchcase(short, pattern) for pattern in absent):
             return False
         return self._is_among(overload.kernels)
 
@@ -175,7 +187,7 @@ def rules(device: str) -> Rules:
     device = device.partition(":")[0]
     if device not in DEVICES:
         raise ConfigError(describe("device", repr(device), f"one of {', '.join(DEVICES)}", "Name one of these"))
-    facts = tomllib.loads(files("assay.devices").joinpath(f"known/operators_{device}.toml").read_text(encoding="utf-8"))
+    facts = _known(f"operators_{device}")
     return Rules(
         device=device,
         torch=facts["torch"],
@@ -190,23 +202,40 @@ def rules(device: str) -> Rules:
 @cache
 def _operator(device: str, name: str) -> OperatorRule:
     rule, overload = rules(device), table().get(name)
-    if overload is None:
-        return OperatorRule(name, known=False)
-    on_cpu, own = name in rule._forced(), rule._has_kernel(overload)
-    available = own or overload.composite or on_cpu
-    stumbles = "" if available or not overload.delegate else overload.delegate
     waits = next(_facts(rule, "waits", name), None)
-    return OperatorRule(
+    common = OperatorRule(
         name,
-        available=available,
+        known=overload is not None,
+        waits=f"{waits['when']}: {waits['why']}" if waits else "",
+        nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
+        named=name,
+    )
+    if overload is None:
+        return common
+    on_cpu, own = rule._runs_on_cpu(overload), rule._has_kernel(overload)
+    lacks = "" if own or on_cpu else _stumbles(device, overload)
+    return replace(
+        common,
+        available=not lacks,
         available_sparse=rule._is_among(overload.sparse) or overload.composite or on_cpu,
         on_cpu=on_cpu,
         checks_devices=own and overload.checks and rule.facts["checks_devices"],
         iterates=overload.iterates,
-        waits=f"{waits['when']}: {waits['why']}" if waits else "",
-        nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
-        named=stumbles or name,
+        named=lacks or name,
     )
+
+
+def _stumbles(device: str, overload: Overload) -> str:
+    """The overload that torch looks for in vain on a device without a kernel for this one; empty if there is none."""
+    if not overload.composite:
+        return overload.delegate or overload.name
+    called = _known("operators")["calls"].get(overload.name.removeprefix("aten::"))
+    return "" if called is None or _operator(device, f"aten::{called}").available else f"aten::{called}"
+
+
+@cache
+def _known(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("assay.devices").joinpath(f"known/{name}.toml").read_text(encoding="utf-8"))
 
 
 def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, str]]:
