@@ -1,0 +1,229 @@
+"""Every operator of PyTorch's database on a pretend device: the same bits as on the CPU, refused, or wrong.
+
+python -m benchmarks.calibration.operators --device cuda:1
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import itertools
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from assay.devices.pretend import pretend
+from benchmarks.calibration import samples, stream
+from benchmarks.calibration.bits import Rounding, differ
+from benchmarks.calibration.stream import Result
+
+MOST = 4
+# From good to bad; the outcome of an operator is that of its worst sample.
+OUTCOMES = {
+    "no reference": "the CPU itself raises, or there is no input of these dtypes",
+    "equal": "the same bits as on the CPU, forward and backward",
+    "random": "a random operator: the same dtypes and shapes",
+    "undefined": "memory that nobody wrote: the same dtypes and shapes",
+    "rounding": "within the tolerances of torch.testing: PyTorch itself goes another way on this device",
+    "no CPU kernel": "refused: the operator has no kernel for the CPU, from which values could come",
+    "refused": "refused, as the real device refuses it: no such operator, dtype or deterministic form",
+    "failed": "an error that the CPU does not give, and that is no refusal",
+    "wrong": "other values, dtypes or shapes than on the CPU",
+    "crash": "the process ended",
+}
+GOOD = ("equal", "random", "undefined")
+# Their results are memory that nobody wrote.
+UNINITIALISED = {
+    "as_strided", "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
+    "resize_", "resize_as_",
+}  # fmt: skip
+UNDEFINED_VARIANTS = {"as_strided": ("partial_views",)}
+
+
+def undefined(operator: Any) -> bool:
+    """Whether the values of the operator's result mean nothing."""
+    variants = UNDEFINED_VARIANTS.get(operator.name)
+    return operator.name in UNINITIALISED and (variants is None or operator.variant_test_name in variants)
+
+
+def check(operator: Any, device: torch.device, pretended: Any) -> Result:
+    """What became of the first samples of an operator."""
+    dtype = samples.dtype_of(operator)
+    if dtype is None:
+        return {"outcome": "no reference", "why": "none of the dtypes", "samples": []}
+    grad = dtype.is_floating_point and bool(operator.supports_autograd)
+    found: list[tuple[str, str]] = []
+    try:
+        for tree in samples.inputs(operator, dtype, MOST, requires_grad=grad):
+            found.append(sample(operator, tree, device, pretended))
+    except Exception as error:  # the sample function itself
+        found.append(("no reference", words(error)))
+    outcome, why = worst(found)
+    return {"outcome": outcome, "why": why, "dtype": str(dtype), "samples": [kind for kind, _ in found]}
+
+
+def worst(found: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """The outcome of an operator is that of its worst sample, and why."""
+    kinds = list(OUTCOMES)
+    return max(found, key=lambda one: kinds.index(one[0]), default=("no reference", "no samples"))
+
+
+def sample(operator: Any, tree: Any, device: torch.device, pretended: Any) -> tuple[str, str]:
+    """The outcome of one input, and why."""
+    try:
+        first, again, other = _reference(operator, tree)
+    except RuntimeError:  # some have no gradient of ones, linalg.eig for one
+        tree = pytree.tree_map_only(Tensor, Tensor.detach, tree)
+        try:
+            first, again, other = _reference(operator, tree)
+        except Exception as error:
+            return "no reference", words(error)
+    except Exception as error:
+        return "no reference", words(error)
+    events = pretended.recorder.of("dtype", "operator", "deterministic", "devices")
+    try:
+        found = _run(operator, samples.put(tree, device, samples.host_arguments(operator)), 0)
+    except Exception as error:
+        return _refused(error, pretended, len(events)), words(error)
+    if undefined(operator) or differ(first, again):
+        return _compared(first, found, "undefined", False)
+    if differ(first, other):
+        return _compared(first, found, "random", False)
+    outcome, why = _compared(first, found, "equal", True)
+    return (
+        (outcome, f"{why}; {_another_way(operator, tree, device)}")
+        if outcome in ("rounding", "wrong")
+        else ("equal", why)
+    )
+
+
+def _reference(operator: Any, tree: Any) -> tuple[Any, Any, Any]:
+    """The CPU's results: one, the same again, and one with another seed."""
+    return tuple(_run(operator, samples.put(tree, "cpu"), seed) for seed in (0, 0, 1))  # type: ignore[return-value]
+
+
+def _compared(expected: Any, found: Any, outcome: str, values: bool) -> tuple[str, str]:
+    try:
+        why = differ(expected, found, values)
+    except Exception as error:
+        return "failed", f"while the result was read: {words(error)}"
+    if isinstance(why, Rounding):
+        return "rounding", why
+    return ("wrong", why) if why else (outcome, "")
+
+
+def _another_way(operator: Any, tree: Any, device: torch.device) -> str:
+    """The first operator that PyTorch runs on the device and not on the CPU."""
+    here, there = (_path(operator, tree, place) for place in ("cpu", device))
+    for a, b in itertools.zip_longest(here, there, fillvalue="nothing"):
+        if a != b:
+            return f"runs {b} where the CPU runs {a}"
+    return "runs the same operators"
+
+
+class _Path(TorchDispatchMode):
+    """Notes the operators below autograd."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def _path(operator: Any, tree: Any, device: torch.device | str) -> list[str]:
+    there = samples.put(tree, device, samples.host_arguments(operator))
+    with _Path() as path:
+        _run(operator, there, 0)
+    return path.names
+
+
+def _refused(error: Exception, pretended: Any, before: int) -> str:
+    refusals = pretended.recorder.of("dtype", "operator", "deterministic", "devices")
+    if len(refusals) > before:
+        return "failed" if refusals[-1].kind == "devices" else "refused"
+    return "no CPU kernel" if "CPU kernel" in str(error) or "no kernel" in str(error) else "failed"
+
+
+def _run(operator: Any, tree: Any, seed: int) -> Any:
+    """The result and, where the operator has them, the gradients of all inputs for a gradient of ones."""
+    value, args, kwargs = tree
+    torch.manual_seed(seed)
+    result = operator.op(value, *args, **kwargs)
+    leaves = [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor) and leaf.requires_grad]
+    outs = [out for out in pytree.tree_leaves(result) if isinstance(out, Tensor) and out.requires_grad]
+    outs = [out for out in outs if out.layout == torch.strided and not out.is_nested]
+    if not leaves or not outs:
+        return result
+    ones = [torch.ones_like(out) for out in outs]
+    return result, torch.autograd.grad(outs, leaves, ones, allow_unused=True)
+
+
+def words(error: Exception) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def run(device: str, names: list[str] | None = None) -> list[Result]:
+    """The result of every operator (or of the named ones), here in this process."""
+    chosen = [operator for operator in samples.operators() if names is None or samples.name(operator) in names]
+    with quietly(), pretend(device) as pretended:
+        return [{"name": samples.name(one), **check(one, pretended.device, pretended)} for one in chosen]
+
+
+def quietly() -> Any:
+    """The database warns of much that is meant."""
+    return warnings.catch_warnings(action="ignore")
+
+
+def summary(results: Iterable[Result]) -> dict[str, collections.Counter[str]]:
+    """How many operators, and how many samples, had which outcome."""
+    results = list(results)
+    inside = collections.Counter(kind for one in results for kind in one.get("samples", ["crash"]))
+    return {"operators": collections.Counter(one["outcome"] for one in results), "samples": inside}
+
+
+def share_equal(counts: collections.Counter[str]) -> float:
+    """The share of good outcomes among those with a reference."""
+    total = sum(counts.values()) - counts["no reference"]
+    return sum(counts[kind] for kind in GOOD) / total if total else 0.0
+
+
+def show(results: list[Result]) -> None:
+    """Print the counts, and each that is not equal."""
+    for what, counts in summary(results).items():
+        print(f"{what}: {dict(counts)}; {share_equal(counts):.2%} equal")
+    for one in results:
+        if one["outcome"] not in (*GOOD, "no reference"):
+            print(f"{one['outcome']:14} {one['name']}: {one['why']}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda:1")
+    parser.add_argument("--first", type=int)
+    parser.add_argument("--last", type=int, default=1 << 30)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    database = samples.operators()
+    names = [samples.name(operator) for operator in database]
+    if asked.first is not None:
+        with quietly(), pretend(asked.device) as pretended:
+            place = pretended.device
+            stream.emit(asked.first, asked.last, names, lambda i: check(database[i], place, pretended))
+        return
+    results = stream.collect(__spec__.name, ["--device", asked.device], names)
+    stream.keep(f"operators_{asked.device.split(':')[0]}", results)
+    show(results)
+
+
+if __name__ == "__main__":
+    main()
