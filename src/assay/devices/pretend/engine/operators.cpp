@@ -189,16 +189,18 @@ void check_has_cpu_kernel(const c10::OperatorHandle& op, c10::Device device) {
   }
 }
 
-// Neither autograd nor a tracer sees the stand-ins.
+// Neither autograd, nor a tracer, nor the CPU's autocast sees the stand-ins.
 struct Beneath {
   at::AutoDispatchBelowADInplaceOrView autograd;
+  c10::impl::ExcludeDispatchKeyGuard autocast{c10::autocast_dispatch_keyset};
   at::tracer::impl::NoTracerDispatchMode tracer;
 };
 
 void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   const auto operands = operands_of(op, *stack);
   check_open(op, operands);
-  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a device that is not there outside `with pretend(...)`");
+  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device (cuda, mps or xpu), which is "
+              "there only inside `with pretend(...)`");
   const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
   const Rule& rule = rule_of(op);
   check_available(op, is_sparse_call(op, operands, *stack) ? rule.available_sparse : rule.available, rule, device);
@@ -291,6 +293,27 @@ void convolution(const c10::OperatorHandle& op, Stack* stack) {
   run_on_cpu(op, stack);
 }
 
+// A softmax of half precision in float32, as autocast asks for; the CPU's kernel has no such form.
+void softmax(const c10::OperatorHandle& op, Stack* stack) {
+  auto& half_to_float = stack->back();
+  auto& self = (*stack)[stack->size() - 3];
+  if (half_to_float.toBool()) {
+    self = self.toTensor().to(at::kFloat);
+    half_to_float = false;
+  }
+  run_on_cpu(op, stack);
+}
+
+void softmax_backward(const c10::OperatorHandle& op, Stack* stack) {
+  const auto wanted = stack->back().toScalarType();
+  const auto computed = (*stack)[stack->size() - 4].toTensor().scalar_type();
+  stack->back() = computed;
+  run_on_cpu(op, stack);
+  if (wanted != computed) {
+    stack->back() = stack->back().toTensor().to(wanted);
+  }
+}
+
 // Attention by plain matrix products: the fused kernels have other names on the CPU.
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
@@ -367,7 +390,7 @@ void install_beside_composites(torch::Library& aten, K host, const std::set<std:
     const auto op = dispatcher.findOp(name);
     const auto full = toString(name);
     if (full.rfind("aten::", 0) == 0 && op && op->hasKernelForDispatchKey(host) && has_composite(*op) &&
-        !taken.count(full)) {
+        !taken.count(full.substr(6))) {
       aten.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
     }
   }
@@ -383,8 +406,22 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
   aten.impl("convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   aten.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   aten.impl("_efficientzerotensor", zero_tensor);
+  std::set<std::string> taken = {"copy_", "convolution", "convolution_backward", "_efficientzerotensor",
+                                 "record_stream", "_fused_sdp_choice"};
+  for (const char* name : {"_softmax", "_log_softmax"}) {
+    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&softmax>());
+    taken.insert(name);
+  }
+  for (const char* name : {"_softmax_backward_data", "_log_softmax_backward_data"}) {
+    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&softmax_backward>());
+    taken.insert(name);
+  }
   if (type == c10::kMPS) {
     aten.impl("scaled_dot_product_attention", attention);
+    for (const auto* whole : {"linalg_svd", "linalg_svd.U", "upsample_nearest3d.vec"}) {
+      // Made of others everywhere else: aten/src/ATen/mps/MPSFallback.mm sends them to the CPU before they come apart.
+      aten.impl(whole, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+    }
   } else {
     aten.impl("record_stream", record_stream);
     aten.impl("_fused_sdp_choice", fused_sdp_choice);
@@ -395,11 +432,14 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
     aten.impl("_use_cudnn_ctc_loss.Tensor", no_library);
     aten.impl("_use_miopen_ctc_loss.Tensor", no_library);
     aten.impl("_use_miopen_ctc_loss", no_library_for_lengths);
+    for (const char* name : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
+      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); // composite, over kernels by device
+      taken.insert(name);
+    }
   } else { // how they choose a kernel of attention is not in a CPU build of torch
     library(kept, "aten", autograd_key_of(type)).impl("scaled_dot_product_attention", attention);
   }
-  return {"aten::copy_", "aten::convolution", "aten::convolution_backward", "aten::_efficientzerotensor",
-          "aten::record_stream", "aten::_fused_sdp_choice"};
+  return taken;
 }
 
 } // namespace
