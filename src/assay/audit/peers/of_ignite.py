@@ -140,7 +140,7 @@ def _combinations() -> list[Row]:
         Row("Average", inputs.values, sizes=EVEN),
         Row("GeometricAverage", inputs.positive_values, sizes=EVEN),
         Row("VariableAccumulation", inputs.values, make=_accumulation, sizes=EVEN),
-        Row("Frequency", lambda g, n: (n,)),
+        Row("Frequency", why_not="reads the clock, so its value differs from run to run"),
         *(Row(f"fairness.{name}", inputs.multiclass_groups, groups) for name in _FAIRNESS),
         *(
             Row(f"fairness.{n}", inputs.multiclass_groups, make=_by_group(n))
@@ -186,4 +186,5 @@ LIBRARY = Library(
     options=lambda device: {"device": device},
     update=_update,
     rebuilds=True,
+    hidden=("_result",),
 )

@@ -85,4 +85,4 @@ def _others() -> list[Row]:
     ]
 
 
-LIBRARY = Library("torcheval.metrics", (*_classification(), *_others()))
+LIBRARY = Library("torcheval.metrics", (*_classification(), *_others()), hidden=("_state_name_to_default",))

@@ -352,4 +352,5 @@ LIBRARY = Library(
         )
         for row in rows
     ),
+    hidden=("_cache", "_computed", "_defaults", "_forward_cache"),
 )

@@ -12,6 +12,7 @@ import torch
 
 from assay.audit.case import Case
 from assay.audit.peers import inputs
+from assay.audit.states import tensors_of
 
 Get = Callable[[str], Any]
 Make = Callable[[Get, torch.device], Any]
@@ -67,6 +68,7 @@ class Library:
         options: arguments that every constructor gets for a device.
         update: ``(metric, batch)`` feeds one batch; the default gives the inputs as positional arguments.
         rebuilds: whether users move a metric by making it with another ``device=``, for want of a ``to``.
+        hidden: attributes that hold no state: first values, which are copied at a reset, and values already read.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Library:
     options: Callable[[torch.device], dict[str, Any]] = lambda device: {}
     update: Callable[[Any, tuple[Any, ...]], Any] = lambda metric, batch: metric.update(*batch)
     rebuilds: bool = False
+    hidden: tuple[str, ...] = ()
 
     def get(self, path: str) -> Any:
         """A class of the library by its path below it."""
@@ -92,9 +95,19 @@ class Library:
         if row.missing or row.draw is None:
             return Case(row.name(self.name), lambda: self.build(row, host), why_not=row.missing)
         more: dict[str, Any] = {"move": lambda _, device: self.build(row, device)} if self.rebuilds else {}
-        drawn = inputs.batches(row.draw, row.sizes)
-        update = _named(row.keywords) if row.keywords else self.update
-        return Case(row.name(self.name), lambda: self.build(row, host), drawn, update=update, **more)
+        return Case(
+            row.name(self.name),
+            lambda: self.build(row, host),
+            inputs.batches(row.draw, row.sizes),
+            update=_named(row.keywords) if row.keywords else self.update,
+            states=self.states,
+            **more,
+        )
+
+    def states(self, metric: Any) -> dict[str, Any]:
+        """What a metric keeps, by path, without what is :attr:`hidden`."""
+        kept = tensors_of(metric)
+        return {path: state for path, state in kept.items() if not set(_names(path)) & set(self.hidden)}
 
     def cases(self, under: str = "") -> Iterator[Case]:
         """The cases whose path is ``under`` or begins with it and a dot; all of them by default."""
@@ -119,6 +132,10 @@ def _named(keywords: tuple[str, ...]) -> Callable[[Any, tuple[Any, ...]], Any]:
         return metric.update(*batch[:first], **dict(zip(keywords, batch[first:], strict=True)))
 
     return update
+
+
+def _names(path: str) -> list[str]:
+    return path.replace("[", ".").split(".")
 
 
 def _is_plain(value: object) -> bool:
