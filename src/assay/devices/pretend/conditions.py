@@ -54,6 +54,14 @@ def _integer_index(arguments: Arguments) -> bool:
     return any(not _is_mask(index) for index in arguments.get("indices") or () if index is not None)
 
 
+def _boolean_index_unless_filled(arguments: Arguments) -> bool:
+    """One mask and one CPU value become ``masked_fill_``, which needs no positions (canDispatchToMaskedFill in torch)."""
+    value, indices = arguments.get("values"), [index for index in arguments.get("indices") or () if index is not None]
+    one_value = value is not None and value.numel() == 1 and str(value.device) == "cpu"
+    filled = one_value and len(indices) == 1 and not arguments.get("accumulate")
+    return _boolean_index(arguments) and not filled
+
+
 def _inexact(arguments: Arguments) -> bool:
     dtype = arguments.get("dtype") or getattr(arguments.get("self"), "dtype", None)
     return bool(dtype is not None and (dtype.is_floating_point or dtype.is_complex))
@@ -80,6 +88,7 @@ def _reduces_by(*reductions: str) -> Callable[[Arguments], bool]:
 CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
     "always": lambda arguments: True,
     "boolean index": _boolean_index,
+    "boolean index unless filled": _boolean_index_unless_filled,
     "floating point or complex": _inexact,
     "floating point": _floating_point,
     "weights": lambda arguments: arguments.get("weights") is not None,

@@ -121,6 +121,17 @@ bool boolean_index(const c10::IValue* indices) {
   return false;
 }
 
+// One mask and one CPU value become masked_fill_, which needs no positions (canDispatchToMaskedFill in torch).
+bool is_filled(const c10::IValue* indices, const c10::IValue* values, bool accumulate) {
+  const bool one_value = values && values->isTensor() && values->toTensor().numel() == 1 &&
+      values->toTensor().device().is_cpu();
+  int given = 0;
+  for (const std::optional<at::Tensor> index : indices->toOptionalTensorVector()) {
+    given += index && index->defined();
+  }
+  return one_value && given == 1 && !accumulate;
+}
+
 bool is_true(const c10::IValue* value) {
   return value && value->isBool() && value->toBool();
 }
@@ -148,6 +159,9 @@ bool applies(const std::string& when, const c10::OperatorHandle& op, const torch
   }
   if (when == "boolean index") {
     return boolean_index(get("indices"));
+  }
+  if (when == "boolean index unless filled") {
+    return boolean_index(get("indices")) && !is_filled(get("indices"), get("values"), is_true(get("accumulate")));
   }
   if (when == "floating point or complex") {
     return is_inexact(get("dtype"), get("self"), true);
