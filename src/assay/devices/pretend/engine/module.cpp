@@ -47,6 +47,9 @@ void open(const std::string& device, int count, py::object rule_of, py::object r
   next->copy_waits = copy_waits;
   install_devices(type);
   install_operators(type);
+  if (torch::utils::is_device_lazy_init_supported(type)) {
+    torch::utils::register_fork_handler_for_device_init(type); // a forked process cannot use it, as with real ones
+  }
   next->rule_of = rule_of.release().ptr();
   next->record = record.release().ptr();
   open_session(next); // never freed: another thread may be inside an operator

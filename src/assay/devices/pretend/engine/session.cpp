@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include <c10/util/Exception.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <atomic>
 #include <memory>
@@ -155,10 +156,12 @@ void record(const char* kind, const std::string& op, const std::string& device, 
       now->record, "ssssssOOL", kind, op.c_str(), device.c_str(), why.c_str(), copy.source.c_str(),
       copy.target.c_str(), copy.non_blocking ? Py_True : Py_False, copy.pinned ? Py_True : Py_False,
       static_cast<long long>(copy.elements));
-  if (!done) {
-    PyErr_WriteUnraisable(now->record);
+  if (!done) { // a listener raised: torch.cuda.set_sync_debug_mode("error") does
+    python_error raised;
+    raised.persist();
+    throw raised;
   }
-  Py_XDECREF(done);
+  Py_DECREF(done);
 }
 
 } // namespace assay
