@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import runpy
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from assay.audit.case import Case
 from assay.audit.states import mapped
 from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named
 from assay.devices import supports
+from assay.native.library import library
 
 Make = Callable[[torch.device], Callable[[], Any]]
 
@@ -32,6 +35,20 @@ class Program:
     name: str
     make: Make
     why_not: str = ""
+
+
+@contextmanager
+def in_torch() -> Iterator[None]:
+    """A block in which assay uses no compiled code, which works on the CPU only, and whose steps no one can see."""
+    before = os.environ.get("ASSAY_NATIVE")
+    os.environ["ASSAY_NATIVE"] = "0"
+    library.cache_clear()
+    try:
+        yield
+    finally:
+        del os.environ["ASSAY_NATIVE"]
+        os.environ.update({} if before is None else {"ASSAY_NATIVE": before})
+        library.cache_clear()
 
 
 def programs(target: Target, device: str) -> Iterator[Program]:
@@ -84,9 +101,10 @@ def _of_case(case: Case, device: str) -> Program:
         batches = [mapped(batch, lambda tensor: held(tensor).to(there)) for batch in case.batches]
 
         def measure() -> Any:
-            for batch in batches:
-                case.update(metric, batch)
-            return case.compute(metric)
+            with in_torch():
+                for batch in batches:
+                    case.update(metric, batch)
+                return case.compute(metric)
 
         return measure
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
-from itertools import groupby, tee
 from typing import Any, Literal
 
 import torch
@@ -15,6 +13,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from assay.audit.parity.align import Plan
 from assay.audit.parity.closeness import (
     Difference,
     Tolerance,
@@ -41,13 +40,14 @@ from assay.devices.placement import has_values
 
 KINDS = {
     "value": "an operator gives other values than on the CPU",
-    "dtype": "an operator gives another dtype than on the CPU",
     "shape": "an operator gives another shape than on the CPU",
     "operand": "values changed between two operators: in a view, in a copy between devices, or outside torch",
-    "operator": "other operators ran than on the CPU",
     "error": "the run on the device failed",
     "result": "what the program returned differs",
+    "operator": "other operators ran than on the CPU",
+    "dtype": "an operator gives another dtype than on the CPU",
 }
+NOTES = ("operator", "dtype")  # no divergence, as long as the values agree
 
 
 Operands = tuple[Operand, ...]
@@ -95,66 +95,9 @@ class Findings:
         )
 
 
-WORKSPACES = {
-    "mkldnn_rnn_layer": 3
-}  # outputs that only the operator's backward can read: bytes, not all of them written
-Plan = list[tuple[Call, int | None]]
+# The output that only the operator's backward can read: bytes, some of which are never written.
+WORKSPACES = {"mkldnn_rnn_layer": 3}
 _STRAY = 64  # calls by which two runs of the device may differ, as threads of autograd come and go
-
-
-def align(steps: list[Step], calls: list[Call]) -> Plan:
-    """Which step of the CPU each call of the device stands for, where the two ran different operators.
-
-    Args:
-        steps: the CPU's run.
-        calls: the device's.
-
-    Returns:
-        Each call with the index of a step, or with ``None`` if the CPU did not run it.
-    """
-    ours, theirs = _segments([step.call for step in steps]), _segments(calls)
-    found: list[int | None] = [None] * len(calls)
-    for segment, other in _pairs(ours, theirs):
-        for offset, (cpu, device) in enumerate(zip(segment.calls, other.calls, strict=False)):
-            if cpu != device:
-                break  # what comes after it may look alike and be something else
-            found[other.start + offset] = segment.start + offset
-    return list(zip(calls, found, strict=True))
-
-
-@dataclass(frozen=True)
-class _Segment:
-    """Calls that follow each other at one place: the unit that is the same in both runs, or is not."""
-
-    start: int
-    calls: tuple[Call, ...]
-
-    @property
-    def place(self) -> Place:
-        return self.calls[0].place
-
-
-def _segments(calls: list[Call]) -> list[_Segment]:
-    grouped = groupby(range(len(calls)), key=lambda at: calls[at].place)
-    numbers = [list(group) for _, group in grouped]
-    return [_Segment(group[0], tuple(calls[at] for at in group)) for group in numbers]
-
-
-def _pairs(ours: list[_Segment], theirs: list[_Segment]) -> Iterator[tuple[_Segment, _Segment]]:
-    """The segments that stand for each other: those that are the same, and between them those at the same place."""
-    numbers: dict[tuple[Call, ...], int] = {}
-    cpu, device = ([numbers.setdefault(segment.calls, len(numbers)) for segment in side] for side in (ours, theirs))
-    for tag, low, high, first, last in SequenceMatcher(None, cpu, device, autojunk=False).get_opcodes():
-        if tag == "equal":
-            yield from zip(ours[low:high], theirs[first:last], strict=True)
-            continue
-        left = iter(ours[low:high])
-        for other in theirs[first:last]:
-            rest, left = tee(left)
-            segment = next((segment for segment in rest if segment.place == other.place), None)
-            if segment is not None:
-                yield segment, other
-                left = rest
 
 
 class Replay:
@@ -318,14 +261,15 @@ class Replay:
             self.found.add("shape", step.name, step.index, place, why)
             return True
         apart = difference(cpu, device, allowed)
-        if cpu.dtype != device.dtype:
-            why = f"{cpu.dtype} on the CPU, {device.dtype} on the device"
-            self.found.add("dtype", step.name, step.index, place, why + (f". {apart}" if apart else ""), apart)
-            return True
+        dtypes = "" if cpu.dtype == device.dtype else f"{cpu.dtype} on the CPU, {device.dtype} on the device"
         if apart is None:
+            if dtypes:
+                self.found.add("dtype", step.name, step.index, place, dtypes)
             return False
         apart = replace(apart, errors=_errors(step, cpu, device) if self._lockstep else None)
-        self.found.add("value", step.name, step.index, place, f"{apart}{_verdict(apart)}", apart)
+        self.found.add(
+            "value", step.name, step.index, place, f"{apart}{_verdict(apart)}{dtypes and '; ' + dtypes}", apart
+        )
         return True
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,11 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
+from assay.audit.parity.align import align
 from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
-from assay.audit.parity.replay import Divergence, Findings, Replay, align
+from assay.audit.parity.inputs import moved_copy
+from assay.audit.parity.replay import NOTES, Divergence, Findings, Replay
 from assay.audit.parity.steps import Place, Step, Watch, Written, line_of
 from assay.devices import available
 from assay.devices.placement import has_values
@@ -44,8 +45,8 @@ class Parity:
         random: those that drew random numbers: not compared, the device got the CPU's.
         results: how many of the values that the program returned were compared.
         divergences: where the device's run leaves the CPU's, in order.
-        others: where it ran other operators than the CPU (a fused one, a list of tensors at once). Their values were
-            compared where the two runs met again.
+        notes: what was otherwise than on the CPU while the values agree: other operators (a fused one, a list of
+            tensors at once), whose values are compared where the two runs meet again, and other dtypes.
     """
 
     target: str
@@ -57,7 +58,7 @@ class Parity:
     random: int
     results: int
     divergences: tuple[Divergence, ...]
-    others: tuple[Divergence, ...] = ()
+    notes: tuple[Divergence, ...] = ()
 
     @property
     def first(self) -> Divergence | None:
@@ -71,7 +72,7 @@ class Parity:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
-        told = {name: [_told(found) for found in getattr(self, name)] for name in ("divergences", "others")}
+        told = {name: [_told(found) for found in getattr(self, name)] for name in ("divergences", "notes")}
         return {**asdict(self), **told, "agrees": self.agrees}
 
     def __str__(self) -> str:
@@ -131,7 +132,7 @@ def compare(
     """
 
     def make(device: torch.device) -> Callable[[], Any]:
-        function, given, named = _moved_copy((target, args, kwargs), device)
+        function, given, named = moved_copy((target, args, kwargs), device)
         return lambda: function(*given, **named)
 
     return compare_runs(
@@ -197,11 +198,10 @@ def compare_runs(
                 replay = Replay(steps, mode, align(steps, replay.calls), allowed, unseen)
                 _on_device(make, there, replay, seed, expected)
     told = sorted(replay.found.by_place.values(), key=lambda divergence: divergence.step)
-    others = tuple(divergence for divergence in told if divergence.kind == "operator")
-    divergences = tuple(divergence for divergence in told if divergence.kind != "operator")
-    return Parity(
-        target, str(there), kind, mode, len(steps), replay.compared, replay.random, replay.results, divergences, others
-    )
+    notes = tuple(divergence for divergence in told if divergence.kind in NOTES)
+    divergences = tuple(divergence for divergence in told if divergence.kind not in NOTES)
+    counts = (len(steps), replay.compared, replay.random, replay.results)
+    return Parity(target, str(there), kind, mode, *counts, divergences, notes)
 
 
 def _on_cpu(make: Callable[[torch.device], Callable[[], Any]], seed: int, limit: int) -> tuple[list[Step], list[Any]]:
@@ -307,48 +307,6 @@ def _device(device: Device, engine: Engine) -> Iterator[tuple[torch.device, str,
 def _plain_kinds() -> set[torch.device]:
     """The kinds of the devices of this machine, without an index: ``cuda`` where there is a ``cuda:0``."""
     return {torch.device(str(device).partition(":")[0]) for device in available()}
-
-
-def _moved_copy(tree: Any, device: torch.device) -> Any:
-    try:
-        copied = copy.deepcopy(tree)
-    except Exception as error:
-        do = "Pass tensors that are leaves of autograd, and objects that copy.deepcopy can copy"
-        got = f"{type(error).__name__}: {error}"
-        raise InputError(describe("the arguments", got, "what can be copied", do)) from error
-    done: dict[int, Any] = {}
-    return tree_map(lambda leaf: _moved(leaf, device, done), copied)
-
-
-def _moved(leaf: Any, device: torch.device, done: dict[int, Any]) -> Any:
-    """One leaf on the device; the same object twice stays one object."""
-    if id(leaf) not in done:
-        done[id(leaf)] = leaf, _on(leaf, device, done)  # the leaf is kept, so that its id is not given away
-    return done[id(leaf)][1]
-
-
-def _on(leaf: Any, device: torch.device, done: dict[int, Any]) -> Any:
-    if isinstance(leaf, nn.Module):
-        return leaf.to(device)
-    if isinstance(leaf, Tensor):
-        return leaf.detach().to(device).requires_grad_(leaf.requires_grad)
-    if isinstance(leaf, torch.device):
-        return device
-    if isinstance(leaf, torch.optim.Optimizer):
-        for state in leaf.state.values():
-            state.update({name: value.to(device) for name, value in state.items() if _belongs_there(name, value)})
-        return leaf
-    owner = getattr(leaf, "__self__", None)
-    if owner is not None and hasattr(leaf, "__func__"):
-        return leaf.__func__.__get__(_moved(owner, device, done))
-    if callable(getattr(leaf, "to", None)) and not isinstance(leaf, type):
-        moved = leaf.to(device)
-        return leaf if moved is None else moved
-    return leaf
-
-
-def _belongs_there(name: str, value: Any) -> bool:
-    return isinstance(value, Tensor) and name != "step"  # torch keeps the count of steps on the CPU
 
 
 @contextmanager

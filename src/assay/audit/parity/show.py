@@ -31,8 +31,8 @@ class Shower:
             self._print(_told(divergence, first=number == 0))
         if len(parity.divergences) > MOST:
             self._print(Text(f"  and {len(parity.divergences) - MOST} places more (--json tells all)"))
-        for other in parity.others[:MOST]:
-            why = f"  other operators at {other.place}{_times(other)}: {other.why}"
+        for note in parity.notes[:MOST]:
+            why = f"  note: {KINDS[note.kind]}, at {note.place}{_times(note)}: {note.why}"
             self._print(Text(why, style="dim"))
 
     def sum_up(self, compared: list[Parity], unrun: list[tuple[str, str, str]]) -> None:
