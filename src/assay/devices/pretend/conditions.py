@@ -38,16 +38,9 @@ def applies(condition: str, arguments: Arguments) -> bool:
 
 
 def _boolean_index(arguments: Arguments) -> bool:
-    """A mask on the device, which torch turns into positions; not the one that becomes a ``masked_fill_``.
-
-    ``x[mask] = 1.0`` needs no positions: aten/src/ATen/native/TensorAdvancedIndexingUtils.h, canDispatchToMaskedFill.
-    """
-    indices = [index for index in arguments.get("indices") or () if index is not None]
-    here = arguments["self"].device
-    masks = [index for index in indices if _is_mask(index) and index.device == here]
-    values = arguments.get("values")
-    fills = values is not None and values.numel() == 1 and values.device != here and not arguments.get("accumulate")
-    return bool(masks) and not (fills and len(indices) == 1)
+    """A mask on the device: torch turns it into positions. Those of a mask on the host are found on the host."""
+    indices, here = arguments.get("indices") or (), arguments["self"].device
+    return any(_is_mask(index) and index.device == here for index in indices if index is not None)
 
 
 def _integer_index(arguments: Arguments) -> bool:
@@ -55,9 +48,12 @@ def _integer_index(arguments: Arguments) -> bool:
 
 
 def _boolean_index_unless_filled(arguments: Arguments) -> bool:
-    """One mask and one CPU value become ``masked_fill_``, which needs no positions (canDispatchToMaskedFill in torch)."""
+    """One mask and one value of the host become ``masked_fill_``, which needs no positions.
+
+    aten/src/ATen/native/TensorAdvancedIndexingUtils.h, canDispatchToMaskedFill.
+    """
     value, indices = arguments.get("values"), [index for index in arguments.get("indices") or () if index is not None]
-    one_value = value is not None and value.numel() == 1 and str(value.device) == "cpu"
+    one_value = value is not None and value.numel() == 1 and value.device != arguments["self"].device
     filled = one_value and len(indices) == 1 and not arguments.get("accumulate")
     return _boolean_index(arguments) and not filled
 
