@@ -49,14 +49,24 @@ void check_all(const std::string& wrapper, const Operands& operands) {
   }
 }
 
-// As TensorIterator::compute_types: the first accelerator's device is the common one; one CPU scalar may mix.
-void check_iterator(const Operands& operands, c10::Device common) {
+bool is_written(const c10::OperatorHandle& op, const std::string& name) {
+  for (const auto& argument : op.schema().arguments()) {
+    if (argument.name() == name) {
+      return argument.alias_info() && argument.alias_info()->isWrite();
+    }
+  }
+  return false;
+}
+
+// As TensorIterator::compute_types: the first accelerator's device is the common one; one CPU scalar may mix, but not
+// as what is written to (`op.is_output` there).
+void check_iterator(const c10::OperatorHandle& op, const Operands& operands, c10::Device common) {
   int scalars = 0;
   for (const auto& [name, tensor] : operands) {
     if (!tensor.defined() || tensor.device() == common) {
       continue;
     }
-    if (is_cpu_scalar(tensor)) {
+    if (is_cpu_scalar(tensor) && !is_written(op, name)) {
       TORCH_CHECK(scalars < 1, "Trying to pass too many CPU scalars to non-CPU kernel!");
       ++scalars;
       continue;
@@ -114,7 +124,8 @@ bool boolean_index(const c10::IValue* indices) {
   }
   for (const c10::IValue& element : indices->toListRef()) {
     const auto index = element.isTensor() ? element.toTensor() : at::Tensor();
-    if (index.defined() && (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte)) {
+    const bool mask = index.defined() && (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
+    if (mask && !index.device().is_cpu()) { // a mask on the host becomes positions there
       return true;
     }
   }
@@ -243,7 +254,7 @@ void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operan
       case Rule::ALL:
         return check_all(wrapper_of(op, rule), operands);
       case Rule::ITERATOR:
-        return check_iterator(operands, *device);
+        return check_iterator(op, operands, *device);
       case Rule::PLACEHOLDER:
         return check_placeholder(operands);
       case Rule::INDEX:
