@@ -187,6 +187,14 @@ def test_an_index_on_the_host_is_copied(there):
     assert [event.source for event in there.recorder.of("copy")] == ["cpu"]
 
 
+def test_a_mask_on_the_host_is_copied_as_positions(cuda):
+    x = four(cuda)
+    x[torch.tensor([True, False, True, True])]
+    (copied,) = cuda.recorder.of("copy")
+    assert (copied.source, copied.target) == ("cpu", "cuda:1")
+    assert [event.operator for event in cuda.syncs] == ["aten::copy_"]
+
+
 def test_a_number_written_to_one_element_of_cuda_is_copied(cuda):
     x = four(cuda)
     x[0] = 5.0  # a 0-dimensional CPU tensor for CUDA (torch/csrc/autograd/python_variable_indexing.cpp), then copy_

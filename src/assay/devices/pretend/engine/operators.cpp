@@ -196,6 +196,34 @@ struct Beneath {
   at::tracer::impl::NoTracerDispatchMode tracer;
 };
 
+// Notes a copy, and the wait it means. `host` is the side in host memory; where there is none, either side.
+void note_copy(c10::Device target, c10::Device source, const at::Tensor& host, bool non_blocking) {
+  const auto there = target.is_cpu() ? source : target;
+  const bool with_host = host.device().is_cpu();
+  Copy copy{str(source), str(target), non_blocking, false, host.numel()};
+  copy.pinned = with_host && host.layout() == c10::kStrided && is_pinned(host.storage().data());
+  record("copy", "aten::copy_", str(there), copy.source + " to " + copy.target, copy);
+  if (!with_host) {
+    return;
+  }
+  const std::string way = std::string(target.is_cpu() ? "to host" : "to device") + (copy.pinned ? ", pinned" : "") +
+      (non_blocking ? ", non_blocking" : "");
+  const auto& waits = session()->copy_waits;
+  const auto found = waits.find(way);
+  if (found != waits.end()) {
+    record("sync", "aten::copy_", str(there), found->second, copy);
+  }
+}
+
+// AdvancedIndex in TensorAdvancedIndexing.cpp moves indices to the tensor they are for.
+void note_moved_indices(const Operands& operands, c10::Device device) {
+  for (const auto& [name, tensor] : operands) {
+    if (name == "indices" && tensor.defined() && tensor.device().is_cpu()) {
+      note_copy(device, tensor.device(), tensor, false);
+    }
+  }
+}
+
 void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   const auto operands = operands_of(op, *stack);
   check_open(op, operands);
@@ -208,6 +236,9 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   check_deterministic(op, rule, device, *stack);
   check_has_cpu_kernel(op, device);
   note_wait(op, rule, device, *stack);
+  if (rule.check == Rule::INDEX && !device.is_cpu()) {
+    note_moved_indices(operands, device);
+  }
 
   const Beneath beneath;
   Aliases aliases;
@@ -224,25 +255,6 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
 
 // Copies --------------------------------------------------------------------------------------------------------------
 
-void note_copy(const at::Tensor& target, const at::Tensor& source, bool non_blocking) {
-  const auto there = is_pretended(target) ? target.device() : source.device();
-  const auto& host = target.device().is_cpu() ? target : source;
-  const bool with_host = host.device().is_cpu();
-  Copy copy{str(source.device()), str(target.device()), non_blocking, false, target.numel()};
-  copy.pinned = with_host && host.layout() == c10::kStrided && is_pinned(host.storage().data());
-  record("copy", "aten::copy_", str(there), copy.source + " to " + copy.target, copy);
-  if (!with_host) {
-    return;
-  }
-  const std::string way = std::string(target.device().is_cpu() ? "to host" : "to device") +
-      (copy.pinned ? ", pinned" : "") + (non_blocking ? ", non_blocking" : "");
-  const auto& waits = session()->copy_waits;
-  const auto found = waits.find(way);
-  if (found != waits.end()) {
-    record("sync", "aten::copy_", str(there), found->second, copy);
-  }
-}
-
 // Every two devices may copy; a tensor may leave a device that is gone, but nothing may enter it.
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (self.is_same(source)) {
@@ -251,7 +263,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   TORCH_CHECK(session() || self.device().is_cpu(), "assay: ", self.device(),
               " is there only inside `with pretend(...)`, so nothing can be copied to it");
   if (session() && self.device() != source.device()) {
-    note_copy(self, source, non_blocking);
+    note_copy(self.device(), source.device(), self.device().is_cpu() ? self : source, non_blocking);
   }
   const Beneath beneath;
   Aliases aliases;
@@ -426,16 +438,16 @@ std::set<std::string> install_special(torch::Library& aten, Libraries& kept, c10
     aten.impl("record_stream", record_stream);
     aten.impl("_fused_sdp_choice", fused_sdp_choice);
     install_cells(aten);
+    for (const char* name : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
+      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); // composite, over kernels by device
+      taken.insert(name);
+    }
   }
   if (type == c10::kCUDA) {
     aten.impl("_use_cudnn_ctc_loss", no_library_for_lengths);
     aten.impl("_use_cudnn_ctc_loss.Tensor", no_library);
     aten.impl("_use_miopen_ctc_loss.Tensor", no_library);
     aten.impl("_use_miopen_ctc_loss", no_library_for_lengths);
-    for (const char* name : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
-      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>()); // composite, over kernels by device
-      taken.insert(name);
-    }
   } else { // how they choose a kernel of attention is not in a CPU build of torch
     library(kept, "aten", autograd_key_of(type)).impl("scaled_dot_product_attention", attention);
   }
