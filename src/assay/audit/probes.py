@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from assay.devices.pretend.events import Frame, stack
 from assay.devices.pretend.session import Pretended
 
 Tensors = dict[str, Tensor]
+Note = Callable[..., None]
 LARGEST = {torch.float32: 2**24, torch.bfloat16: 2**8, torch.float16: 2**11}  # whole numbers held one by one up to here
 BACKENDS = {"cuda": "nccl", "xpu": "xccl"}  # of accelerators; https://docs.pytorch.org/docs/stable/distributed.html
 RANKS = 2
@@ -104,15 +106,15 @@ def collectives(case: Case, metric: Any, pretended: Pretended) -> list[tuple[tup
         return []
     seen: list[tuple[tuple[Frame, ...], str]] = []
 
-    def note(name: str, tensors: list[Tensor]) -> None:
-        for tensor in tensors:
+    def note(name: str, tensors: list[Tensor], group: Any = None) -> None:
+        for tensor in tensors if _backend(group, backend) == backend else ():
             if tensor.device == torch.device("cpu"):
                 shape = f"a CPU tensor of shape {tuple(tensor.shape)}"
                 seen.append(
                     (stack(sys._getframe(2)), f"{name} is given {shape}; {backend} takes tensors of {kind} only")
                 )
 
-    with _two_processes(backend, note):
+    with _two_processes(backend, note), _own_device(pretended):
         try:
             (case.sync or case.compute)(metric)
         except Exception as error:
@@ -123,7 +125,7 @@ def collectives(case: Case, metric: Any, pretended: Pretended) -> list[tuple[tup
 
 
 @contextmanager
-def _two_processes(backend: str, note: Callable[[str, list[Tensor]], None]) -> Iterator[None]:
+def _two_processes(backend: str, note: Note) -> Iterator[None]:
     """torch.distributed as process 0 of two sees it, when the other has the same data."""
     answers = {**_group(backend), **_operations(note)}
     homes = [torch.distributed, torch.distributed.distributed_c10d]
@@ -135,37 +137,60 @@ def _two_processes(backend: str, note: Callable[[str, list[Tensor]], None]) -> I
         yield
 
 
+@contextmanager
+def _own_device(pretended: Pretended) -> Iterator[None]:
+    """A process of several has chosen its device: what is made on the current one is then where it belongs."""
+    before = torch.accelerator.current_device_index()
+    torch.accelerator.set_device_index(pretended.device.index)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_device_index(before)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A group of processes that the metric made, such as one of gloo for CPU tensors."""
+
+    backend: str
+
+
+def _backend(group: Any, usual: str) -> str:
+    return group.backend if isinstance(group, _Group) else usual
+
+
 def _group(backend: str) -> dict[str, Callable[..., Any]]:
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "get_backend": lambda group=None: backend,
+        "get_backend": lambda group=None: _backend(group, backend),
         "get_rank": lambda group=None: 0,
         "get_world_size": lambda group=None: RANKS,
         "barrier": lambda *args, **kwargs: None,
-        "new_group": lambda *args, **kwargs: None,
+        "new_group": lambda *args, **kwargs: _Group(kwargs.get("backend") or backend),
+        "destroy_process_group": lambda *args, **kwargs: None,
     }
 
 
-def _operations(note: Callable[[str, list[Tensor]], None]) -> dict[str, Callable[..., Any]]:
+def _operations(note: Note) -> dict[str, Callable[..., Any]]:
     dist = torch.distributed
 
-    def all_reduce(tensor: Tensor, op: Any = dist.ReduceOp.SUM, *_: Any, **__: Any) -> Any:
-        note("all_reduce", [tensor])
+    def all_reduce(tensor: Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None, **_: Any) -> Any:
+        note("all_reduce", [tensor], group)
         if op == dist.ReduceOp.SUM:
             tensor.mul_(RANKS)
         elif op == dist.ReduceOp.PRODUCT:
             tensor.mul_(tensor.clone())
         return _Done()
 
-    def all_gather(tensor_list: list[Tensor], tensor: Tensor, *_: Any, **__: Any) -> Any:
-        note("all_gather", [tensor, *tensor_list])
+    def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, **_: Any) -> Any:
+        note("all_gather", [tensor, *tensor_list], group)
         for place in tensor_list:
             place.copy_(tensor)
         return _Done()
 
-    def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, *_: Any, **__: Any) -> Any:
-        note("all_gather_into_tensor", [input_tensor, output_tensor])
+    def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None, **_: Any) -> Any:
+        note("all_gather_into_tensor", [input_tensor, output_tensor], group)
         output_tensor.copy_(torch.cat([input_tensor] * RANKS).view_as(output_tensor))
         return _Done()
 
@@ -176,15 +201,15 @@ def _operations(note: Callable[[str, list[Tensor]], None]) -> dict[str, Callable
         if object_gather_list is not None:
             object_gather_list[:] = [obj] * RANKS
 
-    def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, *_: Any, **__: Any) -> Any:
-        note("gather", [tensor, *(gather_list or [])])
+    def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, *_: Any, group: Any = None, **__: Any) -> Any:
+        note("gather", [tensor, *(gather_list or [])], group)
         for place in gather_list or []:
             place.copy_(tensor)
         return _Done()
 
     def same(name: str) -> Callable[..., Any]:
-        def stays(tensor: Tensor, *_: Any, **__: Any) -> Any:
-            note(name, [tensor])
+        def stays(tensor: Tensor, *_: Any, group: Any = None, **__: Any) -> Any:
+            note(name, [tensor], group)
             return _Done()
 
         return stays
@@ -199,7 +224,7 @@ def _operations(note: Callable[[str, list[Tensor]], None]) -> dict[str, Callable
         "all_gather_object": all_gather_object,
         "gather_object": gather_object,
         "gather": gather,
-        "reduce": all_reduce,
+        "reduce": same("reduce"),
         "broadcast": same("broadcast"),
         "broadcast_object_list": objects_stay,
     }

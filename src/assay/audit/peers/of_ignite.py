@@ -8,6 +8,7 @@ Source: https://github.com/pytorch/ignite, ``ignite/metrics``, release 0.5.5.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
@@ -180,11 +181,23 @@ def _update(metric: Any, batch: tuple[Any, ...]) -> Any:
     return metric.update(batch if len(batch) > 1 else batch[0])
 
 
+def _sync(metric: Any) -> Any:
+    """Ignite keeps for good what it found about the processes at first use: what it found here must not stay."""
+    found = importlib.import_module("ignite.distributed.utils")
+    before = {name: getattr(found, name) for name in ("_model", "_need_to_sync")}
+    try:
+        return metric.compute()
+    finally:
+        for name, value in before.items():
+            setattr(found, name, value)
+
+
 LIBRARY = Library(
     "ignite.metrics",
     (*_classification(), *_regression(), *_combinations(), *_others()),
     options=lambda device: {"device": device},
     update=_update,
     rebuilds=True,
+    sync=_sync,
     hidden=("_result",),
 )

@@ -68,6 +68,7 @@ class Library:
         options: arguments that every constructor gets for a device.
         update: ``(metric, batch)`` feeds one batch; the default gives the inputs as positional arguments.
         rebuilds: whether users move a metric by making it with another ``device=``, for want of a ``to``.
+        sync: ``(metric)`` reads the value over all processes, where that takes more than ``compute``.
         hidden: attributes that hold no state: first values, which are copied at a reset, and values already read.
     """
 
@@ -76,6 +77,7 @@ class Library:
     options: Callable[[torch.device], dict[str, Any]] = lambda device: {}
     update: Callable[[Any, tuple[Any, ...]], Any] = lambda metric, batch: metric.update(*batch)
     rebuilds: bool = False
+    sync: Callable[[Any], Any] | None = None
     hidden: tuple[str, ...] = ()
 
     def get(self, path: str) -> Any:
@@ -101,6 +103,7 @@ class Library:
             inputs.batches(row.draw, row.sizes),
             update=_named(row.keywords) if row.keywords else self.update,
             states=self.states,
+            sync=self.sync,
             **more,
         )
 
