@@ -137,7 +137,7 @@ def test_a_function_of_a_file(script):
 
 def test_a_file_may_give_cases():
     result = audit(str(BUGGY), ["mps"])
-    assert {found.rule for found in result.findings} == {"mixed-devices", "suppression"}
+    assert {found.rule for found in result.findings} == {"mixed-devices"}
     assert [(part.subject, part.known) for part in result.unrun] == [("buggy.NeedsArguments", True)]
     assert result.subjects == 3
 
@@ -174,7 +174,7 @@ def test_a_case_that_kills_its_process_does_not_stop_the_others(script):
 
 def test_rules_can_be_chosen():
     assert audit(str(BUGGY), ["mps"], only=["host-sync"]).findings == ()
-    left = audit(str(BUGGY), ["mps"], without=["mixed-devices", "suppression"])
+    left = audit(str(BUGGY), ["mps"], without=["mixed-devices"])
     assert (left.findings, left.exit_code()) == ((), 0)
 
 

@@ -16,6 +16,7 @@ from assay.audit.states import is_tensor
 from assay.devices.pretend.errors import PretendError
 from assay.devices.pretend.events import REFUSED, Event, Frame
 
+UNSUPPORTED = "unsupported"  # by pretend devices: nothing is known of the real one
 DEEP = 6  # lines of Python that make two events the same
 Key = tuple[object, ...]
 
@@ -42,7 +43,7 @@ class Collector:
 
     def event(self, event: Event) -> None:
         """Take an event of a pretend device."""
-        if event.kind in REFUSED:
+        if event.kind in REFUSED or event.kind == UNSUPPORTED:
             self._refused.append(event)
         elif event.kind == "copy" and event.non_blocking:
             self._unread.append((event, self.run))
@@ -93,13 +94,13 @@ class Collector:
     def failed(self, error: BaseException) -> None:
         """Explain an error: by the refusal it came from, else as an error that only this device shows."""
         refusal = next((event for event in reversed(self._refused) if _came_from(error, event)), None)
-        if refusal is not None:
+        if refusal is not None and refusal.kind != UNSUPPORTED:
             self._refused.remove(refusal)
             operands = operands_of(error, where(refusal.stack, self.roots))
             self.add(replace(of_event(refusal, self.run), raised=True, operands=operands))
-        elif isinstance(error, PretendError):
+        elif isinstance(error, PretendError) and refusal is None:
             self.unrun(self.run, f"cannot be simulated: {error}")
-        elif isinstance(error, Exception):
+        elif refusal is None and isinstance(error, Exception):
             self._unexplained(error)
 
     def _unexplained(self, error: Exception) -> None:
@@ -119,7 +120,11 @@ class Collector:
     def flush(self) -> None:
         """Send what was held back: refusals that the code handled, copies nobody waited for, and the last counts."""
         for event in self._refused:
-            self.add(of_event(event, self.run))
+            if event.kind == UNSUPPORTED:
+                line = where(event.stack, self.roots)
+                self.unrun(self.run, f"cannot be simulated: {event.why}" + (f" at {line}" if line else ""))
+            else:
+                self.add(of_event(event, self.run))
         for event, run in self._unread:
             self.add(of_event(event, run))
         self._refused.clear()

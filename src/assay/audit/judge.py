@@ -87,6 +87,8 @@ def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
         first = f"Make {names} on the device of the inputs (device=...), or bring it there with .to(...)"
         moved = "; or move the object to the device before it is fed" if seen.run.usage == NOT_MOVED else ""
         return first + moved
+    if rule.id == "host-sync" and seen.run.usage == NOT_MOVED and seen.target == HOST:
+        return "Move the object to the device before it is fed, so that nothing goes to the host"
     if not inside:
         return rule.mend
     way = {HOST: "to device"}.get(seen.source, "to host") if seen.source else seen.operator

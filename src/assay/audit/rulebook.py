@@ -93,3 +93,36 @@ def at_least(severity: str, least: str) -> bool:
         (True, False)
     """
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
+
+
+def page() -> str:
+    """The page ``docs/audit_rules.md``, written from the rules.
+
+    Returns:
+        Markdown.
+    """
+    parts = ["# The rules of `assay audit`", _INTRODUCTION, *(_section(rule) for rule in rules().values())]
+    return "\n\n".join(parts) + "\n"
+
+
+_INTRODUCTION = """This page is written from `src/assay/audit/rulebook.toml`; a test holds them together. `error` is
+what raises or gives a wrong number on the device, `warning` what will do so or costs time in every step, `note` what is
+good to know."""
+
+
+def _section(rule: Rule) -> str:
+    return f"""## {rule.id}
+
+**{rule.title}** ({rule.severity}). {rule.why}.
+
+```py
+{rule.bug}
+```
+
+{rule.mend}:
+
+```py
+{rule.mended}
+```
+
+Source: {rule.source}"""

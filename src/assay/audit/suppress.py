@@ -35,7 +35,7 @@ class Suppression:
 
 
 def suppressed(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, those that a comment explains marked with its reason, and a finding for each bad comment.
+    """The findings, those that a comment explains marked with its reason; a bad comment on their lines is one more.
 
     A comment stands at the end of the line, or alone on the line above.
 
@@ -43,12 +43,14 @@ def suppressed(findings: Iterable[Finding]) -> list[Finding]:
         findings: the findings.
 
     Returns:
-        As many, and one for each comment in their files that has no reason or names no rule.
+        As many, and one for each comment on their lines that has no reason or names no rule.
     """
     findings = list(findings)
     marked = [replace(found, suppressed=_reason(found)) for found in findings]
-    bad = (comment for file in sorted({found.file for found in findings}) for comment in _bad(file))
-    return marked + list(bad)
+    lines: dict[str, set[int]] = {}
+    for found in findings:
+        lines.setdefault(found.file, set()).add(found.line)
+    return marked + [bad for file in sorted(lines) for bad in _bad(file, lines[file])]
 
 
 def _reason(found: Finding) -> str:
@@ -58,7 +60,7 @@ def _reason(found: Finding) -> str:
     return ""
 
 
-def _bad(file: str) -> list[Finding]:
+def _bad(file: str, lines: set[int]) -> list[Finding]:
     rule = rules()["suppression"]
     return [
         Finding(
@@ -73,7 +75,7 @@ def _bad(file: str) -> list[Finding]:
             rule.mend,
         )
         for comment in comments(file)
-        if comment.wrong
+        if comment.wrong and lines.intersection(comment.lines)
     ]
 
 

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli import app
+from assay.cli import audit as module
+from assay.errors import ConfigError
+
+BUGGY = Path(__file__).parents[1] / "audit" / "buggy.py"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+
+def test_findings_are_printed_and_the_exit_code_is_1():
+    done = subprocess.run(
+        [sys.executable, "-m", "assay", "audit", f"{BUGGY}:MixedDevices", "--on", "mps"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == ""
+    assert "error  mixed-devices  mps; moved first, not moved" in done.stdout
+    assert "Make `weights` on the device of the inputs" in done.stdout
+
+
+def test_json_and_sarif(tmp_path):
+    done = invoke(f"{BUGGY}:HostSync", "--on", "cuda:1", "--json", "--sarif", tmp_path / "a.sarif")
+    assert done.exit_code == 1
+    (found,) = json.loads(done.stdout)["findings"]
+    assert found["rule"] == "host-sync"
+    log = json.loads((tmp_path / "a.sarif").read_text())
+    assert log["runs"][0]["results"][0]["ruleId"] == "host-sync"
+
+
+def test_what_fails_can_be_chosen():
+    target = f"{BUGGY}:HostSync"
+    assert invoke(target, "--on", "mps", "--fail-on", "error").exit_code == 0
+    assert invoke(target, "--on", "mps", "--ignore", "host-sync").exit_code == 0
+    assert invoke(target, "--on", "mps", "--rules", "host-sync,unseeded", "--usage", "moved").exit_code == 1
+
+
+def test_a_script_takes_arguments(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys, torch\nprint(torch.ones(2, device=sys.argv[1]).sum().item())\n")
+    assert invoke(script, "--on", "xpu", "--args", "{device}").exit_code == 0
+    assert invoke(script, "--on", "xpu").exit_code == 2
+
+
+def test_the_rules_are_listed():
+    lines = invoke("--list-rules").stdout.splitlines()
+    assert lines[0].split()[:2] == ["mixed-devices", "error"]
+    assert len(lines) == 15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no_such_thing",), "target: got 'no_such_thing'"),
+        ((BUGGY, "--on", "tpu"), "device: got 'tpu'"),
+        ((BUGGY, "--usage", "sideways"), "--usage: got sideways, expected one of moved, not-moved, both"),
+        ((BUGGY, "--fail-on", "grave"), "--fail-on: got grave, expected one of note, warning, error"),
+        ((BUGGY, "--rules", "sync"), "rule: got 'sync'"),
+    ],
+)
+def test_wrong_arguments_are_said(arguments, message):
+    error = invoke(*arguments).exception
+    assert isinstance(error, ConfigError)
+    assert str(error).startswith(message)
+
+
+def test_without_a_target_it_asks_for_one():
+    done = invoke()
+    assert done.exit_code == 2
+    assert "name a target" in done.stderr
+
+
+def test_lists_are_split():
+    assert module.listed(" mps,cuda:1 ,,") == ("mps", "cuda:1")
