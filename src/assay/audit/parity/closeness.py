@@ -67,7 +67,7 @@ class Difference:
     where: tuple[int, ...]
     cpu: float | int | bool | complex
     device: float | int | bool | complex
-    absolute: float
+    absolute: float | int
     relative: float
     ulps: int | None
     outside: int
@@ -178,13 +178,14 @@ def _worst(
     cpu: Tensor, device: Tensor, outside: Tensor, dtypes: tuple[torch.dtype, torch.dtype], allowed: Tolerance
 ) -> Difference:
     apart = _apart(cpu, device)
-    excess = apart / (allowed.absolute + allowed.relative * cpu.abs().double()).clamp(min=1e-300)
+    excess = apart / (allowed.absolute + allowed.relative * _apart(cpu, torch.zeros_like(cpu))).clamp(min=1e-300)
     excess = torch.where(outside, excess.nan_to_num(nan=math.inf, posinf=math.inf), -1.0)
     at = int(excess.argmax())
     where = tuple(int(index) for index in torch.unravel_index(torch.tensor(at), cpu.shape))
     first, second = cpu.flatten()[at], device.flatten()[at]
-    absolute = float(apart.flatten()[at])
-    size = float(first.abs())
+    inexact = first.dtype.is_floating_point or first.dtype.is_complex
+    absolute = float(apart.flatten()[at]) if inexact else abs(int(first) - int(second))
+    size = abs(first.item())
     return Difference(
         where=where,
         cpu=first.item(),

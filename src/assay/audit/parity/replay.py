@@ -34,7 +34,6 @@ from assay.audit.parity.steps import (
     name_of,
     operands_of,
     shapes,
-    tensors,
 )
 from assay.devices.placement import has_values
 
@@ -132,7 +131,7 @@ class Replay:
         self._at = 0  # in the plan
         self._others: list[Call] = []  # what the device ran since the last common step, and the CPU did not
         self._lately = ""  # the same of the last such place, in words
-        self._drawn: dict[int, Tensor] = {}  # memory with the device's own random numbers, or made from them
+        self._drawn: dict[Any, Any] = {}  # the device's own random numbers, and what was made from them
 
     @property
     def in_step(self) -> bool:
@@ -196,13 +195,14 @@ class Replay:
         call = self.calls[-1]
         self._others.append(call)
         result = self._call(func, args, kwargs, call.place)
-        if call.random or any(self._is_drawn(operand.value) for operand in operands):
-            for tensor in (*tensors(result), *(operand.value for operand in operands if is_written(operand))):
-                self._drawn[memory(tensor)] = tensor  # kept, so that its memory is not given to another
+        if call.random or any(self.is_drawn(operand.value) for operand in operands):
+            for leaf in (*tree_leaves(result), *(operand.value for operand in operands if is_written(operand))):
+                self._drawn[_key(leaf)] = leaf  # kept, so that its memory is not given to another
         return result
 
-    def _is_drawn(self, value: Any) -> bool:
-        return bool(self._drawn) and isinstance(value, Tensor) and memory(value) in self._drawn
+    def is_drawn(self, value: Any) -> bool:
+        """Whether a value comes from random numbers that the device drew in an operator which the CPU did not run."""
+        return bool(self._drawn) and isinstance(value, Tensor | float | int) and _key(value) in self._drawn
 
     def _tell_others(self, index: int) -> None:
         """The device caught up with the CPU's step ``index``: tell what either ran meanwhile and the other did not."""
@@ -217,7 +217,7 @@ class Replay:
     def _take_over(self, step: Step, operands: Operands, place: Place) -> None:
         """Give the operator the CPU's operands. They differ already only if no step is to blame: then that is told."""
         for ours, theirs in zip(operands, step.inputs, strict=False):
-            drawn = self._is_drawn(ours.value)
+            drawn = self.is_drawn(ours.value)
             if not (self._lockstep or drawn) or not _comparable(ours.value, theirs.value):
                 continue
             if same_bits(theirs.value, on_host(ours.value)):
@@ -271,6 +271,11 @@ class Replay:
             "value", step.name, step.index, place, f"{apart}{_verdict(apart)}{dtypes and '; ' + dtypes}", apart
         )
         return True
+
+
+def _key(value: Any) -> Any:
+    """What tells a value from others: its memory, or for a number itself."""
+    return memory(value) if isinstance(value, Tensor) else ("number", value)
 
 
 def _comparable(device: Any, cpu: Any) -> bool:

@@ -16,11 +16,12 @@ from torch.utils._pytree import tree_leaves
 from assay.audit.parity.align import align
 from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
 from assay.audit.parity.inputs import moved_copy
-from assay.audit.parity.replay import NOTES, Divergence, Findings, Replay
+from assay.audit.parity.replay import NOTES, Divergence, Replay
 from assay.audit.parity.steps import Place, Step, Watch, Written, line_of
 from assay.devices import available
 from assay.devices.placement import has_values
 from assay.devices.pretend import session
+from assay.devices.pretend.errors import PretendError
 from assay.devices.pretend.session import Pretended
 from assay.errors import AssayError, ConfigError, InputError, describe
 
@@ -121,6 +122,7 @@ def compare(
         InputError: the target fails on the CPU already, computes elsewhere there, or cannot be copied.
         CapacityError: the CPU's run has more values than ``limit``.
         ConfigError: no such mode, or only one of the two tolerances.
+        PretendError: the pretend device has not the native engine, by which operators can be watched.
 
     Example:
         >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU())
@@ -230,7 +232,8 @@ def _on_device(
 ) -> None:
     try:
         _seed(seed)
-        program = make(device)
+        with replay.unseen():
+            program = make(device)
         _seed(seed)
         with Watch(replay.step):
             result = program()
@@ -240,12 +243,12 @@ def _on_device(
         replay.found.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
         return
     with replay.unseen():
-        replay.results = _compare_results(expected, tree_leaves(result), replay.found, replay.position)
+        replay.results = _compare_results(expected, tree_leaves(result), replay)
 
 
-def _compare_results(expected: list[Any], got: list[Any], found: Findings, last: int) -> int:
+def _compare_results(expected: list[Any], got: list[Any], replay: Replay) -> int:
     """What came out, and how much of it: seen by no step if it left torch on the way, as a NumPy array does."""
-    compared = 0
+    found, last, compared = replay.found, replay.position, 0
     if len(expected) != len(got):
         why = f"{len(expected)} values on the CPU, {len(got)} on the device"
         found.add("result", "", last, Place(), why)
@@ -253,6 +256,8 @@ def _compare_results(expected: list[Any], got: list[Any], found: Findings, last:
     for cpu, device in zip(expected, got, strict=True):
         first, second = _as_tensor(cpu), _as_tensor(device)
         if first is None or second is None or not (has_values(first) and has_values(second)):
+            continue
+        if replay.is_drawn(device):
             continue
         compared += 1
         if first.shape != second.shape:
@@ -291,6 +296,7 @@ Unseen = Callable[[], AbstractContextManager[None]]
 def _device(device: Device, engine: Engine) -> Iterator[tuple[torch.device, str, Unseen]]:
     """The pretend device that was given, the real one where this machine has it, else a pretend one."""
     if isinstance(device, Pretended):
+        _check_engine(device)
         yield device.device, device.engine, device.recorder.quiet
         return
     if session._lock.locked():
@@ -301,7 +307,15 @@ def _device(device: Device, engine: Engine) -> Iterator[tuple[torch.device, str,
         yield wanted, "real", nullcontext
         return
     with session.pretend(str(wanted), engine=engine) as pretended:
+        _check_engine(pretended)
         yield pretended.device, pretended.engine, pretended.recorder.quiet
+
+
+def _check_engine(pretended: Pretended) -> None:
+    if pretended.engine != "native":
+        do = "Install a C++ compiler; `assay devices` says what is missing"
+        got = f"the engine {pretended.engine!r}, which hides the operators of its tensors"
+        raise PretendError(describe("parity on a pretend device", got, "the engine 'native'", do))
 
 
 def _plain_kinds() -> set[torch.device]:
