@@ -22,18 +22,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from assay.devices.pretend.errors import PretendError
 from assay.devices.pretend.events import Recorder
 from assay.devices.pretend.wrapper_operators import CPU, Operators
 from assay.devices.pretend.wrapper_patches import is_marked_pinned, mark_pinned, patched
 from assay.devices.pretend.wrapper_tensor import PretendTensor
-from assay.errors import describe
 
 if TYPE_CHECKING:
     from assay.devices.pretend.rules import Rules
 
-_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd  # type: ignore[attr-defined]
+_C: Any = torch._C
+_COMPOSITE = _C.DispatchKey.CompositeImplicitAutograd
 aten = torch.ops.aten
+
+
+WINDOWS = ("kaiser_window", "kaiser_window.periodic", "kaiser_window.beta")
+"""Factories that choose their kernel by a table, in which a CPU build has no row for CUDA and XPU; MPS never has."""
+CELLS = ("lstm.input", "lstm.data", "lstm_cell", "gru.input", "gru.data", "gru_cell")
+"""Recurrent layers that torch makes of kernels which only the device has: they run as the CPU runs them."""
 
 
 class WrapperEngine:
@@ -48,19 +53,17 @@ class WrapperEngine:
 
     def __init__(self, device: str, count: int, rules: Rules, recorder: Recorder) -> None:
         self.kind, self.count = device, count
-        self.operators = Operators(rules, recorder, self)
+        kernels = {_overload(name): kernel for name, kernel in self._kernels().items()}
+        self.operators = Operators(rules, recorder, self, kernels)
         self._bad_index = rules.texts.get("index", "The device index is out of range")
         self._current = threading.local()
         self._generators = tuple(torch.Generator() for _ in range(count))
-        self._owners = {generator._cdata: index for index, generator in enumerate(self._generators)}  # type: ignore[attr-defined]
+        self._owned = {_identity(generator): generator for generator in self._generators}
         self._open = ExitStack()
 
     def __enter__(self) -> WrapperEngine:
-        if PretendTensor.runner is not None:
-            todo = "Leave it first: there is one kind of pretend device at a time"
-            raise PretendError(describe("pretend", self.kind, "no other pretend device that is open", todo))
         with ExitStack() as stack:
-            library = torch.library.Library("aten", "IMPL")
+            library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
             stack.callback(library._destroy)
             self._register(library)
             stack.enter_context(patched(self))
@@ -90,15 +93,16 @@ class WrapperEngine:
         """A device with its index: by default that of the current one."""
         if device.type != self.kind:
             return device
-        if device.index is None:
+        index: int | None = device.index
+        if index is None:
             return torch.device(self.kind, self.current_device())
-        if device.index >= self.count:
+        if index >= self.count:
             raise RuntimeError(self._bad_index)
         return device
 
-    def own(self, generator: torch.Generator, index: int) -> None:
-        """Let a generator of the CPU stand for one of a device."""
-        self._owners[generator._cdata] = index  # type: ignore[attr-defined]
+    def own(self, generator: torch.Generator) -> None:
+        """Let a generator of the CPU stand for one of the device."""
+        self._owned[_identity(generator)] = generator
 
     def on_cpu(self, generator: torch.Generator | None, device: torch.device) -> torch.Generator | None:
         """The generator of the CPU that stands for one of the device."""
@@ -106,7 +110,7 @@ class WrapperEngine:
             return generator
         if generator is None:
             return self._generators[device.index]
-        if generator._cdata not in self._owners:  # type: ignore[attr-defined]
+        if _identity(generator) not in self._owned:
             raise RuntimeError(f"Expected a '{self.kind}' device type for generator but found 'cpu'")
         return generator
 
@@ -116,29 +120,48 @@ class WrapperEngine:
 
     # Kernels ----------------------------------------------------------------------------------------------------------
 
-    def _register(self, library: torch.library.Library) -> None:
+    def _register(self, library: Any) -> None:
         key = self.kind.upper()
         with warnings.catch_warnings():  # torch says that kernels are replaced: the native engine may have left its own
             warnings.simplefilter("ignore")
-            for name in ("empty.memory_format", "empty_strided", "tril_indices", "triu_indices"):
+            for name in (
+                "empty.memory_format",
+                "empty_strided",
+                "tril_indices",
+                "triu_indices",
+                *(() if self.kind == "mps" else WINDOWS),
+            ):
                 library.impl(name, self._factory(name), key)
-            for where in ("CPU", "AutogradCPU", key, f"Autograd{key}"):
+            for other in {"cuda", "xpu"} - {self.kind}:
+                for name in ("empty.memory_format", "empty_strided"):
+                    library.impl(name, _absent(other), other.upper())
+            for where in ("CPU", "AutogradCPU"):
                 library.impl("to.device", self._to_device, where)
                 library.impl("to.dtype_layout", self._to_layout, where)
             for where in ("CPU", key):
                 library.impl("is_pinned", lambda tensor, device=None: self.pinned(tensor), where)
                 library.impl("_pin_memory", self._pin_memory, where)
+            # torch.tensor([a, b]) of tensors without dimensions reads them past all subclasses
+            library.impl("_local_scalar_dense", self._read, key)
+            for where in (key, f"Autograd{key}"):
+                for name, kernel in self._kernels().items():
+                    library.impl(name, kernel, where)
             for name in _with_gradients():
                 library.impl(name, torch.library.fallthrough_kernel, f"Autograd{key}")
 
+    def _kernels(self) -> dict[str, Any]:
+        """Operators that are taken over before torch makes them of others: in inference mode, too."""
+        cells = {name: self._whole(name) for name in CELLS}
+        moves = {"to.device": self._to_device, "to.dtype_layout": self._to_layout}
+        return cells | moves | {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss}
+
     def _factory(self, name: str) -> Any:
-        packet, _, overload = name.partition(".")
-        on_cpu = getattr(getattr(aten, packet), overload or "default")
+        on_cpu = _overload(name)
 
         def make(*args: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
                  **kwargs: Any) -> Tensor:  # fmt: skip
             target = self.indexed(device or torch.device(self.kind))
-            if "indices" not in packet:
+            if "indices" not in name:
                 self.operators.has(dtype, f"aten::{name}", target)
             if layout not in (None, torch.strided):
                 raise self.operators.cannot(f"aten::{name}", target, f"a tensor of layout {layout}")
@@ -165,10 +188,65 @@ class WrapperEngine:
             return tensor
         return self.operators.copied(tensor, target, dtype, non_blocking=non_blocking, memory_format=memory_format)
 
+    def _read(self, tensor: Tensor) -> Any:
+        return self.operators.run(aten._local_scalar_dense.default, (tensor,), {})
+
+    def _whole(self, name: str) -> Any:
+        func = _overload(name)
+
+        def run(*args: Any) -> Any:
+            first = args[0].device
+            tensors = [tensor for value in args[1:] for tensor in (value if isinstance(value, list) else [value])]
+            for tensor in tensors:
+                if isinstance(tensor, Tensor) and tensor.device != first:
+                    why = f"Input and hidden tensors are not at the same device, found input tensor at {first} " \
+                          f"and hidden tensor at {tensor.device}"  # fmt: skip
+                    self.operators.refuse("devices", f"aten::{name}", first, why, RuntimeError)
+            return self.operators.run_on_cpu(func, args, {})
+
+        return run
+
     def _pin_memory(self, tensor: Tensor, device: Any = None) -> Tensor:
         if isinstance(tensor, PretendTensor):
             raise RuntimeError(f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned")
         return mark_pinned(tensor.clone())
+
+
+def _absent(kind: str) -> Any:
+    """A factory for a kind of device that is not there: torch's own error, which its C code asks for only once."""
+
+    def refuse(*_: Any, **__: Any) -> Tensor:
+        torch.get_device_module(kind)._lazy_init()
+        raise RuntimeError(f"Torch not compiled with {kind.upper()} enabled")
+
+    return refuse
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+               is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False) -> Tensor:  # fmt: skip
+    """Attention by plain matrix products: torch chooses a fused kernel by tables that have no row for the device."""
+    plain = aten._scaled_dot_product_attention_math.default
+    result = plain._op_dk(
+        _COMPOSITE, query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+    )
+    return result[0]  # type: ignore[no-any-return]
+
+
+def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
+              reduction: int = 1, zero_infinity: bool = False) -> Tensor:  # fmt: skip
+    """As torch does it for all tensors but subclasses: the lengths are read on the host."""
+    lengths = [tensor.to("cpu", torch.int64).tolist() for tensor in (input_lengths, target_lengths)]
+    return aten.ctc_loss.IntList(log_probs, targets, *lengths, blank, reduction, zero_infinity)  # type: ignore[no-any-return]
+
+
+def _overload(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(aten, packet), overload or "default")
+
+
+def _identity(generator: Any) -> int:
+    """Which generator it is: torch makes a new Python object each time it hands one out."""
+    return int(generator._cdata)
 
 
 def _lies_as(tensor: Tensor, memory_format: torch.memory_format | None) -> bool:
@@ -177,6 +255,10 @@ def _lies_as(tensor: Tensor, memory_format: torch.memory_format | None) -> bool:
 
 def _with_gradients() -> list[str]:
     """The operators for which torch has a kernel that follows gradients."""
-    has = torch._C._dispatch_has_kernel_for_dispatch_key  # type: ignore[attr-defined]
-    names = torch._C._dispatch_get_all_op_names()  # type: ignore[attr-defined]
-    return [name.removeprefix("aten::") for name in names if name.startswith("aten::") and has(name, "Autograd")]
+    has = _C._dispatch_has_kernel_for_dispatch_key
+    names = _C._dispatch_get_all_op_names()
+    return [
+        name.removeprefix("aten::")
+        for name in names
+        if name.startswith("aten::") and has(name, "Autograd") and not has(name, "CompositeImplicitAutograd")
+    ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -28,15 +29,15 @@ def get(tensor: Tensor, index: Any) -> Tensor:
     view, indices = _applied(tensor, index)
     if indices:
         return aten.index.Tensor(view, indices)  # type: ignore[no-any-return]
-    return aten.alias(view) if view is tensor else view  # type: ignore[no-any-return]
+    return aten.alias(view) if view is tensor else view
 
 
 def put(tensor: Tensor, index: Any, value: Any) -> None:
     """What ``tensor[index] = value`` does."""
+    new = value if isinstance(value, Tensor) else _number(tensor, value)
     if index is False:
         return
-    new = value if isinstance(value, Tensor) else _number(tensor, value)
-    view, indices = _applied(tensor, index)
+    view, indices = (tensor.unsqueeze(0), []) if index is True else _applied(tensor, index)
     if indices:
         aten.index_put_(view, indices, _without_leading_ones(new))
     elif new.shape == view.shape:
@@ -66,8 +67,8 @@ def _applied(tensor: Tensor, index: Any) -> tuple[Tensor, Indices]:
     items = _items(index)
     specified = sum(_dims(item) for item in items)
     if specified > tensor.dim():
-        if tensor.dim() == 0 and len(items) == 1 and not isinstance(items[0], Tensor):
-            _refuse_without_dimensions(items[0])
+        if tensor.dim() == 0 and isinstance(index, Integral | slice):
+            _refuse_without_dimensions(index)
         raise IndexError(f"too many indices for tensor of dimension {tensor.dim()}")
     view, dim, covered = tensor, 0, 0  # covered: how many dimensions `indices` stand for so far
     indices: Indices = []
@@ -108,12 +109,12 @@ def _is_integer(item: Any) -> bool:
     """An integer, or a tensor that stands for one: reading it makes the host wait."""
     if isinstance(item, Tensor):
         return item.dim() == 0 and item.dtype in (torch.int64, torch.int32, torch.int16, torch.int8)
-    if isinstance(item, bool) or _is_sequence(item) and getattr(item, "ndim", 1):
+    if isinstance(item, bool) or (_is_sequence(item) and getattr(item, "ndim", True)):
         return False
     try:
         operator.index(item)
     except TypeError:
-        name = type(item).__name__
+        name = f"numpy.{type(item).__name__}" if type(item).__module__ == "numpy" else type(item).__name__
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
             f"(got {name})"
@@ -130,12 +131,19 @@ def _dims(item: Any) -> int:
     return 1
 
 
-def _sliced(view: Tensor, dim: int, item: slice) -> Tensor:
+def _bounds(item: slice) -> tuple[int, int, int]:
     start = 0 if item.start is None else operator.index(item.start)
     stop = sys.maxsize if item.stop is None else operator.index(item.stop)
     step = 1 if item.step is None else operator.index(item.step)
-    if step <= 0:
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
         raise ValueError("step must be greater than zero")
+    return start, stop, step
+
+
+def _sliced(view: Tensor, dim: int, item: slice) -> Tensor:
+    start, stop, step = _bounds(item)
     if start == 0 and step == 1 and stop >= view.shape[dim]:
         return view
     return aten.slice.Tensor(view, dim, start, stop, step)  # type: ignore[no-any-return]
@@ -150,7 +158,10 @@ def _selected(view: Tensor, dim: int, index: int, place: int) -> Tensor:
 
 def _refuse_without_dimensions(item: Any) -> None:
     if isinstance(item, slice):
+        _bounds(item)
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if item != 0:
+        raise IndexError(f"index {item} is out of bounds for dimension 0 with size 0")
     raise IndexError(
         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ "
         "to convert a 0-dim tensor to a number"

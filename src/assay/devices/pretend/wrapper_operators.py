@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 CPU = torch.device("cpu")
 aten = torch.ops.aten
+_C: Any = torch._C
+_EXPLICIT = _C.DispatchKey.CompositeExplicitAutograd
+_IMPLICIT = _C.DispatchKey.CompositeImplicitAutograd
+WHOLE = ("aten::convolution", "aten::convolution_backward", "aten::_unsafe_view", "aten::_reshape_alias")
+"""Operators that run as the CPU runs them, though torch makes them of others: which it chooses by the device, or in C
+code that looks at memory.
+"""
+HALF_TO_FLOAT = ("aten::_softmax", "aten::_log_softmax")
 
 
 class Machine(Protocol):
@@ -53,6 +61,8 @@ class Plan:
         draws: it takes a generator of random numbers.
         judged: its arguments decide whether the host waits or the result may differ.
         borrowed: the CPU has a kernel for it.
+        made: the kernel by which torch makes it of other operators, which have the rules; or ``None``.
+        tensors: those of its arguments that are tensors, if torch takes no number in their place.
     """
 
     name: str
@@ -65,26 +75,34 @@ class Plan:
     draws: bool
     judged: bool
     borrowed: bool
+    made: Any
+    tensors: tuple[int, ...]
 
 
 class Operators:
     """Runs operators by the rules of one kind of device."""
 
-    def __init__(self, rules: Rules, recorder: Recorder, machine: Machine) -> None:
+    def __init__(
+        self, rules: Rules, recorder: Recorder, machine: Machine, special: dict[Any, Callable[..., Any]]
+    ) -> None:
         self.kind = rules.device
         self._rules, self._recorder, self._machine = rules, recorder, machine
         self._plans: dict[Any, Plan] = {}
         self._lacks = {getattr(torch, name): text for name, text in rules.missing_dtypes.items()}
         self._placeholder = "" if "{" in rules.texts["mixed"] else rules.texts["mixed"]
         self._falls_back = self.kind == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
+        self._kernels = frozenset(rules.kernels())
         self._workers = {overload.delegate for overload in table().values()}
         self._warned: set[str] = set()
-        self._special: dict[Any, Callable[..., Any]] = {
+        self._special: dict[Any, Callable[..., Any]] = special | {
             aten._to_copy.default: self._to_copy,
             aten.copy_.default: self._copy_,
             aten.is_pinned.default: lambda tensor, device=None: False,
             aten.record_stream.default: lambda tensor, stream: None,
-            aten._fused_sdp_choice.default: lambda *args, **kwargs: 0,  # attention by plain matrix products
+            aten._use_cudnn_ctc_loss.default: lambda *args: False,
+            aten._use_cudnn_ctc_loss.Tensor: lambda *args: False,
+            aten._use_miopen_ctc_loss.default: lambda *args: False,
+            aten._use_miopen_ctc_loss.Tensor: lambda *args: False,
         }
 
     # Running ----------------------------------------------------------------------------------------------------------
@@ -95,6 +113,15 @@ class Operators:
         if special is not None:
             return special(*args, **kwargs)
         plan = self._plans.get(func) or self._plan(func)
+        if kwargs.get("layout") not in (None, torch.strided):
+            raise self.cannot(plan.name, self._result_device(kwargs, []), f"a tensor of layout {kwargs['layout']}")
+        if plan.made is not None and (plan.made == _IMPLICIT or not _follows_gradients(args)):
+            return self._whole(func._op_dk(plan.made, *args, **kwargs), plan)
+        return self.run_on_cpu(func, args, kwargs)
+
+    def run_on_cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an operator in one piece."""
+        plan = self._plans.get(func) or self._plan(func)
         found: list[Tensor] = []
         host_args = [_host(value, found) for value in args]
         host_kwargs = {name: _host(value, found) for name, value in kwargs.items()}
@@ -102,12 +129,24 @@ class Operators:
         self._judge(plan, device, found, args, kwargs)
         if plan.draws:
             host_kwargs["generator"] = self._machine.on_cpu(kwargs.get("generator"), device)
+        for place in plan.tensors:  # a number that torch made a tensor of has come here as a number again
+            if place < len(host_args) and isinstance(host_args[place], int | float | complex):
+                host_args[place] = torch.tensor(host_args[place])
+        if plan.name in HALF_TO_FLOAT and args[2]:  # the CPU has this step apart
+            host_args = [host_args[0].float(), host_args[1], False]
         result = func(*host_args, **host_kwargs)
         if plan.writes:
             for tensor in found:
                 if isinstance(tensor, PretendTensor):
                     tensor.follow()
         return self._outer(result, found, device, plan.name)
+
+    def _whole(self, result: Any, plan: Plan) -> Any:
+        """What torch made of other operators; refused if its C code made a tensor of the device past Python."""
+        for tensor in result if isinstance(result, list | tuple) else [result]:
+            if isinstance(tensor, Tensor) and not isinstance(tensor, PretendTensor) and tensor.device.type == self.kind:
+                raise self.cannot(plan.name, tensor.device, "an operator that makes tensors in C code")
+        return result
 
     def wrap(self, inner: Tensor, device: torch.device, operator: str) -> PretendTensor:
         """A CPU tensor as one of the device, if the device has its dtype."""
@@ -151,7 +190,9 @@ class Operators:
             writes=schema.is_mutable,
             draws=any(argument.name == "generator" for argument in schema.arguments),
             judged=bool(rule.waits or rule.nondeterminism),
-            borrowed=torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU"),  # type: ignore[attr-defined]
+            borrowed=_C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU"),
+            tensors=_only_tensors(func),
+            made=None if name in self._kernels or name.partition(".")[0] in WHOLE else _made_by(func),
         )
         return plan
 
@@ -183,6 +224,8 @@ class Operators:
         first = found[0].device
         if any(tensor.device != first for tensor in found):
             self._same_device(plan, there, args, kwargs)
+            if plan.check == "index":
+                self._indices_to_device(there, args[1])
         if plan.name.startswith("aten::convolution"):
             self._same_type(plan, there, args)
         arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
@@ -196,15 +239,15 @@ class Operators:
     def _available(self, plan: Plan, device: torch.device) -> None:
         if plan.rule.on_cpu:
             why = f"torch runs this operator on the CPU: {plan.name}"
-            self._recorder.record("fallback", plan.name, str(device), why)
+            self._recorder.record("fallback", plan.rule.named, str(device), why)
         elif self._falls_back:
-            why = self._rules.texts["fallback"].format(operator=plan.name)
-            self._recorder.record("fallback", plan.name, str(device), why)
+            why = self._rules.texts["fallback"].format(operator=plan.rule.named)
+            self._recorder.record("fallback", plan.rule.named, str(device), why)
             if plan.name not in self._warned:
                 self._warned.add(plan.name)
                 warnings.warn(why, UserWarning, stacklevel=5)
         else:
-            self.refuse("operator", plan.name, device, self._rules.missing(plan.name), NotImplementedError)
+            self.refuse("operator", plan.rule.named, device, self._rules.missing(plan.name), NotImplementedError)
 
     def _same_device(self, plan: Plan, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         operands = _operands(plan, args, kwargs)
@@ -219,7 +262,7 @@ class Operators:
         bias = None if backward else args[2]
         for name, other in (("weight", weight), ("bias", bias)):
             if other is not None and other.type() != tensor.type():
-                why = f"Input type ({tensor.type()}) and {name} type ({other.type()}) should be the same"
+                why = f"Input type ({_type(tensor)}) and {name} type ({_type(other)}) should be the same"
                 self.refuse("devices", plan.name, device, why, RuntimeError)
 
     def _deterministic(self, plan: Plan, device: torch.device, arguments: dict[str, Any]) -> None:
@@ -236,6 +279,24 @@ class Operators:
                 self.refuse("deterministic", plan.name, device, text, RuntimeError)
             warnings.warn(text, UserWarning, stacklevel=5)
 
+    def _indices_to_device(self, device: torch.device, indices: Any) -> None:
+        """Indices in host memory are copied: ``AdvancedIndex`` in ``ATen/native/TensorAdvancedIndexing.cpp``."""
+        for index in indices:
+            if index is not None and index.device == CPU:
+                self._note_copy(index, device, non_blocking=False)
+
+    def judge_backward(self, func: Any, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What the device would say of an operator that autograd runs on the CPU tensors inside."""
+        plan = self._plans.get(func) or self._plan(func)
+        arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
+        overload = table().get(plan.name)
+        if not plan.rule.available and overload is not None and "CUDA" in overload.kernels:  # not one of the CPU alone
+            self._available(plan, device)
+        if plan.rule.nondeterminism:
+            self._deterministic(plan, device, arguments)
+        if plan.rule.waits and (why := judge.waits(plan.rule, arguments)):
+            self._recorder.record("sync", plan.name, str(device), why)
+
     # Copies -----------------------------------------------------------------------------------------------------------
 
     def copied(
@@ -251,7 +312,7 @@ class Operators:
         operator = "aten::_to_copy"
         if device != CPU:
             self.has(dtype or tensor.dtype, operator, device)
-        inner = tensor.inner() if isinstance(tensor, PretendTensor) else tensor
+        inner = tensor.unwrap() if isinstance(tensor, PretendTensor) else tensor
         self._note_copy(tensor, device, non_blocking)
         copy: Tensor = aten._to_copy.default(inner, dtype=dtype, memory_format=memory_format)
         return copy if device == CPU else self.wrap(copy, device, operator)
@@ -299,13 +360,51 @@ def _host(value: Any, found: list[Tensor]) -> Any:
     """An argument as the CPU's kernels take it; the tensors in it are added to ``found``."""
     if isinstance(value, PretendTensor):
         found.append(value)
-        return value.inner()
+        return value.unwrap()
     if isinstance(value, Tensor):
         found.append(value)
         return value
     if isinstance(value, list | tuple):
         return [_host(item, found) for item in value]
     return CPU if isinstance(value, torch.device) else value
+
+
+def _made_by(func: Any) -> Any:
+    """The kernel by which torch makes the operator of others on every device; views are made by the CPU at once."""
+    has = _C._dispatch_has_kernel_for_dispatch_key
+    if has(func.name(), "CompositeImplicitAutograd"):  # seen here only in inference mode
+        return _IMPLICIT
+    aliases = any(value.alias_info is not None and not value.alias_info.is_write for value in func._schema.returns)
+    if aliases or torch.Tag.inplace_view in func.tags or not has(func.name(), "CompositeExplicitAutograd"):
+        return None
+    return _EXPLICIT
+
+
+def _only_tensors(func: Any) -> tuple[int, ...]:
+    if _C._should_allow_numbers_as_tensors(func._schema.name.removeprefix("aten::")):
+        return ()
+    types = (str(argument.type) for argument in func._schema.arguments)
+    return tuple(place for place, kind in enumerate(types) if kind == "Tensor")
+
+
+def _follows_gradients(values: Any) -> bool:
+    if not torch.is_grad_enabled():
+        return False
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, list | tuple) and _follows_gradients(value):
+            return True
+    return False
+
+
+def _type(tensor: Tensor) -> str:
+    """A tensor's type as torch's C code writes it: ``torch.cuda.FloatTensor``, but ``MPSFloatType``."""
+    parts = tensor.type().split(".")
+    if parts[1] not in ("mps", "xpu"):
+        return ".".join(parts)
+    return f"{parts[1].upper()}{parts[2].removesuffix('Tensor')}Type"
 
 
 def _operands(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[judge.Operand]:

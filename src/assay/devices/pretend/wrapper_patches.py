@@ -7,15 +7,16 @@ Everything else goes through torch's dispatcher. What is here never gets there: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch._functorch import eager_transforms
 from torch.autograd import graph
+from torch.utils._python_dispatch import TorchDispatchMode
 
-
+from assay.devices.pretend.wrapper_functions import applied, unwrapped
 from assay.devices.pretend.wrapper_tensor import PretendTensor, _Base, _refused, become
 
 FIRST = -1  # before torch's own packages, which begin at 10: torch/serialization.py
@@ -28,13 +29,13 @@ class Machine(Protocol):
 
     def indexed(self, device: torch.device) -> torch.device: ...
 
-    def own(self, generator: torch.Generator, index: int) -> None: ...
+    def own(self, generator: torch.Generator) -> None: ...
 
 
 @contextmanager
 def patched(machine: Machine) -> Iterator[None]:
     """Change what has to be changed, and put it back on leaving."""
-    run_backward, apply = _backward(graph._engine_run_backward), _apply(torch.autograd.Function.apply)
+    run_backward, apply = _backward(graph._engine_run_backward), applied(torch.autograd.Function.apply)
     changes: list[tuple[Any, str, Any]] = [
         (Tensor, "data", property(_Base.data.__get__, _set_data)),
         (Tensor, "to", _to(machine)),
@@ -43,9 +44,14 @@ def patched(machine: Machine) -> Iterator[None]:
         (torch.autograd, "_engine_run_backward", run_backward),
         (torch.autograd.Function, "apply", apply),
         (eager_transforms, "_wrap_tensor_for_grad", _wrap_for_grad(eager_transforms._wrap_tensor_for_grad)),
+        (torch.optim.Optimizer, "_accelerator_graph_capture_health_check", lambda optimizer: None),
+        (torch, "compile", _refuse_to_compile),
+        (torch, "nonzero", _nonzero),
         (torch, "Generator", _generators(machine)),
         (torch._utils, "_rebuild_tensor", _rebuild(torch._utils._rebuild_tensor)),
     ]
+    builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]  # TorchScript knows torch's functions by their identity
+    builtins[id(_nonzero)] = "aten::nonzero"
     before = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in changes]
     package = (FIRST, _location, _restore(machine))
     torch.serialization._package_registry.insert(0, package)
@@ -56,6 +62,7 @@ def patched(machine: Machine) -> Iterator[None]:
         yield
     finally:
         torch.serialization._package_registry.remove(package)
+        builtins.pop(id(_nonzero), None)
         for owner, name, old in reversed(before):
             if old is not _ABSENT:
                 setattr(owner, name, old)
@@ -103,13 +110,17 @@ def _to_kind(machine: Machine) -> Callable[..., Tensor]:
     return to_kind
 
 
+def _nonzero(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """torch.nonzero, whose C code takes a guard of the device."""
+    if isinstance(input, PretendTensor):
+        return input.nonzero(*args, **kwargs)
+    return _C_NONZERO(input, *args, **kwargs)
+
+
+_C_NONZERO: Any = torch._C._VariableFunctions.nonzero
+
+
 # Gradients ------------------------------------------------------------------------------------------------------------
-
-
-def _inner(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return type(value)(_inner(item) for item in value)
-    return value.inner() if isinstance(value, PretendTensor) else value
 
 
 def _backward(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +129,10 @@ def _backward(run: Callable[..., Any]) -> Callable[..., Any]:
     def run_backward(
         outputs: Any, gradients: Any, keep: bool, create: bool, inputs: Any = (), *args: Any, **kwargs: Any
     ) -> Any:
-        results = run(_inner(outputs), _inner(gradients), keep, create, _inner(inputs), *args, **kwargs)
+        there = next((output.device for output in outputs if isinstance(output, PretendTensor)), None)
+        _same_devices(outputs, gradients)
+        with nullcontext() if there is None else _Watch(there):
+            results = run(unwrapped(outputs), unwrapped(gradients), keep, create, unwrapped(inputs), *args, **kwargs)
         if not isinstance(results, tuple):
             return results
         return tuple(
@@ -129,14 +143,31 @@ def _backward(run: Callable[..., Any]) -> Callable[..., Any]:
     return run_backward
 
 
-def _apply(apply: Any) -> classmethod[Any, Any, Any]:
-    def refusing(cls: type, *args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            if isinstance(value, PretendTensor) and value.requires_grad and torch.is_grad_enabled():
-                raise _refused(f"{cls.__name__}.apply, an autograd.Function with gradients,", value.device)
-        return apply.__func__(cls, *args, **kwargs)
+def _same_devices(outputs: Any, gradients: Any) -> None:
+    for place, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):
+        if isinstance(gradient, Tensor) and isinstance(output, Tensor) and gradient.device != output.device:
+            raise RuntimeError(
+                f"invalid gradient at index {place} - expected device {output.device} but got {gradient.device}"
+            )
 
-    return classmethod(refusing)
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Holds what autograd runs on the CPU tensors inside against the rules of the device that the loss is on."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.device = device
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        runner = PretendTensor.runner
+        if runner is not None and not any(issubclass(kind, PretendTensor) for kind in types):
+            runner.judge_backward(func, self.device, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+
+def _refuse_to_compile(*_: Any, **__: Any) -> Any:
+    runner = PretendTensor.runner
+    raise _refused("torch.compile", torch.device(runner.kind if runner else "cuda"))
 
 
 def _wrap_for_grad(wrap: Callable[..., Any]) -> Callable[..., Any]:
@@ -167,7 +198,7 @@ def _generators(machine: Machine) -> type[torch.Generator]:
                 return plain(at)
             made = PretendGenerator()
             made.__dict__["at"] = machine.indexed(at)
-            machine.own(made, machine.indexed(at).index)
+            machine.own(made)
             return made
 
         def __instancecheck__(cls, instance: object) -> bool:
@@ -176,7 +207,7 @@ def _generators(machine: Machine) -> type[torch.Generator]:
     return Kind("Generator", (plain,), {})
 
 
-# Files and pinned memory: notes on storages, which stay with them as long as they live ----------------------------------
+# Files and pinned memory: notes on storages, which stay with them as long as they live --------------------------------
 
 
 def mark(tensor: Tensor, device: torch.device) -> None:
@@ -198,16 +229,19 @@ def is_marked_pinned(tensor: Tensor) -> bool:
 
 
 def _location(storage: Any) -> str | None:
-    """Where a storage is, for files."""
+    """Where a storage is, for files; torch writes no index for MPS."""
     device = getattr(storage, "_assay_device", None)
-    return None if device is None else str(device)
+    return None if device is None else "mps" if device.type == "mps" else str(device)
 
 
 def _restore(machine: Machine) -> Callable[[Any, str], Any]:
     def restore(storage: Any, location: str) -> Any:
         if not location.startswith(machine.kind):
             return None
-        storage._assay_device = machine.indexed(torch.device(location))
+        device = torch.device(location)
+        if machine.kind != "mps":
+            device = torch.serialization._validate_device(location, machine.kind)  # type: ignore[no-untyped-call]
+        storage._assay_device = machine.indexed(device)
         return storage
 
     return restore
@@ -224,6 +258,3 @@ def _rebuild(rebuild: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return PretendTensor.runner.wrap(tensor, device, "aten::set_")
 
     return rebuilt
-
-
-

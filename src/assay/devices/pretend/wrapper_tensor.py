@@ -17,7 +17,10 @@ from assay.devices.pretend import wrapper_indexing
 from assay.devices.pretend.errors import PretendError
 from assay.errors import describe
 
-_Base = torch._C.TensorBase  # type: ignore[attr-defined]
+_C: Any = torch._C
+_Base: Any = torch._C.TensorBase
+aten = torch.ops.aten
+_AUTOCAST_ON_CPU = _C.DispatchKeySet(_C.DispatchKey.AutocastCPU)
 _outer_requires_grad = _Base.requires_grad
 
 
@@ -31,20 +34,22 @@ class Runner(Protocol):
 
     def wrap(self, inner: Tensor, device: torch.device, operator: str) -> PretendTensor: ...
 
+    def judge_backward(
+        self, func: Any, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None: ...
+
 
 class PretendTensor(Tensor):
-    """A tensor on a pretend device."""
+    """A tensor on a pretend device; one with dimensions is a :class:`PretendArray`."""
 
     host: Tensor
     runner: ClassVar[Runner | None] = None
     """The open device; without one, a tensor can only be brought back to the CPU."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
-
     @staticmethod
-    def __new__(cls, inner: Tensor, device: torch.device) -> PretendTensor:
-        made: PretendTensor = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls,
+    def __new__(cls: type[PretendTensor], inner: Tensor, device: torch.device) -> PretendTensor:
+        made: PretendTensor = Tensor._make_wrapper_subclass(
+            PretendArray if inner.dim() else PretendTensor,
             inner.size(),
             strides=inner.stride(),
             storage_offset=inner.storage_offset(),
@@ -59,12 +64,26 @@ class PretendTensor(Tensor):
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         # As the call came in: views and in-place operators are seen by autograd, which follows the inner tensors.
-        with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]
+        with _C._RestorePythonTLSSnapshot():
             if cls.runner is None:
                 return _left_behind(func, args, kwargs or {})
+            if torch.is_autocast_enabled("cpu"):
+                with _C._ExcludeDispatchKeyGuard(_AUTOCAST_ON_CPU):
+                    return cls.runner.run(func, args, kwargs or {})
             return cls.runner.run(func, args, kwargs or {})
 
-    def inner(self) -> Tensor:
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is Tensor.__getitem__:
+            return wrapper_indexing.get(*args)
+        if func is Tensor.__setitem__:
+            return wrapper_indexing.put(*args)
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    def unwrap(self) -> Tensor:
         """The CPU tensor with the values; what torch's C code asked of the outer one is handed on to it first."""
         if _outer_requires_grad.__get__(self):  # torch.zeros(2, device="cuda", requires_grad=True)
             _outer_requires_grad.__set__(self, False)
@@ -74,15 +93,52 @@ class PretendTensor(Tensor):
     def follow(self) -> None:
         """Take over the shape of the inner tensor after an operator that changed it in place."""
         if self.size() != self.host.size() or self.stride() != self.host.stride():
-            _Base.data.__set__(self, PretendTensor(self.host, self.device))
+            self._look_like(PretendTensor(self.host, self.device))
 
-    # Indexing ---------------------------------------------------------------------------------------------------------
+    def _look_like(self, other: PretendTensor) -> None:
+        _Base.data.__set__(self, other)
+        self.__class__ = type(other)
 
-    def __getitem__(self, index: Any) -> Tensor:
-        return wrapper_indexing.get(self, index)
+    # Methods for which torch's C code takes a guard of the device, and so do their operators directly ----------------
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        wrapper_indexing.put(self, index, value)
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.is_floating_point() or self.is_complex() or self.numel() != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __invert__(self) -> Tensor:
+        return self.bitwise_not()
+
+    def contiguous(self, memory_format: torch.memory_format = torch.contiguous_format) -> Tensor:
+        """The same values one after the other in memory."""
+        return self if self.is_contiguous(memory_format=memory_format) else self.clone(memory_format=memory_format)
+
+    def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
+        """Take over the values of another tensor."""
+        return aten.copy_.default(self, src, non_blocking)  # type: ignore[no-any-return]
+
+    def new_tensor(self, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+                   pin_memory: bool = False) -> Tensor:  # fmt: skip
+        """A tensor of these values, by default on the same device."""
+        return torch.tensor(data, dtype=dtype, device=device or self.device, requires_grad=requires_grad)
+
+    def new(self, *args: Any) -> Tensor:  # type: ignore[override]
+        """A tensor of this size or of these values on the same device."""
+        return self._beside(self.unwrap().new(*args))
+
+    def nonzero(self, *, as_tuple: bool = False) -> Any:
+        """Where values are not zero."""
+        places = aten.nonzero.default(self)
+        return (places.unbind(1) if self.dim() else (places.new_zeros(len(places)),)) if as_tuple else places
 
     # Reading on the host ----------------------------------------------------------------------------------------------
 
@@ -103,9 +159,10 @@ class PretendTensor(Tensor):
         return self.numpy()
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        text = repr(self.inner().detach())
+        values = self.unwrap() if self.runner is None else self.cpu()  # printing waits for the device
+        text = repr(values.detach())
         name = "Parameter containing:\n" if isinstance(self, torch.nn.Parameter) else ""
-        gradient = _of_gradient(self.inner())
+        gradient = _of_gradient(self.unwrap())
         return f"{name}{text[:-1]}, device='{self.device}'{gradient})"
 
     def __format__(self, spec: str) -> str:
@@ -141,7 +198,7 @@ class PretendTensor(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> PretendTensor:
         if id(self) in memo:
             return memo[id(self)]  # type: ignore[no-any-return]
-        copy = self._beside(self.inner().__deepcopy__(memo))  # type: ignore[no-untyped-call]
+        copy = self._beside(self.unwrap().__deepcopy__(memo))  # type: ignore[no-untyped-call]
         copy.__dict__.update({name: value for name, value in vars(self).items() if name != "host"})
         memo[id(self)] = copy
         return copy
@@ -149,38 +206,38 @@ class PretendTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         from assay.devices.pretend.wrapper_patches import mark
 
-        inner = self.inner()
+        inner = self.unwrap()
         mark(inner, self.device)
         if isinstance(self, torch.nn.Parameter):
             return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, {})
-        return inner.__reduce_ex__(protocol)
+        return inner.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
     @property
-    def requires_grad(self) -> bool:  # type: ignore[override]
+    def requires_grad(self) -> bool:
         """Whether gradients are to be computed for it."""
-        return self.inner().requires_grad
+        return self.unwrap().requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        self.inner().requires_grad = value
+        self.unwrap().requires_grad = value
 
-    def requires_grad_(self, requires_grad: bool = True) -> PretendTensor:  # type: ignore[override]
+    def requires_grad_(self, requires_grad: bool = True) -> PretendTensor:
         """Say whether gradients are to be computed for it."""
-        self.inner().requires_grad_(requires_grad)
+        self.unwrap().requires_grad_(requires_grad)
         return self
 
     @property
-    def grad(self) -> Tensor | None:  # type: ignore[override]
+    def grad(self) -> Tensor | None:
         """Its gradient, on the same device."""
-        inner = self.inner().grad
+        inner = self.unwrap().grad
         if inner is None:
             return None
         kept = vars(self).get("_grad")
         if kept is None or kept.host is not inner:
             kept = self._grad = self._beside(inner)
-        return kept  # type: ignore[no-any-return]
+        return kept
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -189,51 +246,51 @@ class PretendTensor(Tensor):
                 f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
                 f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device"
             )
-        self.inner().grad = value.inner() if isinstance(value, PretendTensor) else value
+        self.unwrap().grad = value.unwrap() if isinstance(value, PretendTensor) else value
 
     @grad.deleter
     def grad(self) -> None:
-        self.inner().grad = None
+        self.unwrap().grad = None
 
-    grad_fn = property(lambda self: self.inner().grad_fn)
-    is_leaf = property(lambda self: self.inner().is_leaf)
-    output_nr = property(lambda self: self.inner().output_nr)
-    retains_grad = property(lambda self: self.inner().retains_grad)
-    _version = property(lambda self: self.inner()._version)
+    grad_fn = property(lambda self: self.unwrap().grad_fn)
+    is_leaf = property(lambda self: self.unwrap().is_leaf)
+    output_nr = property(lambda self: self.unwrap().output_nr)
+    retains_grad = property(lambda self: self.unwrap().retains_grad)
+    _version = property(lambda self: self.unwrap()._version)
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is not a leaf."""
-        self.inner().retain_grad()
+        self.unwrap().retain_grad()
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Call ``hook`` with each gradient, on the device."""
 
         def of_inner(gradient: Tensor) -> Tensor | None:
             answer = hook(self._beside(gradient))
-            return answer.inner() if isinstance(answer, PretendTensor) else answer
+            return answer.unwrap() if isinstance(answer, PretendTensor) else answer
 
-        return self.inner().register_hook(of_inner)  # type: ignore[no-untyped-call]
+        return self.unwrap().register_hook(of_inner)  # type: ignore[no-untyped-call]
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
         """Call ``hook`` with this tensor when its gradient is there."""
-        return self.inner().register_post_accumulate_grad_hook(lambda _: hook(self))  # type: ignore[no-untyped-call]
+        return self.unwrap().register_post_accumulate_grad_hook(lambda _: hook(self))  # type: ignore[no-untyped-call]
 
     def detach(self) -> PretendTensor:
         """The same values without gradients."""
-        return self._beside(self.inner().detach())
+        return self._beside(self.unwrap().detach())
 
     @property
-    def data(self) -> Tensor:  # type: ignore[override]
+    def data(self) -> Tensor:
         """The same values without gradients, and without a version in common."""
-        return self._beside(self.inner().data)
+        return self._beside(self.unwrap().data)
 
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, PretendTensor):
             become(self, value)
             return
-        self.inner().data = value.inner()
-        _Base.data.__set__(self, PretendTensor(self.host, value.device))
+        self.unwrap().data = value.unwrap()
+        self._look_like(PretendTensor(self.host, value.device))
 
     def _beside(self, inner: Tensor) -> PretendTensor:
         """A tensor on the same device."""
@@ -242,18 +299,34 @@ class PretendTensor(Tensor):
         return self.runner.wrap(inner, self.device, "aten::alias")
 
 
+class PretendArray(PretendTensor):
+    """A tensor with dimensions on a pretend device.
+
+    What Python indexes by a method, torch takes for a sequence, but ``torch.tensor([a, b])`` of tensors without
+    dimensions reads their values; so these are of the class above.
+    """
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return wrapper_indexing.get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        wrapper_indexing.put(self, index, value)
+
+
 def become(tensor: Tensor, value: Tensor) -> None:
     """``tensor.data = value`` across devices: the Python object stays, and is then a tensor of the other device.
 
     Source:
         ``torch.utils.swap_tensors``, by which ``nn.Module.to`` moves parameters that are tensor subclasses.
     """
-    inner = value.inner() if isinstance(value, PretendTensor) else value
+    inner = value.unwrap() if isinstance(value, PretendTensor) else value
     leaf = inner.detach()
     gradient = tensor.grad
     leaf.requires_grad_(tensor.requires_grad)
     if gradient is not None:
-        leaf.grad = gradient.inner() if isinstance(gradient, PretendTensor) else gradient
+        leaf.grad = gradient.unwrap() if isinstance(gradient, PretendTensor) else gradient
     if isinstance(value, PretendTensor):
         new: Tensor = PretendTensor(leaf, value.device)
     elif isinstance(tensor, torch.nn.Parameter):
@@ -263,8 +336,8 @@ def become(tensor: Tensor, value: Tensor) -> None:
         new = leaf
     vars(new).update({name: kept for name, kept in vars(tensor).items() if name not in ("host", "_grad")})
     if isinstance(tensor, torch.nn.Parameter):
-        new._is_param = True  # type: ignore[attr-defined]
-    torch.utils.swap_tensors(tensor, new)
+        new._is_param = True
+    torch.utils.swap_tensors(tensor, new)  # type: ignore[no-untyped-call]
 
 
 def _of_gradient(inner: Tensor) -> str:
@@ -277,7 +350,7 @@ def _left_behind(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """What can be done with a tensor whose device is closed: a copy to the CPU."""
     device = kwargs.get("device")
     if func is torch.ops.aten._to_copy.default and device is not None and device.type == "cpu":
-        return func(args[0].inner(), **kwargs)
+        return func(args[0].unwrap(), **kwargs)
     raise PretendError(
         describe(
             what=func.name(),
