@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Fi
         [('host-sync', 'a.py:3', 'the host waits, 2 times an update')]
     """
     merged: dict[tuple[str, str, int], Finding] = {}
-    for seen in sightings:
+    for seen in _joined(list(sightings)):
         verdict = JUDGES[seen.kind](seen)
         if verdict is None:
             continue
@@ -52,6 +52,18 @@ def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Fi
         key = (found.rule, found.file, found.line)
         merged[key] = _merge(merged[key], found) if key in merged else found
     return sorted(merged.values(), key=_order)
+
+
+def _joined(sightings: list[Sighting]) -> Iterator[Sighting]:
+    """A tensor that one line takes from the device to the host and on to another device has gone between the devices."""
+    left = {
+        (seen.run.subject, seen.stack[0])
+        for seen in sightings
+        if (seen.kind, seen.source, seen.target) == ("copy", seen.run.device, HOST) and seen.stack
+    }
+    for seen in sightings:
+        detour = (seen.kind, seen.source) == ("copy", HOST) and (seen.run.subject, *seen.stack[:1]) in left
+        yield replace(seen, source=seen.run.device) if detour and seen.target not in (HOST, seen.run.device) else seen
 
 
 def _order(found: Finding) -> tuple[int, str, int, str]:

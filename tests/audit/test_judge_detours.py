@@ -1,0 +1,28 @@
+"""A copy to the host and on to the default device, on one line, is a move between devices, in a script, too."""
+
+from __future__ import annotations
+
+from assay.audit.judge import judge
+from assay.audit.sighting import AS_IT_IS, Run, Sighting
+from assay.devices.pretend.events import Frame
+
+RUN = Run("train.py", "cuda:1", AS_IT_IS, "script")
+
+
+def copy(source: str, target: str, line: int) -> Sighting:
+    return Sighting("copy", RUN, source=source, target=target, stack=(Frame("train.py", line, "main"),))
+
+
+def moved(*seen: Sighting) -> list[tuple[str, str]]:
+    found = judge(seen)
+    return [(each.where, each.what) for each in found if each.rule == "moved-to-default-device"]
+
+
+def test_a_detour_through_the_host_that_ends_on_the_default_device_is_found():
+    text = "A tensor goes from cuda:1 to cuda:0, the default"
+    assert moved(copy("cuda:1", "cpu", 3), copy("cpu", "cuda:0", 3)) == [("train.py:3", text)]
+
+
+def test_copies_on_two_lines_and_detours_that_come_back_are_none():
+    assert moved(copy("cuda:1", "cpu", 3), copy("cpu", "cuda:0", 4)) == []
+    assert moved(copy("cuda:1", "cpu", 3), copy("cpu", "cuda:1", 3)) == []
