@@ -55,7 +55,7 @@ def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Fi
 
 
 def _joined(sightings: list[Sighting]) -> Iterator[Sighting]:
-    """A tensor that one line takes from the device to the host and on to another device has gone between the devices."""
+    """A tensor that one line takes from the device to the host and on to another one has gone between devices."""
     left = {
         (seen.run.subject, seen.stack[0])
         for seen in sightings
