@@ -26,3 +26,14 @@ def test_a_scripted_function_that_indexes_by_a_mask_gives_the_values_and_is_seen
         assert [event.operator for event in gpu.syncs if "index" in event.operator] == ["aten::index.Tensor"]
         assert found.device == gpu.device
         assert found.cpu().tolist() == [1.0, 3.0]
+
+
+def zeroed(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[x > 2] = 0.0
+    return x
+
+
+def test_a_scripted_function_that_writes_through_a_mask_gives_the_values():
+    with pretend("cuda", engine="native") as gpu:
+        assert torch.jit.script(zeroed)(torch.arange(5.0, device=gpu.device)).tolist() == [0.0, 1.0, 2.0, 0.0, 0.0]

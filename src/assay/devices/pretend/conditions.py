@@ -43,10 +43,6 @@ def _boolean_index(arguments: Arguments) -> bool:
     return any(_is_mask(index) and index.device == here for index in indices if index is not None)
 
 
-def _integer_index(arguments: Arguments) -> bool:
-    return any(not _is_mask(index) for index in arguments.get("indices") or () if index is not None)
-
-
 def _boolean_index_unless_filled(arguments: Arguments) -> bool:
     """One mask and one value of the host become ``masked_fill_``, which needs no positions.
 
@@ -93,7 +89,6 @@ CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
     "accumulate of floating point or complex": lambda arguments: (
         bool(arguments.get("accumulate")) and _inexact({"self": arguments["self"]})
     ),
-    "integer index without accumulate": lambda arguments: not arguments.get("accumulate") and _integer_index(arguments),
     "a reduction": lambda arguments: arguments.get("reduction", 1) != 0,
     "without a range": _without_range,
     "without output_size": lambda arguments: arguments.get("output_size") is None,

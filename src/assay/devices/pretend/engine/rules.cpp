@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/op_registration/adaption.h>
 #include <c10/util/Exception.h>
 
@@ -137,8 +138,8 @@ bool is_filled(const c10::IValue* indices, const c10::IValue* values, bool accum
   const bool one_value = values && values->isTensor() && values->toTensor().numel() == 1 &&
       values->toTensor().device().is_cpu();
   int given = 0;
-  for (const std::optional<at::Tensor> index : indices->toOptionalTensorVector()) {
-    given += index && index->defined();
+  for (const c10::IValue& element : indices->toListRef()) { // TorchScript's lists are untyped
+    given += element.isTensor() && element.toTensor().defined();
   }
   return one_value && given == 1 && !accumulate;
 }
@@ -186,6 +187,16 @@ bool applies(const std::string& when, const c10::OperatorHandle& op, const torch
   }
   if (when == "accumulate" || when == "without accumulate") {
     return is_true(get("accumulate")) == (when == "accumulate");
+  }
+  if (when == "accumulate of floating point or complex") {
+    return is_true(get("accumulate")) && is_inexact(nullptr, get("self"), true);
+  }
+  if (when == "a reduction") {
+    return get("reduction")->toInt() != at::Reduction::None;
+  }
+  if (when == "without a range") {
+    const auto* range = get("range");
+    return range ? range->isNone() : get("min")->toScalar().toDouble() == get("max")->toScalar().toDouble();
   }
   if (when == "without output_size") {
     const auto* size = get("output_size");
