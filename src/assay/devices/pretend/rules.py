@@ -117,6 +117,7 @@ class Rules:
             warning), ``mixed`` (operands on different devices, inside a kernel), ``deterministic``.
         copies: by way (``"to device"``, ``"to host"``, with ``", pinned"`` and ``", non_blocking"``).
         assumed: what is taken over from another device for want of a source, or empty.
+        lacked: operators that the device has, but had not in an older release that is asked for.
     """
 
     device: str
@@ -126,6 +127,7 @@ class Rules:
     copies: dict[str, Copies]
     assumed: str
     facts: dict[str, Any]
+    lacked: frozenset[str] = frozenset()
 
     def operator(self, name: str) -> OperatorRule:
         """The rule of one overload.
@@ -139,7 +141,8 @@ class Rules:
             >>> rules("cuda").operator("aten::nonzero").waits_when
             'always'
         """
-        return _operator(self.device, name)
+        rule = _operator(self.device, name)
+        return replace(rule, available=False, available_sparse=False, on_cpu=False) if name in self.lacked else rule
 
     def missing(self, name: str) -> str:
         """The text of torch's error for an operator that the device lacks."""

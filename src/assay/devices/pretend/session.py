@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -71,7 +72,9 @@ class Pretended:
 
 
 @contextmanager
-def pretend(device: str, *, count: int | None = None, engine: Engine = "auto") -> Iterator[Pretended]:
+def pretend(
+    device: str, *, count: int | None = None, engine: Engine = "auto", release: str | None = None
+) -> Iterator[Pretended]:
     """A device that is not there: computed by the CPU, under the name of the device and by its rules.
 
     Inside the block, tensors can be created on and moved to the device as usual. Operators give the CPU's values.
@@ -86,6 +89,9 @@ def pretend(device: str, *, count: int | None = None, engine: Engine = "auto") -
         engine: ``"native"`` (plain tensors on torch's own dispatcher; compiled once, which takes about half a minute
             and a C++ compiler), ``"wrapper"`` (a tensor subclass in pure Python: forward only, slower), or ``"auto"``:
             native where there is a compiler.
+        release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then
+            (``devices/known/history.toml``) is refused. By default what the environment variable
+            ``ASSAY_PRETEND_TORCH`` says, else the installed release.
 
     Yields:
         What is open, with its events.
@@ -117,17 +123,19 @@ def pretend(device: str, *, count: int | None = None, engine: Engine = "auto") -
         )
     try:
         with ExitStack() as stack:
-            yield _open(stack, kind, count, _chosen(engine))
+            yield _open(stack, kind, count, _chosen(engine), release)
     finally:
         _lock.release()
 
 
-def _open(stack: ExitStack, kind: str, count: int, engine: str) -> Pretended:
+def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> Pretended:
     from assay.devices.pretend.front import front, refuse_real
+    from assay.devices.pretend.history import VARIABLE, as_of
     from assay.devices.pretend.rules import rules
 
     refuse_real(kind)
-    recorder, known = Recorder(), rules(kind)
+    older = release or os.environ.get(VARIABLE)
+    recorder, known = Recorder(), as_of(rules(kind), older) if older else rules(kind)
     machine = stack.enter_context((_native if engine == "native" else _wrapper)(kind, count, known, recorder))
     generators = getattr(machine, "generator", None)
     stack.enter_context(front(kind, count, machine.current_device, machine.set_device, recorder, generators))
