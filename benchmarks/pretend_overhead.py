@@ -192,8 +192,8 @@ def main() -> None:
     found = rounds(asked.rounds, asked.seconds)
     result = table(found)
     result.notes.append(
-        "Tensors of the pretend `cuda:1`, or CPU tensors while it is open; one thread of torch, the CPU time of the whole "
-        "process, medians over the rounds. Each wait of the host is noted with its lines of Python: most of `item`."
+        "Tensors of the pretend `cuda:1`, or CPU tensors while it is open; one thread of torch, the CPU time of the "
+        "whole process, medians over the rounds. Most of `item` is the note of where the host waits."
     )
     save("pretend_overhead", [result], found)
 

@@ -51,7 +51,7 @@ def undefined(operator: Any) -> bool:
     return operator.name in UNINITIALISED and (variants is None or operator.variant_test_name in variants)
 
 
-def check(operator: Any, device: torch.device, pretended: Any) -> Result:
+def check(operator: Any, device: torch.device, pretended: Any, most: int = MOST) -> Result:
     """What became of the first samples of an operator."""
     dtype = samples.dtype_of(operator)
     if dtype is None:
@@ -59,7 +59,7 @@ def check(operator: Any, device: torch.device, pretended: Any) -> Result:
     grad = dtype.is_floating_point and bool(operator.supports_autograd)
     found: list[tuple[str, str]] = []
     try:
-        for tree in samples.inputs(operator, dtype, MOST, requires_grad=grad):
+        for tree in samples.inputs(operator, dtype, most, requires_grad=grad):
             found.append(sample(operator, tree, device, pretended))
     except Exception as error:  # the sample function itself
         found.append(("no reference", words(error)))
@@ -142,7 +142,12 @@ def _path(operator: Any, tree: Any, device: torch.device | str) -> list[str]:
     there = samples.put(tree, device, samples.host_arguments(operator))
     with _Path() as path:
         _run(operator, there, 0)
-    return path.names
+    return list(itertools.dropwhile(_is_move, path.names))
+
+
+def _is_move(name: str) -> bool:
+    """A module and its inputs are moved to the device first."""
+    return name.startswith("aten._to_copy")
 
 
 def _refused(error: Exception, pretended: Any, before: int) -> str:
@@ -172,11 +177,11 @@ def words(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:300]}"
 
 
-def run(device: str, names: list[str] | None = None) -> list[Result]:
+def run(device: str, names: list[str] | None = None, most: int = MOST) -> list[Result]:
     """The result of every operator (or of the named ones), here in this process."""
     chosen = [operator for operator in samples.operators() if names is None or samples.name(operator) in names]
     with quietly(), pretend(device) as pretended:
-        return [{"name": samples.name(one), **check(one, pretended.device, pretended)} for one in chosen]
+        return [{"name": samples.name(one), **check(one, pretended.device, pretended, most)} for one in chosen]
 
 
 def quietly() -> Any:
@@ -209,6 +214,7 @@ def show(results: list[Result]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda:1")
+    parser.add_argument("--engine", default="auto", choices=("auto", "native", "wrapper"))
     parser.add_argument("--first", type=int)
     parser.add_argument("--last", type=int, default=1 << 30)
     asked = parser.parse_args()
@@ -216,12 +222,12 @@ def main() -> None:
     database = samples.operators()
     names = [samples.name(operator) for operator in database]
     if asked.first is not None:
-        with quietly(), pretend(asked.device) as pretended:
+        with quietly(), pretend(asked.device, engine=asked.engine) as pretended:
             place = pretended.device
             stream.emit(asked.first, asked.last, names, lambda i: check(database[i], place, pretended))
         return
-    results = stream.collect(__spec__.name, ["--device", asked.device], names)
-    stream.keep(f"operators_{asked.device.split(':')[0]}", results)
+    results = stream.collect(__spec__.name, ["--device", asked.device, "--engine", asked.engine], names)
+    stream.keep(f"operators_{asked.device.split(':')[0]}{'_wrapper' * (asked.engine == 'wrapper')}", results)
     show(results)
 
 
