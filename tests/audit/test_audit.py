@@ -66,9 +66,7 @@ def test_arguments_of_a_script_name_the_device(script):
         "z = x.to('cuda')\n"
     )
     result = audit(str(path), ["cuda:1"], arguments=["--device", "{device}", "a b"])
-    assert rules_and_lines(result) == [
-        ("moved-to-default-device", 6)
-    ]  # line 5 goes by the host: on purpose, for all one sees
+    assert rules_and_lines(result) == [("moved-to-default-device", 5), ("moved-to-default-device", 6)]
 
 
 def test_what_was_found_before_a_crash_is_kept(script):

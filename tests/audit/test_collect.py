@@ -102,6 +102,15 @@ def test_of_a_script_it_must_name_the_device():
         assert bool(sent.unrun) is not found
 
 
+def test_with_the_wrapper_engine_it_must_name_the_device():
+    sent = Sent()
+    sent.collector.engine = "wrapper"
+    with pytest.raises(RuntimeError), sent.collector.phase(RUN):
+        raise RuntimeError("Cannot set version_counter for inference tensor")
+    assert sent.seen == []
+    assert sent.unrun[0].startswith("stopped with RuntimeError: Cannot set version_counter")
+
+
 def test_what_cannot_be_simulated_is_no_finding():
     sent = Sent()
     with pytest.raises(PretendError), sent.collector.phase(RUN):

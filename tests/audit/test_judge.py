@@ -160,7 +160,17 @@ def test_the_mend_names_the_expression_and_fits_the_operator(tmp_path):
     assert found.mend == "Keep `x.to('cpu')` on the device, and read it once, at the end"
     arrives = sighting("sync", stack=(Frame(str(file), 3, "update"),), operator="aten::copy_", source="cpu")
     (found,) = judge([arrives])
-    assert found.mend.startswith("Make `x.to('cpu')` on the device: torch.full")
+    assert found.mend.startswith("Keep what `x.to('cpu')` copies on the device from the start")
+    (found,) = judge([replace(arrives, elements=1)])
+    assert found.mend.startswith("Make the number of `x.to('cpu')` on the device: torch.full")
+
+
+def test_a_script_may_bring_its_batches_to_the_device():
+    main = (Frame("train.py", 3, "main"),)
+    assert told(sighting("sync", SCRIPT, stack=main, source="cpu", target="cuda:1", count=99)) == []
+    assert told(sighting("sync", SCRIPT, stack=main, source="cuda:1", target="cpu", count=99)) == [
+        ("host-sync", "note")
+    ]
 
 
 def test_minor_sightings_are_notes():

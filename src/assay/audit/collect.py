@@ -30,11 +30,14 @@ class Collector:
     Args:
         send: takes a message as one line.
         roots: the folders or files of the target.
+        run: what is running now.
+        engine: the engine of the pretend device that is open.
     """
 
     send: Callable[[str], object]
     roots: tuple[str, ...] = ()
     run: Run = field(default_factory=lambda: Run("", "", "", ""))
+    engine: str = ""
     _numbers: dict[Key, int] = field(default_factory=dict)
     _counts: dict[int, int] = field(default_factory=dict)
     _sent: dict[int, int] = field(default_factory=dict)
@@ -104,10 +107,15 @@ class Collector:
             self._unexplained(error)
 
     def _unexplained(self, error: Exception) -> None:
-        """What ran on the CPU fails for the device; of a script, which was not run there, the error must name it."""
+        """What ran on the CPU fails for the device.
+
+        Of a script, which was not run there, and with the wrapper engine, which has limits of its own, the error must
+        name the device.
+        """
         what, stack = f"{type(error).__name__}: {error}", stack_of(error)
         line = where(stack, self.roots)
-        if self.run.phase == "script" and self.run.device.partition(":")[0] not in str(error).lower():
+        doubtful = self.run.phase == "script" or self.engine == "wrapper"
+        if doubtful and self.run.device.partition(":")[0] not in str(error).lower():
             self.unrun(self.run, f"stopped with {what}" + (f" at {line}" if line else ""))
             return
         operands = operands_of(error, line)

@@ -58,6 +58,7 @@ def exercise(case: Case, device: str, usages: tuple[str, ...], engine: Engine, c
         collector.add(Sighting("counter", run, what, stack=_state_frames(name, metric)))
     with pretend(device, engine=engine) as pretended:
         pretended.recorder.listeners.append(collector.event)
+        collector.engine = pretended.engine
         for usage in usages:
             _Exercise(case, batches, device, pretended, collector, usage).go(reference)
 

@@ -103,8 +103,16 @@ def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
         return "Move the object to the device before it is fed, so that nothing goes to the host"
     if not inside:
         return rule.mend
-    way = {HOST: "to device"}.get(seen.source, "to host") if seen.source else seen.operator
-    return rule.mend_of.get(way, rule.mend_at).format(expression=inside)
+    return rule.mend_of.get(_way(seen), rule.mend_at).format(expression=inside)
+
+
+def _way(seen: Sighting) -> str:
+    """What a mend is looked up by: the operator, or of a copy where it goes."""
+    if not seen.source:
+        return seen.operator
+    if seen.source != HOST:
+        return "to host"
+    return "number to device" if seen.elements == 1 else "to device"
 
 
 def _strays(seen: Sighting) -> list[str]:
@@ -145,7 +153,9 @@ def _sync(seen: Sighting) -> Verdict | None:
         return None
     if any(frame.function.rpartition(".")[2] in HOT for frame in seen.stack):
         return Verdict("host-sync", f"{name}, {_times(seen.count)} in the run")
-    return Verdict("host-sync", f"{name}, {_times(seen.count)} in the run", "note") if seen.count >= LOOP else None
+    if seen.count < LOOP or seen.source == HOST:  # batches, and a model's parameters, must come from the host
+        return None
+    return Verdict("host-sync", f"{name}, {_times(seen.count)} in the run", "note")
 
 
 def _times(count: float) -> str:

@@ -24,7 +24,7 @@ class Rule:
         why: why it is wrong there.
         mend: what to change, in general.
         mend_at: what to change, with ``{expression}`` for the expression that did it.
-        mend_of: the same for single operators, by their names, and for copies ``"to device"`` and ``"to host"``.
+        mend_of: the same for single operators, by their names, and for copies by where they go.
         bug: the smallest example of it.
         mended: the same example without the bug.
         source: where the bug was seen or is documented.

@@ -45,6 +45,7 @@ class Sighting:
         source: for a copy, where the values came from.
         target: for a copy, where they went.
         non_blocking: for a copy, whether it was asked for without waiting.
+        elements: for a copy, how many values.
         waited: for a copy, whether the same function waited for the device afterwards.
         raised: whether the refusal ended the phase; one that the code handled did not.
         operands: expressions of the line that are tensors, each with its dtype and device in words.
@@ -60,6 +61,7 @@ class Sighting:
     source: str = ""
     target: str = ""
     non_blocking: bool = False
+    elements: int = 0
     waited: bool = False
     raised: bool = False
     operands: tuple[tuple[str, str], ...] = ()
@@ -70,7 +72,15 @@ class Sighting:
 def of_event(event: Event, run: Run) -> Sighting:
     """The sighting of an event."""
     return Sighting(
-        event.kind, run, event.why, event.operator, event.stack, event.source, event.target, event.non_blocking
+        event.kind,
+        run,
+        event.why,
+        event.operator,
+        event.stack,
+        event.source,
+        event.target,
+        event.non_blocking,
+        event.elements,
     )
 
 
