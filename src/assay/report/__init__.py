@@ -6,7 +6,10 @@ Importing this needs neither torch nor anything that draws.
 from __future__ import annotations
 
 from assay.report.plots import Bars, ConfusionMatrix, Curve, Curves, Plot, Reliability, Residuals
-from assay.report.report import SCHEMA, Report, Section, Table, Value
+from assay.report.report import SCHEMA, Report, Section, Table
+from assay.report.samples import Column, Samples
+from assay.report.slices import Slice
+from assay.report.value import Value
 
 __all__ = [
     "SCHEMA",

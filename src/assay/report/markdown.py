@@ -42,7 +42,7 @@ def _section(section: Section) -> list[str]:
         parts.append(_escape(section.note))
     if section.values:
         parts.append(_values(section))
-    for table in section.tables:
+    for table in section.shown_tables():
         parts += [f"### {_escape(table.name)}", _table(table.columns, table.rows)]
         parts += [_escape(table.note)] if table.note else []
     parts += [f"**{_escape(plot.name)}**: {_escape(plot.summary())}" for plot in section.plots]

@@ -5,47 +5,27 @@ Nothing here needs torch. Drawing (terminal, Markdown, HTML) lives in the module
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 from assay._atomic import write_text
-from assay.errors import ConfigError, ShapeError, StateError, describe
+from assay.errors import ConfigError, ShapeError, describe
 from assay.report.environment import environment
-from assay.report.plain import Cell, Plain, encode
+from assay.report.plain import Cell, Plain
 from assay.report.plots import Plot
+from assay.report.samples import Samples
+from assay.report.slices import Slice
+from assay.report.stored import read_json, read_text, to_json
+from assay.report.value import Value
 
-SCHEMA = "assay.report/1"
-"""The first entry of every stored report. Its number changes when a reader of the old form would misread the new."""
+SCHEMA = "assay.report/2"
+"""The first entry of every stored report. Its number changes when a reader of the old form could not read the new."""
 
-
-@dataclass(frozen=True, eq=False)
-class Value(Plain):
-    """One number with its name.
-
-    Args:
-        name: what was measured.
-        value: the number, in full precision; NaN where it is undefined.
-        lower: the lower end of an interval that goes with it, if there is one.
-        upper: the upper end.
-        count: how many samples it rests on.
-        note: what a reader must know: what the interval is, why the value is undefined.
-
-    Example:
-        >>> Value("accuracy", 0.94, count=450).value
-        0.94
-    """
-
-    name: str
-    value: float
-    lower: float | None = None
-    upper: float | None = None
-    count: int | None = None
-    note: str = ""
+READABLE = ("assay.report/1", SCHEMA)
+"""What can be read. Form 1 has no samples, no slices, and of a value neither its column nor its level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +69,12 @@ class Section(Plain):
         tables: details as tables.
         plots: details as plots.
         note: a line below the title.
+        samples: what each sample contributed, so that reports can be compared sample by sample.
+        slices: the same metrics on parts of the samples.
+
+    Raises:
+        ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
+        ShapeError: a slice does not fit the samples.
     """
 
     name: str
@@ -96,6 +82,23 @@ class Section(Plain):
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
     note: str = ""
+    samples: Samples | None = None
+    slices: tuple[Slice, ...] = ()
+
+    def _check(self) -> None:
+        _unique("Section.slices", [each.name for each in self.slices])
+        for value in self.values:
+            value.check_column(self.samples)
+        for each in self.slices:
+            each.check_samples(self.samples)
+
+    def shown_tables(self) -> tuple[Table, ...]:
+        """The tables that a reader sees: those of the section, and one of its slices where there are any."""
+        if not self.slices:
+            return self.tables
+        names = tuple(dict.fromkeys(value.name for each in self.slices for value in each.values))
+        rows = tuple((each.name, each.count, *(each.number(name) for name in names)) for each in self.slices)
+        return (Table("Slices", ("slice", "n", *names), rows), *self.tables)
 
 
 def _now() -> str:
@@ -133,21 +136,15 @@ class Report(Plain):
     environment: dict[str, str] = field(default_factory=environment)
 
     def _check(self) -> None:
-        names = [section.name for section in self.sections]
-        for name in names:
-            if names.count(name) > 1:
-                got, do = f"{name!r} {names.count(name)} times", "Give each section a name of its own"
-                raise ConfigError(describe("Report.sections", got, "unique names", do))
+        _unique("Report.sections", [section.name for section in self.sections])
 
     def to_json(self) -> str:
-        """The report as JSON, schema ``assay.report/1``, with every digit.
+        """The report as JSON, schema ``assay.report/2``, with every digit.
 
         NaN and infinities, which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; in the
         cells of tables, which may be text too, they are ``{"number": "NaN"}``.
         """
-        text = json.dumps({"schema": SCHEMA} | encode(self), indent=1, allow_nan=False)
-        # A series of numbers belongs on one line. Strings hold no line break (it is written \\n): only lists match.
-        return re.sub(r"\[\n[^\[\]{}\"]*\]", lambda series: " ".join(series[0].split()), text) + "\n"
+        return to_json(self, SCHEMA)
 
     @classmethod
     def from_json(cls, text: str, where: str = "report") -> Self:
@@ -160,17 +157,7 @@ class Report(Plain):
         Raises:
             StateError: the text was cut short, is not a report, or has another schema.
         """
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
-            do = "The file was cut short or changed: write the report again"
-            raise StateError(describe(where, got, "a whole report", do)) from error
-        found = data.pop("schema", None) if isinstance(data, dict) else None
-        if found != SCHEMA:
-            do = "Read it with the version of assay that wrote it, or write the report again"
-            raise StateError(describe(where, f"schema {found!r:.80}", f"schema {SCHEMA!r}", do))
-        return cls.from_data(data, where)
+        return cls.from_data(read_json(text, where, READABLE), where)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as JSON; the file is whole or not there.
@@ -187,12 +174,7 @@ class Report(Plain):
         Raises:
             StateError: the file was cut short, is not a report, or has another schema.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            do = "Name a file that Report.save wrote"
-            raise StateError(describe(os.fspath(path), "bytes that are not UTF-8", "a report in JSON", do)) from error
-        return cls.from_json(text, os.fspath(path))
+        return cls.from_json(read_text(path), os.fspath(path))
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML page that needs nothing else: no network, no script from elsewhere."""
@@ -211,3 +193,11 @@ class Report(Plain):
         from assay.report.terminal import show
 
         show(self)
+
+
+def _unique(what: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            got = f"{name!r} {names.count(name)} times"
+            part = what.rpartition(".")[2].removesuffix("s")
+            raise ConfigError(describe(what, got, "unique names", f"Give each {part} a name of its own"))

@@ -76,7 +76,7 @@ def _section(section: Section, full: str) -> RenderableType:
         parts.append(_text(section.note, "dim"))
     if section.values:
         parts += [_values(section), Text()]
-    for table in section.tables:
+    for table in section.shown_tables():
         parts.append(_table(table))
     for plot in section.plots:
         parts += [*_plot(plot, full), Text()]

@@ -1,0 +1,201 @@
+"""What a report keeps of every sample, so that two reports can be compared sample by sample.
+
+A sample has an id, and to each metric that is a mean over samples it contributes one number. Where there are a decision
+and a target they are kept, too: then a comparison can say which samples got better or worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.report.packed import Array, Packed
+from assay.report.plain import Plain
+
+
+@dataclass(frozen=True, eq=False)
+class Column(Plain):
+    """What each sample contributes to a metric.
+
+    Args:
+        name: what it is (``"correct"``, ``"squared error"``).
+        values: booleans or numbers, one for each sample.
+    """
+
+    name: str
+    values: Packed
+
+
+@dataclass(frozen=True, eq=False)
+class Samples(Plain):
+    """The samples of a section, packed; made by `Samples.pack`.
+
+    Args:
+        ids: what tells the samples apart: whole numbers or texts, each once.
+        columns: what they contribute to the metrics; `Value.column` names one.
+        decision: what was decided for each: a class, as a number or a text.
+        target: what would have been right, or the true value.
+        data: what tells the data set from others (a digest, a name with a version), empty where that is not known.
+
+    Raises:
+        ShapeError: the parts have not one value for each id.
+        DtypeError: ids are neither whole numbers nor texts, or a column is of texts.
+        ConfigError: an id or the name of a column comes twice.
+    """
+
+    ids: Packed
+    columns: tuple[Column, ...] = ()
+    decision: Packed | None = None
+    target: Packed | None = None
+    data: str = ""
+
+    @classmethod
+    def pack(
+        cls,
+        ids: Any,
+        columns: Mapping[str, Any],
+        *,
+        decision: Any = None,
+        target: Any = None,
+        data: str = "",
+    ) -> Self:
+        """Keep samples, in as few bytes as they need.
+
+        Args:
+            ids: whole numbers or texts, each once: a list, a range, an array, a host tensor.
+            columns: names and series of booleans or numbers, as many as ids.
+            decision: as many decisions, if there are any.
+            target: as many targets, if there are any.
+            data: what tells the data set from others.
+
+        Raises:
+            ShapeError: the parts have not one value for each id.
+            DtypeError: ids are neither whole numbers nor texts, or a column is of texts.
+            ConfigError: an id or the name of a column comes twice.
+
+        Example:
+            >>> samples = Samples.pack(range(4), {"correct": [True, False, True, True]}, target=[0, 1, 1, 0])
+            >>> samples.column("correct").mean()
+            np.float64(0.75)
+        """
+        return cls(
+            Packed.of(ids, "ids"),
+            tuple(Column(name, Packed.of(values, f"columns[{name!r}]")) for name, values in columns.items()),
+            None if decision is None else Packed.of(decision, "decision"),
+            None if target is None else Packed.of(target, "target"),
+            data,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def column(self, name: str) -> Array:
+        """The values of a column.
+
+        Raises:
+            ConfigError: there is no such column.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column.values.values
+        there = ", ".join(repr(column.name) for column in self.columns) or "none"
+        raise ConfigError(describe("column", repr(name), f"one of the columns ({there})", "Name a column of Samples"))
+
+    def _check(self) -> None:
+        parts = {f"columns[{column.name!r}]": column.values for column in self.columns}
+        if len(parts) < len(self.columns):
+            names = [column.name for column in self.columns]
+            got = f"{len(names)} columns with {len(parts)} names"
+            raise ConfigError(describe("Samples.columns", got, "a name of its own for each", "Rename one"))
+        for name, packed in parts.items():
+            if packed.form == "text":
+                raise DtypeError(describe(f"Samples.{name}", "texts", "booleans or numbers", "Pass what can be added"))
+        given = {"decision": self.decision, "target": self.target}
+        for name, each in {**parts, **{name: each for name, each in given.items() if each is not None}}.items():
+            if len(each) != len(self.ids):
+                got = f"{len(each):,} values"
+                raise ShapeError(
+                    describe(f"Samples.{name}", got, f"{len(self.ids):,}, one for each id", "Pass as many")
+                )
+        self._check_ids()
+
+    def _check_ids(self) -> None:
+        if self.ids.form == "range" or not len(self.ids):
+            if self.ids.data.endswith(" 0") and len(self.ids) > 1:
+                raise _twice(self.ids.data.split()[0])
+            return
+        ids = self.ids.values
+        if ids.dtype.kind not in "iO":
+            raise DtypeError(describe("Samples.ids", ids.dtype, "whole numbers or texts", "Pass indices or names"))
+        ordered = np.sort(ids)
+        again = ordered[1:] == ordered[:-1]
+        if again.any():
+            raise _twice(repr(ordered[1:][again][0].item() if ids.dtype.kind == "i" else ordered[1:][again][0]))
+
+
+def align(a: Samples, b: Samples) -> Array | str:
+    """Which samples of ``b`` are those of ``a``.
+
+    Args:
+        a: samples.
+        b: other samples, of the same data if they can be paired, in any order.
+
+    Returns:
+        For each sample of ``a`` its position in ``b``, or why the two cannot be paired, as a part of a sentence.
+
+    Example:
+        >>> of = lambda *ids: Samples.pack(ids, {})
+        >>> align(of(5, 3, 9), of(9, 5, 3))
+        array([1, 2, 0])
+        >>> align(of(5, 3, 9), of(9, 5, 4))
+        '1 sample is in the first only, 1 in the second only'
+    """
+    if a.data and b.data and a.data != b.data:
+        return f"other data: {a.data!r:.60} and {b.data!r:.60}"
+    ids_a, ids_b = a.ids.values, b.ids.values
+    if len(ids_a) and len(ids_b) and ids_a.dtype.kind != ids_b.dtype.kind:
+        return "ids are numbers in one and texts in the other"
+    if not np.array_equal(ids_a, ids_b) and (apart := _apart(ids_a, ids_b)):
+        return apart
+    position = np.empty(len(ids_a), dtype=np.int64)
+    position[np.argsort(ids_a, kind="stable")] = np.argsort(ids_b, kind="stable")
+    other = _other_targets(a, b, position)
+    return other if other else position
+
+
+def is_known_to_be_the_same(a: Samples, b: Samples) -> bool:
+    """Whether two sets that `align` pairs share more than ids: targets, or the name of the data."""
+    return bool(a.data and b.data) or (a.target is not None and b.target is not None)
+
+
+def _apart(ids_a: Array, ids_b: Array) -> str:
+    only_a, only_b = len(np.setdiff1d(ids_a, ids_b)), len(np.setdiff1d(ids_b, ids_a))
+    if not only_a and not only_b:
+        return ""
+    return (
+        f"{only_a:,} {'sample is' if only_a == 1 else 'samples are'} in the first only, {only_b:,} in the second only"
+    )
+
+
+def _other_targets(a: Samples, b: Samples, position: Array) -> str:
+    if a.target is None or b.target is None:
+        return ""
+    target_a, target_b = a.target.values, b.target.values[position]
+    same = target_a == target_b
+    if target_a.dtype.kind == target_b.dtype.kind == "f":
+        same |= np.isnan(target_a) & np.isnan(target_b)
+    if np.all(same):
+        return ""
+    wrong = np.flatnonzero(np.broadcast_to(~np.asarray(same, dtype=bool), target_a.shape))
+    first = a.ids.values[wrong[0]]
+    of = "sample has" if len(wrong) == 1 else "samples have"
+    return f"{len(wrong):,} {of} another target, the first is {first!s:.40}"
+
+
+def _twice(sample: str) -> ConfigError:
+    expected = "each id once"
+    return ConfigError(describe("Samples.ids", f"{sample:.60} more than once", expected, "Give each sample its own id"))

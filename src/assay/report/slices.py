@@ -1,0 +1,83 @@
+"""Parts of the samples, and what was measured on each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from assay.errors import ConfigError, ShapeError, describe
+from assay.report.packed import Packed
+from assay.report.plain import Plain
+from assay.report.samples import Samples
+from assay.report.value import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Slice(Plain):
+    """The metrics of some of the samples of a section.
+
+    Args:
+        name: which samples: ``"language = de"``.
+        count: how many they are.
+        values: the metrics, under the names that they have in the section.
+        members: which samples they are, as booleans in the order of the ids of the section, if that was kept.
+
+    Raises:
+        ConfigError: a value comes twice.
+        ShapeError: the count is not that of the members.
+
+    Example:
+        >>> Slice("night", 120, [Value("accuracy", 0.81)]).number("accuracy")
+        0.81
+    """
+
+    name: str
+    count: int
+    values: tuple[Value, ...] = ()
+    members: Packed | None = None
+
+    @classmethod
+    def of(cls, name: str, values: Any, members: Any) -> Self:
+        """A slice that knows its samples.
+
+        Args:
+            name: which samples.
+            values: the metrics.
+            members: which samples they are, as booleans.
+        """
+        mask = Packed.of(np.asarray(members, dtype=bool), "members")
+        return cls(name, int(mask.values.sum()), values, mask)
+
+    def _check(self) -> None:
+        names = [value.name for value in self.values]
+        if len(set(names)) < len(names):
+            got = f"{names} in {self.name!r}"
+            raise ConfigError(describe("Slice.values", got, "unique names", "Give each value a name of its own"))
+        if self.members is not None and (self.members.form != "bits" or self.members.values.sum() != self.count):
+            got, expected = f"members that are not {self.count:,} true booleans", "one for each sample of the slice"
+            raise ShapeError(describe(f"Slice {self.name!r}", got, expected, "Pass the mask to Slice.of"))
+
+    def number(self, name: str) -> float | None:
+        """The value of a metric, None where the slice lacks it."""
+        return next((value.value for value in self.values if value.name == name), None)
+
+    def check_samples(self, samples: Samples | None) -> None:
+        """Raise where members or columns do not belong to these samples.
+
+        Raises:
+            ShapeError: there are more or fewer members than samples.
+            ConfigError: a value names a column and is not its mean.
+        """
+        if self.members is not None and (samples is None or len(self.members) != len(samples)):
+            expected = "samples in the section" if samples is None else f"{len(samples):,}, one for each sample"
+            got = f"{len(self.members):,} members"
+            raise ShapeError(describe(f"Slice {self.name!r}", got, expected, "Pass the mask over all samples"))
+        for value in self.values:
+            if value.column and self.members is None:
+                got = f"column {value.column!r} without members"
+                raise ConfigError(
+                    describe(f"Slice {self.name!r}", got, "the mask of its samples", "Make it by Slice.of")
+                )
+            value.check_column(samples, None if self.members is None else self.members.values)

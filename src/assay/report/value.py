@@ -1,0 +1,100 @@
+"""A number with its name, and which samples it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.errors import ConfigError, describe
+from assay.report.packed import Array
+from assay.report.plain import Plain
+from assay.report.samples import Samples
+
+DIRECTIONS = ("higher", "lower", "")
+CLOSE = 1e-5
+"""How near a value is to the mean of its column, against the mean size of what is added: terms may be float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Value(Plain):
+    """One number with its name.
+
+    Args:
+        name: what was measured.
+        value: the number, in full precision; NaN where it is undefined.
+        lower: the lower end of an interval that goes with it, if there is one.
+        upper: the upper end.
+        count: how many samples it rests on.
+        note: what a reader must know: what the interval is, why the value is undefined.
+        level: the confidence level of the interval, between 0 and 1, where that is known.
+        better: ``"higher"`` or ``"lower"``, whichever is better; empty where that is not known.
+        column: the column of `Samples` that the value is the mean of; empty where it is no mean over samples.
+        over: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
+
+    Raises:
+        ConfigError: the level is no level, ``better`` is another word, or ``over`` comes without ``column``.
+
+    Example:
+        >>> Value("accuracy", 0.94, count=450).value
+        0.94
+    """
+
+    name: str
+    value: float
+    lower: float | None = None
+    upper: float | None = None
+    count: int | None = None
+    note: str = ""
+    level: float | None = None
+    better: str = ""
+    column: str = ""
+    over: str = ""
+
+    def _check(self) -> None:
+        if self.level is not None and not 0 < self.level < 1:
+            raise ConfigError(describe("Value.level", self.level, "a number between 0 and 1", "Pass 0.95 for 95 %"))
+        if self.better not in DIRECTIONS:
+            got = repr(self.better)
+            raise ConfigError(
+                describe("Value.better", got, "'higher', 'lower' or ''", "Say which is better, or nothing")
+            )
+        if self.over and not self.column:
+            got = f"{self.over!r} without a column"
+            raise ConfigError(describe("Value.over", got, "a column to divide, too", "Name it as Value.column"))
+
+    def check_column(self, samples: Samples | None, members: Array | None = None) -> None:
+        """Raise where this is not the mean of the column that it names.
+
+        Args:
+            samples: what holds the columns.
+            members: which of the samples count, as a mask; all unless given.
+
+        Raises:
+            ConfigError: there is no such column, or its mean is another number.
+        """
+        if not self.column:
+            return
+        if samples is None:
+            got = f"column {self.column!r} of no samples"
+            raise ConfigError(describe(f"Value {self.name!r}", got, "samples in the section", "Pass samples="))
+        terms, weights = columns_of(samples, self.column, self.over, members)
+        with np.errstate(all="ignore"):
+            divisor = weights.sum() if self.over else len(terms)
+            mean, size = (float(np.divide(total, divisor)) for total in (terms.sum(), np.abs(terms).sum()))
+        if math.isnan(mean) or math.isinf(mean):
+            fits = math.isnan(self.value) or self.value == mean
+        else:
+            fits = abs(self.value - mean) <= CLOSE * abs(size)
+        if not fits:
+            of = f"the mean of {self.column!r}" + (f" over that of {self.over!r}" if self.over else "")
+            do = "Name the column that it is the mean of, or none"
+            raise ConfigError(describe(f"Value {self.name!r}", self.value, f"{mean!r}, {of}", do))
+
+
+def columns_of(samples: Samples, column: str, over: str, members: Array | None = None) -> tuple[Array, Array]:
+    """The terms and the weights of a value, as float64; weights are ones where nothing is divided by."""
+    terms = samples.column(column).astype(np.float64)
+    weights = samples.column(over).astype(np.float64) if over else np.ones(len(terms))
+    return (terms, weights) if members is None else (terms[members], weights[members])
