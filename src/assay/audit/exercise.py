@@ -91,6 +91,10 @@ def _reference(case: Case, batches: tuple[Any, ...]) -> Reference:
     return Reference(values[0], _furthest(*values) is None)
 
 
+class _StoppedError(Exception):
+    """A phase ended early, and the collector has said why."""
+
+
 @dataclass
 class _Exercise:
     case: Case
@@ -104,7 +108,7 @@ class _Exercise:
         """Build, move, update and compute; stop at the first error, which the collector explains."""
         with self._quietly():
             given = [mapped(batch, lambda tensor: tensor.to(self.pretended.device)) for batch in self.batches]
-        with suppress(Exception):
+        with suppress(_StoppedError):
             seed()
             metric = self._phase("build", self.case.build)
             if self.usage == MOVED:
@@ -120,16 +124,20 @@ class _Exercise:
 
     def _update(self, metric: Any, given: list[Any]) -> None:
         """The first update may make the states, and pay for it once: what the others do is done in every step."""
-        first, *others = given if len(given) > 1 else ([], *given)
-        if first:
-            self._phase("first update", lambda: self.case.update(metric, first))
-        with self.collector.phase(self._run("update", len(others))):
-            for batch in others:
-                self.case.update(metric, batch)
+        first = min(1, len(given) - 1)
+        self._phase("first update", lambda: self._feed(metric, given[:first]))
+        self._phase("update", lambda: self._feed(metric, given[first:]), len(given) - first)
 
-    def _phase(self, phase: str, call: Callable[[], Any]) -> Any:
-        with self.collector.phase(self._run(phase)):
-            return call()
+    def _feed(self, metric: Any, given: list[Any]) -> None:
+        for batch in given:
+            self.case.update(metric, batch)
+
+    def _phase(self, phase: str, call: Callable[[], Any], calls: int = 1) -> Any:
+        try:
+            with self.collector.phase(self._run(phase, calls)):
+                return call()
+        except Exception as error:
+            raise _StoppedError from error  # the collector has explained it
 
     def _run(self, phase: str, calls: int = 1) -> Run:
         return Run(self.case.name, self.device, self.usage, phase, calls)
@@ -174,7 +182,13 @@ class _Exercise:
 
     def _sync(self, metric: Any) -> None:
         """Read it as one of two processes would, whose backend takes tensors of the device only."""
-        for stack, what in collectives(self.case, metric, self.pretended):
+        try:
+            found = collectives(self.case, metric, self.pretended)
+        except Exception as error:
+            why = f"cannot be read as by one of two processes here: {type(error).__name__}: {error}"
+            self.collector.unrun(self._run("sync"), why, known=True)
+            return
+        for stack, what in found:
             self.collector.add(Sighting("collective", self._run("sync"), what, stack=stack))
 
 
