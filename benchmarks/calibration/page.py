@@ -128,7 +128,7 @@ def expected_by_tests() -> str:
             for verdict, name, answers in verdicts
             if verdict in ("disagree", "other text")
         ]
-    parts = [_table(["", "questions", "of them expected by a test or source", *compare.VERDICTS], rows)]
+    parts = [_table(["", "questions", "with an expectation", *compare.VERDICTS], rows)]
     if apart:
         parts.append(_table(["", "question", "verdict", "expected, and found"], apart))
     return "\n\n".join(parts)

@@ -15,7 +15,7 @@ from benchmarks.calibration.bits import Rounding, differ
 from assay.devices.pretend import pretend
 
 EVERY = 14  # of the operators, one in so many
-# Questions whose answer is known to differ from what PyTorch's tests expect; docs/calibration.md lists what is left.
+# Questions whose answer is known to differ from what PyTorch's tests expect; docs/calibration.md shows those left.
 KNOWN = {
     "deterministic: embedding_bag max backward",
     "deterministic: mm without CUBLAS_WORKSPACE_CONFIG",
@@ -24,9 +24,17 @@ KNOWN = {
     "mixed: set_ storage: device, host",
     "two devices: set_",
     "number: where both: on the host",
-    "waits: histc without a range",
     "waits: index by the host's mask",
     "waits: put a tensor by the host's mask",
+    "mixed: mm: device, host",
+    "mixed: linear: device, host",
+    "mixed: linear: host, device",
+    "lands: pin_memory",
+    "deterministic: ctc_loss backward",
+    "deterministic: nll_loss of images",
+    "deterministic: reflection_pad3d backward",
+    "deterministic: replication_pad2d backward",
+    "deterministic: replication_pad3d backward",
 }
 
 
@@ -84,7 +92,7 @@ def test_what_pytorch_s_own_tests_expect(device: str) -> None:
         answers = probe.run(device, pretended)
     verdicts = compare.against_tests(answers, device)
     assert {name for verdict, name, _ in verdicts if verdict != "agree"} <= KNOWN
-    assert sum(verdict == "agree" for verdict, _, _ in verdicts) >= {"cuda:1": 75, "mps": 3, "xpu:1": 28}[device]
+    assert sum(verdict == "agree" for verdict, _, _ in verdicts) >= {"cuda:1": 80, "mps": 5, "xpu:1": 38}[device]
 
 
 def test_the_cpu_answers_the_same_questions() -> None:
