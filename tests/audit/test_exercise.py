@@ -95,6 +95,12 @@ def test_the_finding_says_what_happened_and_what_mends_it():
     assert found.count == 2
 
 
+def test_collectives_are_seen_in_a_metric_that_keeps_the_value_it_read():
+    ((found,), _) = audited("KeepsItsValue", "cuda:1")
+    assert (found.rule, found.phases, found.function) == ("cpu-collective", ("sync",), "CpuCollective.compute")
+    assert found.what == "all_reduce is given a CPU tensor of shape (1,); nccl takes tensors of cuda only"
+
+
 def test_waits_are_counted_per_update():
     ((found,), _) = audited("HostSync", "mps")
     assert found.what.endswith(", once an update")

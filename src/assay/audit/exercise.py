@@ -120,7 +120,7 @@ class _Exercise:
             with self._quietly():
                 self._look(metric, value, reference)
             if self.usage == MOVED:
-                self._sync(metric)
+                self._sync(given)
 
     def _update(self, metric: Any, given: list[Any]) -> None:
         """The first update may make the states, and pay for it once: what the others do is done in every step."""
@@ -180,8 +180,11 @@ class _Exercise:
         seen = Sighting(kind, self._run("compute"), what, stack=(frame,) if frame else (), minor=minor)
         self.collector.add(seen)
 
-    def _sync(self, metric: Any) -> None:
-        """Read it as one of two processes would, whose backend takes tensors of the device only."""
+    def _sync(self, given: list[Any]) -> None:
+        """Read a fresh one (values that were read are kept) as one of two processes, whose backend is the device's."""
+        with self._quietly():
+            metric = self.case.move(self.case.build(), self.pretended.device)
+            self._feed(metric, given)
         try:
             found = collectives(self.case, metric, self.pretended)
         except Exception as error:
