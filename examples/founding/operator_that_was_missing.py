@@ -1,0 +1,24 @@
+"""Packing of 4-bit weights with an operator that Apple GPUs lacked under torch 2.4.
+
+TorchChat called it there: pytorch/torchchat#719; the kernel came with pytorch/pytorch#128965. What follows is the call,
+under the rules of that release, and one that packs on the host and says so.
+
+    ASSAY_PRETEND_TORCH=2.4 assay audit examples/founding/operator_that_was_missing.py:quantize --on mps
+"""
+
+import torch
+
+
+def weights(device):
+    """Whole numbers from 0 to 15, as a layer's weights after rounding."""
+    return (torch.arange(32 * 64, device=device) % 16).reshape(32, 64).int()
+
+
+def quantize(device):
+    """Pack on the device."""
+    return torch.ops.aten._convert_weight_to_int4pack(weights(device), 2)
+
+
+def mended(device):
+    """Pack on the host, once, when the model is loaded."""
+    return torch.ops.aten._convert_weight_to_int4pack_for_cpu(weights(device).cpu(), 2)
