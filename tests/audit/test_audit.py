@@ -211,6 +211,14 @@ def test_wrong_options_are_named():
         audit(str(BUGGY), ["mps"], usages=["moved"])
 
 
+def test_a_class_that_is_no_metric_is_said(script):
+    (part,) = audit(f"{script('class Net(torch.nn.Module): pass')}:Net", ["mps"]).unrun
+    assert (
+        ":Net, which is none, expected a class with update and compute. For anything else, define audit(device)"
+        in part.why
+    )
+
+
 def test_a_name_that_is_not_there_is_said():
     (part,) = audit(f"{BUGGY}:Missing", ["mps"]).unrun
     assert part.why.startswith("target: got 'Missing', expected a name in ")

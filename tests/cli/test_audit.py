@@ -55,6 +55,24 @@ def test_a_script_takes_arguments(tmp_path):
     assert invoke(script, "--on", "xpu").exit_code == 2
 
 
+def test_modules_of_the_working_folder_can_be_named(tmp_path):
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "metrics.py").write_text(BUGGY.read_text().partition("BATCHES = ")[0])
+    command = Path(sys.executable).with_name("assay")
+    done = subprocess.run(
+        [command, "audit", "mine.metrics:HostSync", "--on", "mps", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1, done.stderr
+    (found,) = json.loads(done.stdout)["findings"]
+    assert found["file"] == str(package / "metrics.py")
+
+
 def test_the_rules_are_listed():
     lines = invoke("--list-rules").stdout.splitlines()
     assert lines[0].split()[:2] == ["mixed-devices", "error"]

@@ -173,9 +173,10 @@ def _generator(library: str) -> Callable[[str], Any]:
 def _metric_classes(target: Target, module: Any) -> list[type]:
     if target.name:
         thing = named(target, module)
-        if not inspect.isclass(thing):
-            todo = "Name a class with update and compute, a function, or give cases by a function audit_cases()"
-            raise ConfigError(describe("target", f"{target.text}, which is no class", "a metric class", todo))
+        if not inspect.isclass(thing) or not is_metric(thing):
+            todo = "For anything else, define audit(device) in the module, which uses it, or name a function"
+            expected = "a class with update and compute"
+            raise ConfigError(describe("target", f"{target.text}, which is none", expected, todo))
         return [thing]
     found = [
         thing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ def run(target: str, options: Options) -> None:
         raise ConfigError(describe("--fail-on", options.fail_on, f"one of {', '.join(SEVERITIES)}", "Correct it"))
     if options.usage not in USAGE:
         raise ConfigError(describe("--usage", options.usage, f"one of {', '.join(USAGE)}", "Correct it"))
+    if os.getcwd() not in sys.path:  # as "python -m" has it: modules of the working folder can be named
+        sys.path.insert(0, os.getcwd())
     result = _audit(target, options)
     if options.sarif is not None:
         save(result, options.sarif)
