@@ -1,6 +1,7 @@
 # make demo    see it work: trains small models, writes a report          make test    run the tests
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with the peers
 # make test-gpu   the tests that need an accelerator                      make clean   remove what make made
+# make test-founding   the audit on old releases of other libraries, which it downloads
 
 PYTHON ?= python3
 VENV   := .venv
@@ -9,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-gpu lint types bench clean
+.PHONY: demo test test-gpu test-founding lint types bench clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -20,6 +21,9 @@ test: $(STAMPS)/test
 
 test-gpu: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -m gpu
+
+test-founding: $(STAMPS)/founding
+	ASSAY_FOUNDING=$(FOUNDING) $(BIN)/python -m pytest -q tests/audit/test_founding_releases.py
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
@@ -46,6 +50,20 @@ $(STAMPS)/bench: EXTRAS := bench
 $(STAMPS)/demo $(STAMPS)/test $(STAMPS)/dev $(STAMPS)/bench: $(STAMPS)/base pyproject.toml hatch_build.py $(wildcard src/assay/native/*.c)
 	@echo "installing assay[$(EXTRAS)]"
 	@$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
+	@touch $@
+
+# Each release lies in a folder of its own, without what it would bring, so that nothing installed changes.
+FOUNDING := $(VENV)/founding
+RELEASES := pytorch-ignite==0.5.1 pytorch-ignite==0.5.2 torchmetrics==1.4.0.post0 torchmetrics==1.4.1 mosaicml==0.21.1 \
+	mosaicml==0.21.2
+COMPOSER := torchmetrics==1.3.1 torch-optimizer==0.3.0 pytorch_ranger==0.1.1 psutil==5.9.8 coolname tabulate py-cpuinfo \
+	importlib-metadata==6.11.0 zipp tqdm requests urllib3 idna certifi charset-normalizer
+ALONE    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps --upgrade --target
+
+$(STAMPS)/founding: $(STAMPS)/test Makefile
+	@for release in $(RELEASES); do echo "installing $$release"; $(ALONE) $(FOUNDING)/$$release $$release || exit 1; done
+	@echo "installing what Composer needs"
+	@$(ALONE) $(FOUNDING)/composer-needs $(COMPOSER)
 	@touch $@
 
 clean:
