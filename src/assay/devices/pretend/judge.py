@@ -34,12 +34,14 @@ class Operand:
         device: the device as torch writes it, such as ``"cuda:1"``.
         dim: its number of dimensions.
         numel: how many values it has.
+        written: the operator writes to it.
     """
 
     name: str
     device: str
     dim: int
     numel: int
+    written: bool = False
 
     @property
     def on_cpu(self) -> bool:
@@ -48,8 +50,8 @@ class Operand:
 
     @property
     def scalar(self) -> bool:
-        """Whether it is a CPU tensor without dimensions, which may mix with a device's tensors."""
-        return self.on_cpu and self.dim == 0
+        """Whether it is a CPU tensor without dimensions that is only read, which may mix with a device's tensors."""
+        return self.on_cpu and self.dim == 0 and not self.written
 
 
 def check_of(rule: OperatorRule, *, composite: bool, placeholder: bool) -> Check:

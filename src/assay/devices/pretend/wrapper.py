@@ -53,6 +53,7 @@ class WrapperEngine:
 
     def __init__(self, device: str, count: int, rules: Rules, recorder: Recorder) -> None:
         self.kind, self.count = device, count
+        self._on_cpu = rules.on_cpu()
         kernels = {_overload(name): kernel for name, kernel in self._kernels().items()}
         self.operators = Operators(rules, recorder, self, kernels)
         self._bad_index = rules.texts.get("index", "The device index is out of range")
@@ -152,8 +153,10 @@ class WrapperEngine:
     def _kernels(self) -> dict[str, Any]:
         """Operators that are taken over before torch makes them of others: in inference mode, too."""
         cells = {name: self._whole(name) for name in CELLS}
-        moves = {"to.device": self._to_device, "to.dtype_layout": self._to_layout}
-        return cells | moves | {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss}
+        moves = {"to.device": self._to_device, "to.dtype_layout": self._to_layout, "to.dtype": self._to_dtype,
+                 "to.other": self._to_other}  # fmt: skip
+        on_cpu = {name.removeprefix("aten::"): self._in_one_piece(name) for name in self._on_cpu if _is_implicit(name)}
+        return on_cpu | cells | moves | {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss}
 
     def _factory(self, name: str) -> Any:
         on_cpu = _overload(name)
@@ -178,6 +181,14 @@ class WrapperEngine:
                    memory_format: Any = None) -> Tensor:  # fmt: skip
         return self._to(tensor, device, dtype, non_blocking, copy, memory_format)
 
+    def _to_dtype(self, tensor: Tensor, dtype: Any, non_blocking: bool = False, copy: bool = False,
+                  memory_format: Any = None) -> Tensor:  # fmt: skip
+        return self._to(tensor, None, dtype, non_blocking, copy, memory_format)
+
+    def _to_other(self, tensor: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
+                  memory_format: Any = None) -> Tensor:  # fmt: skip
+        return self._to(tensor, other.device, other.dtype, non_blocking, copy, memory_format)
+
     def _to(self, tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None, non_blocking: bool,
             copy: bool, memory_format: torch.memory_format | None) -> Tensor:  # fmt: skip
         target = tensor.device if device is None else self.indexed(device)
@@ -190,6 +201,10 @@ class WrapperEngine:
 
     def _read(self, tensor: Tensor) -> Any:
         return self.operators.run(aten._local_scalar_dense.default, (tensor,), {})
+
+    def _in_one_piece(self, name: str) -> Any:
+        func = _overload(name.removeprefix("aten::"))
+        return lambda *args, **kwargs: self.operators.run_on_cpu(func, args, kwargs)
 
     def _whole(self, name: str) -> Any:
         func = _overload(name)
@@ -242,6 +257,10 @@ def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_
 def _overload(name: str) -> Any:
     packet, _, overload = name.partition(".")
     return getattr(getattr(aten, packet), overload or "default")
+
+
+def _is_implicit(name: str) -> bool:
+    return bool(_C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"))
 
 
 def _identity(generator: Any) -> int:

@@ -30,6 +30,7 @@ WHOLE = ("aten::convolution", "aten::convolution_backward", "aten::_unsafe_view"
 """Operators that run as the CPU runs them, though torch makes them of others: which it chooses by the device, or in C
 code that looks at memory.
 """
+LAYOUTS = (None, torch.strided, torch.sparse_coo)
 HALF_TO_FLOAT = ("aten::_softmax", "aten::_log_softmax")
 
 
@@ -57,7 +58,7 @@ class Plan:
         wrapper: the name of torchgen's wrapper, for errors.
         arguments: the names of its arguments, in order.
         outs: those of them that are ``out`` arguments.
-        writes: it writes to an argument.
+        written: those of them that it writes to.
         draws: it takes a generator of random numbers.
         judged: its arguments decide whether the host waits or the result may differ.
         borrowed: the CPU has a kernel for it.
@@ -71,7 +72,7 @@ class Plan:
     wrapper: str
     arguments: tuple[str, ...]
     outs: frozenset[str]
-    writes: bool
+    written: frozenset[str]
     draws: bool
     judged: bool
     borrowed: bool
@@ -113,9 +114,9 @@ class Operators:
         if special is not None:
             return special(*args, **kwargs)
         plan = self._plans.get(func) or self._plan(func)
-        if kwargs.get("layout") not in (None, torch.strided):
+        if kwargs.get("layout") not in LAYOUTS:
             raise self.cannot(plan.name, self._result_device(kwargs, []), f"a tensor of layout {kwargs['layout']}")
-        if plan.made is not None and (plan.made == _IMPLICIT or not _follows_gradients(args)):
+        if plan.made is not None and (plan.made == _IMPLICIT or not _in_one_piece(args)):
             return self._whole(func._op_dk(plan.made, *args, **kwargs), plan)
         return self.run_on_cpu(func, args, kwargs)
 
@@ -135,7 +136,7 @@ class Operators:
         if plan.name in HALF_TO_FLOAT and args[2]:  # the CPU has this step apart
             host_args = [host_args[0].float(), host_args[1], False]
         result = func(*host_args, **host_kwargs)
-        if plan.writes:
+        if plan.written:
             for tensor in found:
                 if isinstance(tensor, PretendTensor):
                     tensor.follow()
@@ -152,7 +153,7 @@ class Operators:
         """A CPU tensor as one of the device, if the device has its dtype."""
         if inner.dtype in self._lacks:
             self.refuse("dtype", operator, device, self._lacks[inner.dtype], TypeError)
-        if inner.layout is not torch.strided:
+        if inner.layout not in LAYOUTS:
             raise self.cannot(operator, device, f"a tensor of layout {inner.layout}")
         return PretendTensor(inner, device)
 
@@ -187,10 +188,10 @@ class Operators:
             wrapper=judge.wrapper_of(name, self.kind.upper(), structured=structured, out=bool(outs)),
             arguments=tuple(argument.name for argument in schema.arguments),
             outs=outs,
-            writes=schema.is_mutable,
+            written=frozenset(argument.name for argument in schema.arguments if argument.is_write),
             draws=any(argument.name == "generator" for argument in schema.arguments),
             judged=bool(rule.waits or rule.nondeterminism),
-            borrowed=_C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU"),
+            borrowed=any(_C._dispatch_has_computed_kernel_for_dispatch_key(name, key) for key in ("CPU", "SparseCPU")),
             tensors=_only_tensors(func),
             made=None if name in self._kernels or name.partition(".")[0] in WHOLE else _made_by(func),
         )
@@ -219,7 +220,8 @@ class Operators:
         self, plan: Plan, device: torch.device, found: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         there = device if device is not CPU else self._result_device({}, found)
-        if plan.rule.on_cpu or not plan.rule.available:
+        sparse = kwargs.get("layout") is torch.sparse_coo or any(tensor.is_sparse for tensor in found)
+        if plan.rule.on_cpu or not (plan.rule.available_sparse if sparse else plan.rule.available):
             self._available(plan, there)
         first = found[0].device
         if any(tensor.device != first for tensor in found):
@@ -311,7 +313,7 @@ class Operators:
         """A copy on another device, or of another dtype."""
         operator = "aten::_to_copy"
         if device != CPU:
-            self.has(dtype or tensor.dtype, operator, device)
+            self.has(dtype or tensor.dtype, "aten::empty_strided", device)  # with which torch's copy begins
         inner = tensor.unwrap() if isinstance(tensor, PretendTensor) else tensor
         self._note_copy(tensor, device, non_blocking)
         copy: Tensor = aten._to_copy.default(inner, dtype=dtype, memory_format=memory_format)
@@ -372,12 +374,12 @@ def _host(value: Any, found: list[Tensor]) -> Any:
 def _made_by(func: Any) -> Any:
     """The kernel by which torch makes the operator of others on every device; views are made by the CPU at once."""
     has = _C._dispatch_has_kernel_for_dispatch_key
+    if any(value.alias_info is not None and not value.alias_info.is_write for value in func._schema.returns):
+        return None
     if has(func.name(), "CompositeImplicitAutograd"):  # seen here only in inference mode
         return _IMPLICIT
-    aliases = any(value.alias_info is not None and not value.alias_info.is_write for value in func._schema.returns)
-    if aliases or torch.Tag.inplace_view in func.tags or not has(func.name(), "CompositeExplicitAutograd"):
-        return None
-    return _EXPLICIT
+    explicit = has(func.name(), "CompositeExplicitAutograd") and torch.Tag.inplace_view not in func.tags
+    return _EXPLICIT if explicit else None
 
 
 def _only_tensors(func: Any) -> tuple[int, ...]:
@@ -387,14 +389,13 @@ def _only_tensors(func: Any) -> tuple[int, ...]:
     return tuple(place for place, kind in enumerate(types) if kind == "Tensor")
 
 
-def _follows_gradients(values: Any) -> bool:
-    if not torch.is_grad_enabled():
-        return False
+def _in_one_piece(values: Any) -> bool:
+    """Whether an operator is to run as it is: for gradients, whose formula is that of the whole, and sparse tensors."""
     for value in values:
         if isinstance(value, Tensor):
-            if value.requires_grad:
+            if value.layout is not torch.strided or (value.requires_grad and torch.is_grad_enabled()):
                 return True
-        elif isinstance(value, list | tuple) and _follows_gradients(value):
+        elif isinstance(value, list | tuple) and _in_one_piece(value):
             return True
     return False
 
@@ -412,7 +413,7 @@ def _operands(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     named = [*zip(plan.arguments, args, strict=False), *kwargs.items()]
     named.sort(key=lambda item: item[0] not in plan.outs)
     return [
-        judge.Operand(name, str(tensor.device), tensor.dim(), tensor.numel())
+        judge.Operand(name, str(tensor.device), tensor.dim(), tensor.numel(), name in plan.written)
         for name, value in named
         for tensor in (value if isinstance(value, list | tuple) else [value])
         if isinstance(tensor, Tensor)

@@ -48,12 +48,20 @@ class PretendTensor(Tensor):
 
     @staticmethod
     def __new__(cls: type[PretendTensor], inner: Tensor, device: torch.device) -> PretendTensor:
+        if torch.is_inference_mode_enabled():  # only the inner one is an inference tensor: a view may be of a plain one
+            with _C._InferenceMode(False):
+                return PretendTensor._around(inner, device)
+        return PretendTensor._around(inner, device)
+
+    @staticmethod
+    def _around(inner: Tensor, device: torch.device) -> PretendTensor:
         made: PretendTensor = Tensor._make_wrapper_subclass(
             PretendArray if inner.dim() else PretendTensor,
             inner.size(),
-            strides=inner.stride(),
-            storage_offset=inner.storage_offset(),
+            strides=inner.stride() if inner.layout is torch.strided else None,
+            storage_offset=inner.storage_offset() if inner.layout is torch.strided else None,
             dtype=inner.dtype,
+            layout=inner.layout,
             device=device,
         )
         made.host = inner
@@ -92,10 +100,14 @@ class PretendTensor(Tensor):
 
     def follow(self) -> None:
         """Take over the shape of the inner tensor after an operator that changed it in place."""
-        if self.size() != self.host.size() or self.stride() != self.host.stride():
-            self._look_like(PretendTensor(self.host, self.device))
+        if self.size() != self.host.size() or (
+            self.host.layout is torch.strided and self.stride() != self.host.stride()
+        ):
+            self._look_like(self.host, self.device)
 
-    def _look_like(self, other: PretendTensor) -> None:
+    def _look_like(self, host: Tensor, device: torch.device) -> None:
+        """Take over shape, dtype and device."""
+        other = PretendTensor(host, device)
         _Base.data.__set__(self, other)
         self.__class__ = type(other)
 
@@ -118,6 +130,10 @@ class PretendTensor(Tensor):
     def __invert__(self) -> Tensor:
         return self.bitwise_not()
 
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode."""
+        return self.host.is_inference()
+
     def contiguous(self, memory_format: torch.memory_format = torch.contiguous_format) -> Tensor:
         """The same values one after the other in memory."""
         return self if self.is_contiguous(memory_format=memory_format) else self.clone(memory_format=memory_format)
@@ -133,7 +149,9 @@ class PretendTensor(Tensor):
 
     def new(self, *args: Any) -> Tensor:  # type: ignore[override]
         """A tensor of this size or of these values on the same device."""
-        return self._beside(self.unwrap().new(*args))
+        made = self.unwrap().new(*args)
+        of_values = len(args) == 1 and isinstance(args[0], list | tuple) and not isinstance(args[0], torch.Size)
+        return made.to(self.device) if of_values else self._beside(made)
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """Where values are not zero."""
@@ -290,7 +308,7 @@ class PretendTensor(Tensor):
             become(self, value)
             return
         self.unwrap().data = value.unwrap()
-        self._look_like(PretendTensor(self.host, value.device))
+        self._look_like(self.host, value.device)
 
     def _beside(self, inner: Tensor) -> PretendTensor:
         """A tensor on the same device."""
