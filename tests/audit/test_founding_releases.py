@@ -20,7 +20,7 @@ RELEASES = os.environ.get("ASSAY_FOUNDING", "")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not RELEASES, reason="make test-founding installs the old releases"),
-    pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning"),  # of Ignite's import
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of Ignite's import
 ]
 
 
