@@ -86,10 +86,10 @@ def test_an_endless_loop_is_stopped_and_its_findings_are_kept(script):
     path = script(
         "x = torch.ones(3, device='cuda')\ndef forward():\n    return x.sum().item()\nwhile True:\n    forward()\n"
     )
-    result = audit(str(path), ["cuda"], timeout=1.0)
+    result = audit(str(path), ["cuda"], timeout=5.0)
     assert rules_and_lines(result) == [("host-sync", 4)]
     assert result.findings[0].severity == "warning"
-    assert [part.why for part in result.unrun] == ["did not end within 1 s (--timeout); it was stopped there"]
+    assert [part.why for part in result.unrun] == ["did not end within 5 s (--timeout); it was stopped there"]
 
 
 @pytest.mark.parametrize(
@@ -222,6 +222,15 @@ def test_a_class_that_is_no_metric_is_said(script):
 def test_a_name_that_is_not_there_is_said():
     (part,) = audit(f"{BUGGY}:Missing", ["mps"]).unrun
     assert part.why.startswith("target: got 'Missing', expected a name in ")
+
+
+def test_an_engine_that_cannot_be_had_is_said_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", str(tmp_path / "no compiler"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = audit(str(BUGGY), ["mps"], engine="native")
+    (part,) = result.unrun
+    assert part.why.startswith("the engine of pretend devices: got no C++ compiler, expected g++ or clang++")
+    assert result.exit_code() == NOT_RUN
 
 
 def test_how_far_it_is_can_be_followed():

@@ -204,6 +204,8 @@ class _Worker:
             self.unrun.append(Unrun(**message["unrun"]))
         elif kind == "plan":
             self._total = message["total"]
+        elif kind == "wait" and self.progress is not None:
+            self.progress(Progress(self.job.device, 0, 0, message["why"]))
         elif kind == "begin":
             self._current = message["number"], message["subject"]
             self.subjects.add(message["subject"])

@@ -20,6 +20,7 @@ from assay.audit.collect import Collector
 from assay.audit.sighting import AS_IT_IS, Run, to_line
 from assay.audit.states import is_tensor
 from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named, parse
+from assay.devices.pretend.engine.build import built, compiler
 from assay.devices.pretend.events import Event
 from assay.devices.pretend.session import pretend
 from assay.errors import AssayError
@@ -61,10 +62,19 @@ def main() -> None:
 
     target = parse(job.target)
     try:
+        _prepare(job, send)
         work(job, target, Collector(send, target.roots()))
         send(to_line("done"))
     except AssayError as error:
         send(to_line("failed", why=str(error)))
+
+
+def _prepare(job: Job, send: Callable[[str], object]) -> None:
+    """Open the device once, so that an engine that cannot be had is said once, and compiling it is said at all."""
+    if job.engine != "wrapper" and compiler() and not built():
+        send(to_line("wait", why="compiling the engine"))
+    with pretend(job.device, engine=job.engine):  # type: ignore[arg-type]
+        pass
 
 
 def work(job: Job, target: Target, collector: Collector) -> None:

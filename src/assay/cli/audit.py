@@ -128,6 +128,5 @@ class _Bars:
 
     def step(self, step: Step) -> None:
         """Move a device's bar."""
-        self._progress.update(
-            self._tasks[step.device], completed=step.done, total=step.total, subject=step.subject.rpartition(".")[2]
-        )
+        subject = step.subject.rpartition(".")[2]
+        self._progress.update(self._tasks[step.device], completed=step.done, total=step.total or None, subject=subject)
