@@ -45,6 +45,8 @@ class Audit:
     def exit_code(self, fail_on: str = "warning") -> int:
         """0: nothing found; 1: findings of at least this severity; 2: no finding, and a part could not be audited.
 
+        A metric that needs more than there is here (a download, another package) counts only if there is no other.
+
         Args:
             fail_on: ``"error"``, ``"warning"`` or ``"note"``.
 
@@ -53,7 +55,8 @@ class Audit:
         """
         if any(at_least(found.severity, fail_on) for found in self.open):
             return FOUND
-        return NOT_RUN if any(not part.known for part in self.unrun) else NONE
+        nothing_ran = len({part.subject for part in self.unrun if not part.device}) >= self.subjects
+        return NOT_RUN if nothing_ran or any(not part.known for part in self.unrun) else NONE
 
     def table(self) -> dict[str, Counter[str]]:
         """Rule -> device -> how many lines, of the findings that no comment explains."""

@@ -62,11 +62,13 @@ def tree_of(file: str) -> ast.Module | None:
 
 
 def statement(frame: Frame) -> ast.stmt | None:
-    """The innermost statement that covers the line."""
+    """The innermost statement that covers the line; none where several stand on it, side by side."""
     tree = tree_of(frame.file)
     found: ast.stmt | None = None
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.stmt) and node.lineno <= frame.line <= (node.end_lineno or node.lineno):
+            if found is not None and node.lineno == found.end_lineno and node.col_offset >= (found.end_col_offset or 0):
+                return None
             found = node  # ast.walk goes from the outside in
     return found
 
