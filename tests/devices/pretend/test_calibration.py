@@ -95,6 +95,16 @@ def test_what_pytorch_s_own_tests_expect(device: str) -> None:
     assert sum(verdict == "agree" for verdict, _, _ in verdicts) >= {"cuda:1": 80, "mps": 5, "xpu:1": 38}[device]
 
 
+@pytest.mark.slow
+def test_a_real_device_would_be_asked_the_same_way() -> None:
+    """Where the host waits is then what torch's debug mode warns of, which a pretend device answers, too."""
+    with pretend("cuda:1") as pretended:
+        as_real = probe.run("cuda:1", None, "^waits")
+        noted = probe.run("cuda:1", pretended, "^waits")
+    assert len(noted) > 90
+    assert [row for row in compare.compare(as_real, noted) if row[0] != "agree"] == []
+
+
 def test_the_cpu_answers_the_same_questions() -> None:
     answers = probe.run("cpu", None, "^(lands: zeros|mixed: (add|copy_|mm)|range: gather$)")
     assert answers["lands: zeros on the device"] == {"value": "float32 (2,) on cpu"}
