@@ -47,8 +47,8 @@ def seen(cases, device, usages=USAGES, engine="native"):
     return judge(sightings.values(), target.roots()), unrun
 
 
-def audited(name, device, usages=USAGES):
-    return seen(find_cases(parse(f"{BUGGY}:{name}")), device, usages)
+def audited(name, device, usages=USAGES, engine="native"):
+    return seen(find_cases(parse(f"{BUGGY}:{name}")), device, usages, engine)
 
 
 def class_at(line):
@@ -56,10 +56,11 @@ def class_at(line):
     return [match[1] for text in above if (match := re.match(r"class (\w+)", text))][-1]
 
 
+@pytest.mark.parametrize("engine", ["native", "wrapper"])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("line", "rule"), MARKED, ids=[f"{rule}-{line}" for line, rule in MARKED])
-def test_each_bug_is_found_at_its_line_and_nothing_else(line, rule, device):
-    findings, unrun = audited(class_at(line), device)
+def test_each_bug_is_found_at_its_line_and_nothing_else(line, rule, device, engine):
+    findings, unrun = audited(class_at(line), device, engine=engine)
     assert unrun == []
     expected = {(rule, line)} if device in WHERE.get(rule, DEVICES) else set()
     if (rule, device) == ("operator-missing", "xpu"):
@@ -70,9 +71,10 @@ def test_each_bug_is_found_at_its_line_and_nothing_else(line, rule, device):
     assert all(found.file == str(BUGGY) for found in findings)
 
 
+@pytest.mark.parametrize("engine", ["native", "wrapper"])
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_metric_without_a_bug_has_no_finding(device):
-    assert audited("Metric", device) == ([], [])
+def test_a_metric_without_a_bug_has_no_finding(device, engine):
+    assert audited("Metric", device, engine=engine) == ([], [])
 
 
 def test_every_rule_that_metrics_can_break_is_here():
