@@ -112,3 +112,75 @@ def _audit(
     from assay.cli.audit import Options, run
 
     run(target, Options(on, usage, engine, timeout, only, without, arguments, fail_on, json, sarif, notes))
+
+
+@app.command("compare")
+def _compare(
+    reports: Annotated[list[Path], typer.Argument(help="Reports as JSON: the baseline first, then one run or more.")],
+    level: Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")] = 0.95,
+    correction: Annotated[
+        str, typer.Option("--correction", help="Of p-values for how many there are: holm, bh or none.")
+    ] = "holm",
+    seed: Annotated[int, typer.Option("--seed", help="Where random numbers start.")] = 0,
+    flips: Annotated[int, typer.Option("--flips", help="Samples to list for each way to flip.")] = 10,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page that needs nothing else.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the comparison as JSON.")] = None,
+) -> None:
+    """Compare runs with a baseline, sample by sample where both kept their samples."""
+    from assay.cli.compare import Options, run
+
+    run(reports, Options(level, correction, seed, flips, json, markdown, html, out))
+
+
+_BOUNDS = "METRIC=NUMBER"
+
+
+@app.command("gate")
+def _gate(
+    report: Annotated[Path, typer.Argument(help="The report as JSON.")],
+    least: Annotated[list[str] | None, typer.Option("--min", metavar=_BOUNDS, help="At least.")] = None,
+    most: Annotated[list[str] | None, typer.Option("--max", metavar=_BOUNDS, help="At most.")] = None,
+    max_drop: Annotated[
+        list[str] | None, typer.Option("--max-drop", metavar=_BOUNDS, help="Lower than in the baseline by at most.")
+    ] = None,
+    max_rise: Annotated[
+        list[str] | None, typer.Option("--max-rise", metavar=_BOUNDS, help="Higher than in the baseline by at most.")
+    ] = None,
+    worst_slice: Annotated[
+        list[str] | None, typer.Option("--worst-slice", metavar=_BOUNDS, help="At least, in every slice.")
+    ] = None,
+    worst_slice_max: Annotated[
+        list[str] | None, typer.Option("--worst-slice-max", metavar=_BOUNDS, help="At most, in every slice.")
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option("--baseline", help="The report that drops are counted from.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="TOML with the same options.")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Confidence level; 0.95 unless said.")] = None,
+    point: Annotated[
+        bool | None, typer.Option("--point/--strict", help="Judge by the numbers alone, or by intervals (default).")
+    ] = None,
+    min_slice_size: Annotated[
+        int | None, typer.Option("--min-slice-size", help="Leave out slices of fewer samples.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
+) -> None:
+    """Exit code 0: every rule holds. 1: one does not, or what it needs is missing or undefined. 2: cannot say.
+
+    A rule holds where the whole interval is within its bound. 2 is not enough evidence (the bound is within the
+    interval, or there is none), a file that cannot be read, or an option that cannot be. What is in doubt is never 0.
+    Where several sections have a metric of one name, write section/metric.
+    """
+    from assay.cli.gate import Options, run
+
+    rules = {
+        "min": least,
+        "max": most,
+        "max-drop": max_drop,
+        "max-rise": max_rise,
+        "worst-slice": worst_slice,
+        "worst-slice-max": worst_slice_max,
+    }
+    given = {kind: written or [] for kind, written in rules.items()}
+    run(report, Options(given, baseline, config, level, point, min_slice_size, json, markdown))

@@ -5,6 +5,9 @@ Importing this needs neither torch nor anything that draws.
 
 from __future__ import annotations
 
+from assay.report.compare import compare
+from assay.report.comparison import Comparison, Delta, Flips, Unmatched
+from assay.report.gate import Check, Gate, Rule, gate
 from assay.report.plots import Bars, ConfusionMatrix, Curve, Curves, Plot, Reliability, Residuals
 from assay.report.report import SCHEMA, Report, Section, Table
 from assay.report.samples import Column, Samples
@@ -14,14 +17,26 @@ from assay.report.value import Value
 __all__ = [
     "SCHEMA",
     "Bars",
+    "Check",
+    "Column",
+    "Comparison",
     "ConfusionMatrix",
     "Curve",
     "Curves",
+    "Delta",
+    "Flips",
+    "Gate",
     "Plot",
     "Reliability",
     "Report",
     "Residuals",
+    "Rule",
+    "Samples",
     "Section",
+    "Slice",
     "Table",
+    "Unmatched",
     "Value",
+    "compare",
+    "gate",
 ]

@@ -79,7 +79,7 @@ def at_most_heads(k: int, n: int) -> float:
     if k >= n:
         return 1.0
     if n <= 1000:  # whole numbers, rounded once
-        return sum(math.comb(n, i) for i in range(k + 1)) / 2**n
+        return float(sum(math.comb(n, i) for i in range(k + 1)) / 2**n)
     return incomplete_beta(n - k, k + 1, 0.5)
 
 

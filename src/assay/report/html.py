@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib import resources
+from typing import Any
 
 from assay.report import text
 from assay.report.plain import Cell
@@ -30,6 +31,25 @@ def to_html(report: Report) -> str:
         >>> to_html(Report("my <model>")).splitlines()[0]
         '<!doctype html>'
     """
+    from markupsafe import Markup
+
+    keys = (f"p{i}" for i in range(10**9))
+    return page(
+        "page.html",
+        report=report,
+        draw=lambda plot: Markup(to_svg(plot, next(keys))),
+        legend=_legend,
+        interval=text.interval,
+    )
+
+
+def page(template: str, **content: Any) -> str:
+    """Fill a template; style and script are those of all pages.
+
+    Args:
+        template: the name of its file.
+        content: what it shows. All text is escaped.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -44,15 +64,11 @@ def to_html(report: Report) -> str:
         clean=text.clean, number=text.number, cell=text.cell, seconds=text.seconds, kind=_kind, sort_key=_sort_key
     )
     script = _part("page.js")
-    keys = (f"p{i}" for i in range(10**9))
-    return environment.get_template("page.html").render(
-        report=report,
+    return environment.get_template(template).render(
         style=Markup(_part("page.css")),  # ours, not the report's
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        draw=lambda plot: Markup(to_svg(plot, next(keys))),
-        legend=_legend,
-        interval=text.interval,
+        **content,
     )
 
 

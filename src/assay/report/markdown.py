@@ -27,25 +27,25 @@ def to_markdown(report: Report) -> str:
         | accuracy | 0.9417 |
         <BLANKLINE>
     """
-    facts = [_escape(fact) for fact in (report.device, report.created) if fact]
+    facts = [escape(fact) for fact in (report.device, report.created) if fact]
     if report.duration_s is not None:
         facts.append(text.seconds(report.duration_s))
-    parts = [f"# {_escape(report.title)}", " · ".join(facts), *map(_escape, report.notes)]
+    parts = [f"# {escape(report.title)}", " · ".join(facts), *map(escape, report.notes)]
     for section in report.sections:
         parts += _section(section)
     return "\n\n".join(parts) + "\n"
 
 
 def _section(section: Section) -> list[str]:
-    parts = [f"## {_escape(section.name)}"]
+    parts = [f"## {escape(section.name)}"]
     if section.note:
-        parts.append(_escape(section.note))
+        parts.append(escape(section.note))
     if section.values:
         parts.append(_values(section))
     for table in section.shown_tables():
-        parts += [f"### {_escape(table.name)}", _table(table.columns, table.rows)]
-        parts += [_escape(table.note)] if table.note else []
-    parts += [f"**{_escape(plot.name)}**: {_escape(plot.summary())}" for plot in section.plots]
+        parts += [f"### {escape(table.name)}", _table(table.columns, table.rows)]
+        parts += [escape(table.note)] if table.note else []
+    parts += [f"**{escape(plot.name)}**: {escape(plot.summary())}" for plot in section.plots]
     return parts
 
 
@@ -63,7 +63,7 @@ def _values(section: Section) -> str:
 def _table(columns: tuple[str, ...], rows: tuple[tuple[Cell, ...], ...]) -> str:
     table = Table("", columns, rows)
     sides = [":--" if not rows or isinstance(rows[0][i], str) else "--:" for i in range(len(columns))]
-    lines = [map(_escape, table.columns), sides, *(map(_escape, map(text.cell, row)) for row in table.rows)]
+    lines = [map(escape, table.columns), sides, *(map(escape, map(text.cell, row)) for row in table.rows)]
     first, second, *rest = (list(line) for line in lines)
     return "\n".join([_row(first), "|" + "|".join(second) + "|", *map(_row, rest)])
 
@@ -72,7 +72,7 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape(content: str) -> str:
+def escape(content: str) -> str:
     """Text that Markdown and the HTML behind it leave as it is."""
     content = text.clean(content).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~$!])", r"\\\1", content)

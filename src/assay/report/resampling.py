@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from assay.report.statistics import Floats, Interval
+from assay.report.statistics import Floats, Interval, mean_interval, paired_t
 
 DRAWS = 9999
 """How often is drawn again: p-values go down to 1/10,000."""
@@ -19,6 +19,7 @@ DRAWS = 9999
 UP_TO = 10_000
 """Samples from which on a mean is as good as normal, and Student's interval and test take over from drawing."""
 
+_FEW = 10
 _CHUNK = 4_000_000  # numbers drawn at a time: 32 MB
 _EXACT = 13  # 2^13 sign flips are fewer than the draws
 
@@ -45,7 +46,8 @@ def bootstrap(
         True
 
     Source:
-        Efron 1987, JASA 82:171, formulas 2.3 and 7.3; Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 14.
+        Efron 1987, JASA 82:171, formulas 2.3 and 7.3; Efron & Tibshirani 1993, An Introduction to the Bootstrap,
+        chapter 14.
     """
     if len(values) < 2:
         return math.nan, math.nan
@@ -85,7 +87,7 @@ def _moved(tails: tuple[float, float], below: float, acceleration: float) -> tup
 
 
 def sign_flip(differences: Floats, seed: int = 0, *, draws: int = DRAWS) -> float:
-    """p of the test that paired differences are as likely to have either sign: how often a sum of flipped ones is as large.
+    """p of the test that paired differences are as likely to have either sign: how often flipped ones sum to as much.
 
     All flips are counted where they are fewer than the draws. Else flips are drawn, and the observed signs count as one
     of them: ``p = (1 + as large) / (1 + draws)``, which is never 0.
@@ -100,8 +102,8 @@ def sign_flip(differences: Floats, seed: int = 0, *, draws: int = DRAWS) -> floa
         0.25
 
     Source:
-        Fisher 1935, The Design of Experiments, section 21; Phipson & Smyth 2010, Statistical Applications in Genetics and
-        Molecular Biology 9:39, for the 1 that is added.
+        Fisher 1935, The Design of Experiments, section 21; Phipson & Smyth 2010, Statistical Applications in Genetics
+        and Molecular Biology 9:39, for the 1 that is added.
     """
     moved = differences[differences != 0]  # a 0 is the same with either sign
     if not len(moved):
@@ -121,3 +123,29 @@ def _flipped(values: Floats, draws: int, generator: np.random.Generator) -> Iter
         size = min(rows, draws - start), (n + 7) // 8
         bits = np.unpackbits(generator.integers(256, size=size, dtype=np.uint8), axis=1, count=n)
         yield total - 2 * (bits @ values)
+
+
+def interval(values: Floats, level: float = 0.95, seed: int = 0) -> tuple[Interval, str]:
+    """The interval of a mean that fits how many samples there are, and what it is called.
+
+    Below ten samples the bootstrap is too narrow, and beyond ``UP_TO`` it gives what Student's interval gives.
+
+    Example:
+        >>> interval(np.array([1.0, 2.0, 3.0]))[1]
+        "Student's interval"
+    """
+    if len(values) < _FEW or len(values) > UP_TO:
+        return mean_interval(values, level), "Student's interval"
+    return bootstrap(values, level, seed), "BCa bootstrap"
+
+
+def paired_test(differences: Floats, seed: int = 0) -> tuple[float, str]:
+    """The test of paired differences that fits how many there are, and what it is called.
+
+    Example:
+        >>> paired_test(np.array([1.0, 2.0, 3.0]))
+        (0.25, 'sign flips')
+    """
+    if len(differences) > UP_TO:
+        return paired_t(differences), "paired t"
+    return sign_flip(differences, seed), "sign flips"

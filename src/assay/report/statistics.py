@@ -178,7 +178,8 @@ def paired_t(differences: Floats) -> float:
 def welch(a: Floats, b: Floats, level: float = 0.95) -> tuple[float, Interval]:
     """Means of different samples: p of Welch's test, and its interval of the second minus the first.
 
-    The degrees of freedom are Satterthwaite's, ``(s²a + s²b)² / (s⁴a/(na-1) + s⁴b/(nb-1))`` for squared standard errors s².
+    The degrees of freedom are Satterthwaite's: ``(s²a + s²b)² / (s⁴a/(na-1) + s⁴b/(nb-1))``, with s² the square of a
+    standard error.
 
     Args:
         a: the first samples.
@@ -234,7 +235,7 @@ def cohens_dz(differences: Floats) -> float:
 
 
 def cohens_h(p1: float, p2: float) -> float:
-    """``2 asin sqrt(p2) - 2 asin sqrt(p1)``, a difference of proportions that counts more near 0 and 1 (Cohen 1988, chapter 6).
+    """``2 asin sqrt(p2) - 2 asin sqrt(p1)``: differences count more near 0 and 1 (Cohen 1988, chapter 6).
 
     Example:
         >>> round(cohens_h(0.5, 0.9), 4)
@@ -266,9 +267,9 @@ def _ratio(top: float, bottom: float) -> float:
 def correct(ps: Sequence[float], how: str = "holm") -> list[float]:
     """p-values corrected for how many there are.
 
-    ``"holm"`` bounds the chance of one false finding or more: the k-th smallest of m is multiplied by ``m - k + 1``, and
-    none is below the one before. ``"bh"`` (Benjamini and Hochberg) bounds the expected share of false findings: times
-    ``m / k``, and none is above the next. ``"none"`` leaves them.
+    ``"holm"`` bounds the chance of one false finding or more: the k-th smallest of m is multiplied by ``m - k + 1``,
+    and none is below the one before. ``"bh"`` (Benjamini and Hochberg) bounds the expected share of false findings:
+    times ``m / k``, and none is above the next. ``"none"`` leaves them.
 
     Args:
         ps: p-values; NaN are left out of the count and stay.

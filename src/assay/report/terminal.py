@@ -34,12 +34,17 @@ def show(report: Report, console: Console | None = None) -> None:
             ``NO_COLOR`` is set, and what its encoding lacks is replaced.
     """
     console = console or Console()
+    print_plainly(render(report, full="#" if console.options.ascii_only else "█"), console)
+
+
+def print_plainly(content: RenderableType, console: Console) -> None:
+    """Print what rich draws; into a file without blanks at the ends of lines and what the encoding lacks."""
     ascii_only = console.options.ascii_only
     if (console.is_terminal or console.is_jupyter) and not ascii_only:
-        console.print(render(report))
+        console.print(content)
         return
     with console.capture() as captured:
-        console.print(render(report, full="#" if ascii_only else "█"))
+        console.print(content)
     for line in captured.get().splitlines():
         plain = line.rstrip()
         console.file.write((plain.encode("ascii", "replace").decode() if ascii_only else plain) + "\n")

@@ -1,0 +1,240 @@
+"""What comparing reports found, as a plain value: differences, flips, and what could not be compared."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from assay._atomic import write_text
+from assay.errors import ConfigError, describe
+from assay.report.plain import Cell, Plain
+from assay.report.report import _now
+from assay.report.stored import read_json, read_text, to_json
+
+SCHEMA = "assay.comparison/1"
+"""The first entry of every stored comparison."""
+
+VERDICTS = ("better", "worse", "differs", "no evidence", "cannot say")
+
+
+@dataclass(frozen=True, eq=False)
+class Delta(Plain):
+    """The difference of one metric between a run and the baseline.
+
+    Args:
+        run: the name of the run.
+        section: where the metric stands in both reports.
+        metric: its name.
+        baseline: the value of the baseline.
+        value: the value of the run.
+        difference: the value of the run minus that of the baseline.
+        lower: the lower end of the interval of the difference; None where there is none.
+        upper: the upper end.
+        p: how likely a difference at least as large is, were there none; None where that was not tested.
+        corrected: p corrected for all tests of the comparison.
+        effect: the size of the difference on the scale that ``scale`` names.
+        scale: what the effect size is.
+        method: how p and interval were found.
+        paired: whether the same samples were compared.
+        counts: how many samples stand behind the two values, where that is known.
+        better: ``"higher"`` or ``"lower"``, whichever is better; empty where that is not known.
+        verdict: one of ``VERDICTS``.
+        note: what could not be done, and why.
+    """
+
+    run: str
+    section: str
+    metric: str
+    baseline: float
+    value: float
+    difference: float
+    lower: float | None = None
+    upper: float | None = None
+    p: float | None = None
+    corrected: float | None = None
+    effect: float | None = None
+    scale: str = ""
+    method: str = ""
+    paired: bool = False
+    counts: tuple[int, ...] = ()
+    better: str = ""
+    verdict: str = "cannot say"
+    note: str = ""
+
+    def _check(self) -> None:
+        if self.verdict not in VERDICTS:
+            expected = f"one of {', '.join(VERDICTS)}"
+            raise ConfigError(describe("Delta.verdict", repr(self.verdict), expected, "Choose one"))
+
+
+@dataclass(frozen=True, eq=False)
+class Flips(Plain):
+    """The samples to which a yes-or-no metric says something else in a run than in the baseline.
+
+    Args:
+        run: the name of the run.
+        section: where the metric stands.
+        metric: its name.
+        better: which way is better: ``"higher"``, from no to yes, ``"lower"`` or, unknown, empty.
+        up: how many samples went from no to yes.
+        down: how many from yes to no.
+        yes: how many are yes in both.
+        no: how many are no in both.
+        changed: how many decisions differ at all; None where decisions were not kept.
+        ups: the first of those that went up, by id: id, target, decision of the baseline, decision of the run.
+        downs: the first of those that went down, in the same way.
+    """
+
+    run: str
+    section: str
+    metric: str
+    better: str
+    up: int
+    down: int
+    yes: int
+    no: int
+    changed: int | None
+    ups: tuple[tuple[Cell, ...], ...] = ()
+    downs: tuple[tuple[Cell, ...], ...] = ()
+
+    def groups(self) -> tuple[tuple[str, int, tuple[tuple[Cell, ...], ...]], ...]:
+        """The two groups, those that got worse first: what to call them, how many they are, and the first of them."""
+        up, down = (self.up, self.ups), (self.down, self.downs)
+        if self.better == "higher":
+            return ("worse", *down), ("better", *up)
+        if self.better == "lower":
+            return ("worse", *up), ("better", *down)
+        return ("from yes to no", *down), ("from no to yes", *up)
+
+
+@dataclass(frozen=True, eq=False)
+class Unmatched(Plain):
+    """A metric that was not compared.
+
+    Args:
+        run: the name of the run.
+        section: where it stands.
+        metric: its name.
+        why: what is missing, or what differs.
+    """
+
+    run: str
+    section: str
+    metric: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Plain):
+    """A report that was compared.
+
+    Args:
+        name: what it is called here; unique.
+        title: its title.
+        created: when it was made.
+        device: where it ran.
+    """
+
+    name: str
+    title: str = ""
+    created: str = ""
+    device: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Plain):
+    """Runs against a baseline.
+
+    Args:
+        runs: the baseline first, then the runs.
+        deltas: the differences, by run, section and metric in the order of the reports.
+        flips: the samples that changed, for each yes-or-no metric that could be paired.
+        unmatched: metrics that were not compared.
+        level: the confidence level of the intervals; there is a difference where corrected p is below 1 - level.
+        correction: how p-values were corrected, over all deltas.
+        seed: where random numbers started.
+        created: when this was made.
+    """
+
+    runs: tuple[Run, ...]
+    deltas: tuple[Delta, ...] = ()
+    flips: tuple[Flips, ...] = ()
+    unmatched: tuple[Unmatched, ...] = ()
+    level: float = 0.95
+    correction: str = "holm"
+    seed: int = 0
+    created: str = field(default_factory=_now)
+
+    def _check(self) -> None:
+        names = [run.name for run in self.runs]
+        if len(names) < 2 or len(set(names)) < len(names):
+            expected = "a baseline and one run or more, each with a name of its own"
+            raise ConfigError(describe("Comparison.runs", names, expected, "Give each report another name"))
+
+    def delta(self, metric: str, section: str | None = None, run: str | None = None) -> Delta:
+        """The difference of one metric.
+
+        Args:
+            metric: its name.
+            section: where it stands; may be left out where only one section has it.
+            run: the name of the run; may be left out where there is one.
+
+        Raises:
+            ConfigError: none fits, or several do.
+        """
+        fit = [d for d in self.deltas if d.metric == metric and section in (None, d.section) and run in (None, d.run)]
+        if len(fit) == 1:
+            return fit[0]
+        there = ", ".join(dict.fromkeys(f"{d.section}/{d.metric}" for d in self.deltas)) or "none"
+        do = "Name metric, section and run"
+        raise ConfigError(describe(f"delta {metric!r}", f"{len(fit)} that fit", f"one of {there}", do))
+
+    def family(self) -> int:
+        """How many tests p-values were corrected for."""
+        return sum(delta.p is not None for delta in self.deltas)
+
+    def to_json(self) -> str:
+        """The comparison as JSON, schema ``assay.comparison/1``."""
+        return to_json(self, SCHEMA)
+
+    @classmethod
+    def from_json(cls, text: str, where: str = "comparison") -> Self:
+        """The comparison that `to_json` wrote.
+
+        Raises:
+            StateError: the text was cut short, is no comparison, or has another schema.
+        """
+        return cls.from_data(read_json(text, where, (SCHEMA,)), where)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the comparison as JSON; the file is whole or not there."""
+        return write_text(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            StateError: the file was cut short, is no comparison, or has another schema.
+        """
+        return cls.from_json(read_text(path), os.fspath(path))
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the comparison as one HTML page that needs nothing else."""
+        from assay.report.comparison_html import to_html
+
+        return write_text(path, to_html(self))
+
+    def to_markdown(self) -> str:
+        """The comparison as Markdown, for a pull request."""
+        from assay.report.comparison_markdown import to_markdown
+
+        return to_markdown(self)
+
+    def show(self) -> None:
+        """Print the comparison to the terminal; plain text where the output is not one."""
+        from assay.report.comparison_terminal import show
+
+        show(self)

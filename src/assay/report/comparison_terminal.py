@@ -1,0 +1,123 @@
+"""A comparison in a terminal: one table for each run and section, then the samples that flipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table as Grid
+from rich.text import Text
+
+from assay.report import comparison_text as words
+from assay.report import text
+from assay.report.comparison import Comparison, Delta, Flips
+from assay.report.plain import Cell
+from assay.report.terminal import print_plainly
+
+WIDE = 110
+STYLES = {"better": "green", "worse": "red", "differs": "yellow", "no evidence": "dim", "cannot say": "dim"}
+
+
+def show(comparison: Comparison, console: Console | None = None) -> None:
+    """Print a comparison.
+
+    Args:
+        comparison: what to print.
+        console: where to; the standard output unless given.
+    """
+    console = console or Console()
+    print_plainly(render(comparison, wide=console.width >= WIDE), console)
+
+
+def to_text(comparison: Comparison, width: int = 120) -> str:
+    """The comparison as plain text."""
+    file = StringIO()
+    show(comparison, Console(file=file, width=width, no_color=True, force_terminal=False, _environ={}))
+    return file.getvalue()
+
+
+def render(comparison: Comparison, *, wide: bool = True) -> RenderableType:
+    """What rich prints for a comparison; the effect sizes where there is room."""
+    baseline, *runs = (run.name for run in comparison.runs)
+    parts: list[RenderableType] = [Text(), _text(f"{', '.join(runs)} against {baseline}", "bold")]
+    parts.append(_text(words.settings(comparison), "dim"))
+    for run, section, deltas in words.groups(comparison):
+        parts += [Text(), Rule(_text(f"{section} · {run}", "bold"), align="left", style="dim")]
+        parts += [_deltas(baseline, run, deltas, wide=wide), *_notes(deltas)]
+        for flips in comparison.flips:
+            if (flips.run, flips.section) == (run, section):
+                parts += _flips(flips)
+    if comparison.unmatched:
+        parts += [Text(), Rule(_text("Not compared", "bold"), align="left", style="dim")]
+        parts += [_text(f"  {words.unmatched(entry)}") for entry in comparison.unmatched]
+    return Group(*parts)
+
+
+def _deltas(baseline: str, run: str, deltas: list[Delta], *, wide: bool) -> RenderableType:
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    grid.add_column("metric", overflow="fold", min_width=8)
+    for name in (baseline, run, "difference"):
+        grid.add_column(_text(text.shorten(name, 16)), justify="right", no_wrap=True)
+    grid.add_column("interval", no_wrap=True)
+    grid.add_column("p", justify="right", no_wrap=True)
+    grid.add_column("", no_wrap=True)
+    if wide:
+        grid.add_column("effect", no_wrap=True)
+    for delta in deltas:
+        cells: list[Text | str] = [
+            _text(delta.metric),
+            text.number(delta.baseline),
+            text.number(delta.value),
+            Text(words.signed(delta.difference), "bold"),
+            Text(words.interval(delta), "dim"),
+            words.p_value(delta.corrected),
+            Text(delta.verdict, STYLES[delta.verdict]),
+        ]
+        grid.add_row(*cells, *([_text(words.effect(delta), "dim")] if wide else []))
+    return Padding(grid, (1, 0, 0, 2))
+
+
+def _notes(deltas: list[Delta]) -> Iterator[RenderableType]:
+    """How each was tested, metrics of one kind together."""
+    kinds: dict[str, list[str]] = {}
+    for delta in deltas:
+        parts = [part for part in (words.method(delta), delta.note, _samples(delta)) if part]
+        kinds.setdefault("; ".join(parts) or "no test", []).append(delta.metric)
+    for said, metrics in kinds.items():
+        yield Padding(_text(f"{', '.join(metrics)}: {said}.", "dim"), (0, 0, 0, 2))
+
+
+def _samples(delta: Delta) -> str:
+    return f"n = {words.counts(delta)}" if delta.counts else ""
+
+
+def _flips(flips: Flips) -> Iterator[RenderableType]:
+    yield Text()
+    yield _text(f"  {flips.metric}, sample by sample: {words.flipped(flips)}")
+    for name, count, rows in flips.groups():
+        if rows:
+            yield Padding(_text(words.listed(name, count, rows), "bold"), (1, 0, 0, 4))
+            yield Padding(_rows(rows), (0, 0, 0, 4))
+
+
+def _rows(rows: tuple[tuple[Cell, ...], ...]) -> RenderableType:
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    used = words.used(rows)
+    for i in used:
+        grid.add_column(words.COLUMNS[i], justify="left" if isinstance(rows[0][i], str) else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*(_text(_plain(row[i])) for i in used))
+    return grid
+
+
+def _plain(value: Cell) -> str:
+    """An id or a class: a number without commas, as it stands in the data."""
+    return str(value) if isinstance(value, int) else text.cell(value)
+
+
+def _text(content: str, style: str = "") -> Text:
+    return Text(text.clean(content), style)

@@ -1,0 +1,238 @@
+"""What samples say of one value, and of the difference of two: the test and the interval that fit what is stored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from assay.report import resampling, statistics
+from assay.report.distributions import normal_quantile, normal_two_sided
+from assay.report.packed import Array
+from assay.report.samples import Samples, align, is_known_to_be_the_same
+from assay.report.value import Value, columns_of
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a number besides the number.
+
+    Args:
+        lower: the lower end of its interval; None where there is none.
+        upper: the upper end.
+        p: how likely a difference at least as large is, were there none; None where that was not tested.
+        effect: the size of the difference on the scale that ``scale`` names.
+        scale: what the effect size is.
+        method: how interval and p were found.
+        paired: whether the same samples were compared.
+        note: what could not be done, and why.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    p: float | None = None
+    effect: float | None = None
+    scale: str = ""
+    method: str = ""
+    paired: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value, and the samples behind it where they were kept.
+
+    Args:
+        value: the value.
+        samples: the samples of its section.
+        members: which of them it rests on, as a mask; all unless given.
+    """
+
+    value: Value
+    samples: Samples | None = None
+    members: Array | None = None
+
+    def has_terms(self) -> bool:
+        """Whether it is known what each sample contributed."""
+        return bool(self.value.column) and self.samples is not None
+
+    def terms(self) -> Array:
+        """What each sample contributes: booleans, or numbers whose mean is the value.
+
+        A quotient R of two means has no such numbers. Its linearised terms ``R + (x - R w) / mean(w)`` have the mean R
+        and, for many samples, its spread (Cochran 1977, Sampling Techniques, section 6.3).
+        """
+        assert self.samples is not None, self.value.name
+        column = self.samples.column(self.value.column)
+        if column.dtype.kind == "b" and not self.value.over:
+            return column if self.members is None else column[self.members]
+        terms, weights = columns_of(self.samples, self.value.column, self.value.over, self.members)
+        if not self.value.over:
+            return terms
+        with np.errstate(all="ignore"):
+            quotient = terms.sum() / weights.sum()
+            return np.asarray(quotient + (terms - quotient * weights) / weights.mean())
+
+
+def interval_of(measured: Measured, level: float, seed: int = 0) -> Evidence:
+    """The interval of one value: from its samples, else the stored one where it has the level asked for.
+
+    Args:
+        measured: the value.
+        level: the confidence level.
+        seed: where the random numbers of the bootstrap start.
+
+    Returns:
+        The interval and how it was found, or no interval and why.
+
+    Example:
+        >>> samples = Samples.pack(range(10), {"correct": [True] * 9 + [False]})
+        >>> found = interval_of(Measured(Value("accuracy", 0.9, column="correct"), samples), 0.95)
+        >>> round(found.lower, 4), found.method
+        (0.5958, "Wilson's interval")
+    """
+    value = measured.value
+    if measured.has_terms():
+        return _interval_of_terms(measured.terms(), level, seed)
+    if value.lower is None or value.upper is None:
+        return Evidence(note="neither samples nor an interval are stored")
+    if math.isnan(value.lower) or math.isnan(value.upper):
+        return Evidence(note="the stored interval is undefined")
+    if value.level is None:
+        return Evidence(note="the level of the stored interval is not known")
+    if value.level < level:
+        return Evidence(note=f"the stored interval is of level {value.level:g}, not {level:g}")
+    return Evidence(value.lower, value.upper, method=f"stored interval of level {value.level:g}")
+
+
+def _interval_of_terms(terms: Array, level: float, seed: int) -> Evidence:
+    if terms.dtype.kind == "b":
+        lower, upper = statistics.wilson(int(terms.sum()), len(terms), level)
+        return Evidence(lower, upper, method="Wilson's interval")
+    if len(terms) < 2 or not np.isfinite(terms).all():
+        return Evidence(note="there are fewer than two samples, or some are not finite")
+    if (terms == terms[0]).all():
+        return Evidence(note="all samples contribute the same, which says nothing of others")
+    (lower, upper), method = resampling.interval(terms, level, seed)
+    return Evidence(lower, upper, method=method)
+
+
+def why_not_the_same(a: Measured, b: Measured) -> str:
+    """Why two values of one name are different metrics; empty where nothing says so.
+
+    Example:
+        >>> a, b = Value("loss", 1.0, better="lower"), Value("loss", 1.0, better="higher")
+        >>> why_not_the_same(Measured(a), Measured(b))
+        "'lower' is better in one, 'higher' in the other"
+    """
+    first, second = a.value, b.value
+    if first.better and second.better and first.better != second.better:
+        return f"{first.better!r} is better in one, {second.better!r} in the other"
+    for what in ("column", "over"):
+        names = getattr(first, what), getattr(second, what)
+        if first.column and second.column and names[0] != names[1]:
+            return f"{names[0]!r} is counted in one, {names[1]!r} in the other"
+    if a.has_terms() and b.has_terms() and (a.terms().dtype != b.terms().dtype):
+        return "samples contribute yes or no in one, numbers in the other"
+    return ""
+
+
+def difference(a: Measured, b: Measured, level: float = 0.95, seed: int = 0) -> Evidence:
+    """What is known of the difference of two values, the second minus the first.
+
+    Paired by sample where that can be done; else unpaired, with the reason as note.
+
+    Args:
+        a: the first, the baseline.
+        b: the second.
+        level: the confidence level.
+        seed: where random numbers start.
+
+    Example:
+        >>> of = lambda *right: Samples.pack(range(len(right)), {"correct": np.array(right, dtype=bool)})
+        >>> a, b = (Measured(Value("accuracy", 0.5, column="correct"), of(1, 0, 1, 0)) for _ in range(2))
+        >>> difference(a, b).p
+        1.0
+    """
+    if not math.isfinite(a.value.value) or not math.isfinite(b.value.value):
+        return Evidence(note="undefined or infinite on one side")
+    if not a.has_terms() or not b.has_terms():
+        return _of_intervals(a, b, level)
+    assert a.samples is not None, a.value.name
+    assert b.samples is not None, b.value.name
+    terms = a.terms(), b.terms()
+    if not all(len(each) and np.isfinite(each).all() for each in terms):
+        return Evidence(note="no samples, or some contribute nothing finite")
+    position = _position(a, b)
+    if isinstance(position, str):
+        return replace(_unpaired(*terms, level), note=f"not paired: {position}")
+    found = _paired(terms[0], terms[1][position], level, seed)
+    if is_known_to_be_the_same(a.samples, b.samples):
+        return found
+    return replace(found, note="paired by ids alone: no targets, no name of the data")
+
+
+def _position(a: Measured, b: Measured) -> Array | str:
+    assert a.samples is not None, a.value.name
+    assert b.samples is not None, b.value.name
+    if a.members is not None or b.members is not None:
+        return "slices are not paired"
+    return align(a.samples, b.samples)
+
+
+def _paired(a: Array, b: Array, level: float, seed: int) -> Evidence:
+    if a.dtype.kind == "b":
+        down, up = int((a & ~b).sum()), int((~a & b).sum())
+        lower, upper = statistics.paired_proportions(down, up, len(a), level)
+        p, odds = statistics.mcnemar(down, up), statistics.odds_ratio(down, up)
+        method = "McNemar mid-p, Bonett-Price interval"
+        return Evidence(lower, upper, p, _known(odds), "odds ratio", method, paired=True)
+    apart = b - a
+    if len(apart) < 2:
+        return Evidence(paired=True, note="there are fewer than two samples")
+    p, test = resampling.paired_test(apart, seed)
+    if (apart == apart[0]).all():  # nothing to draw from
+        same = float(apart[0])
+        return Evidence(same, same, p, None, "", test, paired=True)
+    (lower, upper), how = resampling.interval(apart, level, seed)
+    return Evidence(lower, upper, p, statistics.cohens_dz(apart), "Cohen's dz", f"{test}, {how}", paired=True)
+
+
+def _unpaired(a: Array, b: Array, level: float) -> Evidence:
+    if a.dtype.kind == "b":
+        counts = int(a.sum()), len(a), int(b.sum()), len(b)
+        p, (lower, upper) = statistics.two_proportions(*counts, level)
+        effect = statistics.cohens_h(float(a.mean()), float(b.mean()))
+        return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
+    if min(len(a), len(b)) < 2:
+        return Evidence()
+    p, (lower, upper) = statistics.welch(a, b, level)
+    return Evidence(lower, upper, p, _known(statistics.cohens_d(a, b)), "Cohen's d", "Welch's test and interval")
+
+
+def _of_intervals(a: Measured, b: Measured, level: float) -> Evidence:
+    """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
+    errors = [_standard_error(each) for each in (a, b)]
+    if errors[0] is None or errors[1] is None:
+        return Evidence(note="no test: neither samples nor intervals of a known level on both sides")
+    error, apart = math.hypot(errors[0], errors[1]), b.value.value - a.value.value
+    half = error * normal_quantile((1 + level) / 2)
+    p = normal_two_sided(apart / error) if error else float(apart == 0)
+    note = "not paired: no samples on both sides; intervals taken as normal and independent"
+    return Evidence(apart - half, apart + half, p, method="z test of two intervals", note=note)
+
+
+def _standard_error(measured: Measured) -> float | None:
+    value = measured.value
+    if measured.has_terms():
+        terms = measured.terms().astype(np.float64)
+        return float(terms.std(ddof=1)) / math.sqrt(len(terms)) if len(terms) > 1 and np.isfinite(terms).all() else None
+    if value.lower is None or value.upper is None or value.level is None:
+        return None
+    width = value.upper - value.lower
+    return width / (2 * normal_quantile((1 + value.level) / 2)) if math.isfinite(width) else None
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,115 @@
+"""The rules of a gate as they are written: ``accuracy=0.9`` on the command line, and the same in a TOML file."""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.errors import ConfigError, StateError, describe
+from assay.report.gate import KINDS, Rule
+from assay.report.stored import read_text
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a gate is told besides the report.
+
+    Args:
+        rules: the rules.
+        baseline: the file of the baseline.
+        level: the confidence level.
+        point: whether to judge without intervals.
+        min_slice_size: slices of fewer samples are left out.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    baseline: Path | None = None
+    level: float = 0.95
+    point: bool = False
+    min_slice_size: int = 1
+
+
+def parse_rule(kind: str, written: str) -> Rule:
+    """A rule as it stands on the command line.
+
+    Args:
+        kind: one of ``KINDS``.
+        written: ``metric=number``; the metric may hold further equals signs.
+
+    Raises:
+        ConfigError: there is no equals sign, no metric or no finite number.
+
+    Example:
+        >>> parse_rule("min", "digits/accuracy=0.9").bound
+        0.9
+    """
+    metric, _, number = written.rpartition("=")
+    try:
+        bound = float(number)
+    except ValueError:
+        bound = math.nan
+    if not metric.strip() or not math.isfinite(bound):
+        do = f"Write --{kind} accuracy=0.9"
+        raise ConfigError(describe(f"--{kind}", repr(written), "metric=number", do))
+    return Rule(kind, metric.strip(), bound)
+
+
+def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The settings in a TOML file; its keys are the options of ``assay gate``.
+
+    Args:
+        path: the file; a baseline in it is looked for beside it.
+
+    Returns:
+        The arguments of `Settings` that the file gives.
+
+    Raises:
+        StateError: it is not TOML.
+        ConfigError: a key is unknown, or a value is of the wrong kind.
+        OSError: it cannot be read.
+    """
+    where = os.fspath(path)
+    try:
+        data = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise StateError(describe(where, f"a file that is not TOML: {error}", "TOML", "Correct it")) from error
+    found: dict[str, Any] = {"rules": tuple(_rules(data, where))}
+    for key, (name, kinds, expected) in _PLAIN.items():
+        if key not in data:
+            continue
+        value = data[key]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise ConfigError(describe(f"{where}: {key}", repr(value), expected, "Correct it"))
+        found[name] = value
+    if "baseline" in found:
+        found["baseline"] = Path(path).parent / found["baseline"]
+    return found
+
+
+_PLAIN: dict[str, tuple[str, tuple[type, ...], str]] = {
+    "baseline": ("baseline", (str,), "the path of a report"),
+    "level": ("level", (float,), "a number between 0 and 1"),
+    "point": ("point", (bool,), "true or false"),
+    "min-slice-size": ("min_slice_size", (int,), "a whole number"),
+}
+
+
+def _rules(data: dict[str, Any], where: str) -> Iterable[Rule]:
+    known = (*KINDS, *_PLAIN)
+    for key, bounds in data.items():
+        if key not in known:
+            raise ConfigError(describe(where, f"the key {key!r}", f"one of {', '.join(known)}", "Correct or remove it"))
+        if key in _PLAIN:
+            continue
+        if not isinstance(bounds, dict):
+            raise ConfigError(describe(f"{where}: {key}", repr(bounds), "a table of metrics", f"Write [{key}]"))
+        for metric, bound in bounds.items():
+            if isinstance(bound, bool) or not isinstance(bound, int | float):
+                do = 'Quote a name that holds a dot: "top.5" = 0.9'
+                raise ConfigError(describe(f"{where}: {key}.{metric}", repr(bound), "a number", do))
+            yield Rule(key, metric, float(bound))
