@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from assay.devices.pretend.conditions import applies
 
 if TYPE_CHECKING:
-    import torch
-
     from assay.devices.pretend.rules import OperatorRule
 
 Check = Literal["none", "all", "iterator", "placeholder", "index"]
@@ -176,34 +174,7 @@ def waits(rule: OperatorRule, arguments: Mapping[str, Any]) -> str:
         rule: the rule of the operator.
         arguments: the arguments of the call by name.
     """
-    if not rule.waits or not applies(rule.waits_when, arguments) or fills(rule.name, arguments):
-        return ""
-    return rule.why_waits
-
-
-def fills(name: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether writing to masked places becomes ``masked_fill_``, for which nobody waits.
-
-    That is so for one mask and one value in host memory, as in ``x[mask] = 0``.
-
-    Args:
-        name: torch's name of the overload.
-        arguments: the arguments of the call by name.
-
-    Source:
-        ``canDispatchToMaskedFill`` in ``aten/src/ATen/native/IndexingUtils.h``, called by ``_index_put_impl_`` in
-        ``TensorAdvancedIndexing.cpp``, pytorch/pytorch.
-    """
-    if not name.startswith(INDEXING[1:3]) or arguments.get("accumulate"):
-        return False
-    value = arguments["values"]
-    given = [index for index in arguments["indices"] if index is not None]
-    return len(given) == 1 and boolean(given[0]) and value.numel() == 1 and bool(value.is_cpu)
-
-
-def boolean(index: torch.Tensor) -> bool:
-    """Whether an index is a mask: of booleans, or of bytes, which torch takes for booleans."""
-    return str(index.dtype) in ("torch.bool", "torch.uint8")
+    return rule.why_waits if applies(rule.waits_when, arguments) else ""
 
 
 @dataclass(frozen=True)

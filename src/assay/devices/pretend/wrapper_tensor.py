@@ -43,6 +43,7 @@ class PretendTensor(Tensor):
     """A tensor on a pretend device; one with dimensions is a :class:`PretendArray`."""
 
     host: Tensor
+    kept_gradient: PretendTensor
     runner: ClassVar[Runner | None] = None
     """The open device; without one, a tensor can only be brought back to the CPU."""
 
@@ -252,9 +253,9 @@ class PretendTensor(Tensor):
         inner = self.unwrap().grad
         if inner is None:
             return None
-        kept = vars(self).get("_grad")
+        kept = vars(self).get("kept_gradient")
         if kept is None or kept.host is not inner:
-            kept = self._grad = self._beside(inner)
+            kept = self.kept_gradient = self._beside(inner)
         return kept
 
     @grad.setter
@@ -352,7 +353,7 @@ def become(tensor: Tensor, value: Tensor) -> None:
         new.grad = leaf.grad
     else:
         new = leaf
-    vars(new).update({name: kept for name, kept in vars(tensor).items() if name not in ("host", "_grad")})
+    vars(new).update({name: kept for name, kept in vars(tensor).items() if name not in ("host", "kept_gradient")})
     if isinstance(tensor, torch.nn.Parameter):
         new._is_param = True
     torch.utils.swap_tensors(tensor, new)  # type: ignore[no-untyped-call]
