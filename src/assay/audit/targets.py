@@ -156,8 +156,13 @@ def _library_cases(target: Target) -> Iterator[Case]:
         return
     for case in _generator(target.library)(target.library):
         inside = f"{case.name}.".startswith(f"{target.module}.") or target.module == target.library
-        if inside and target.name in ("", case.name.rpartition(".")[2].partition("(")[0].partition("[")[0]):
+        if inside and target.name in ("", _class_of(case)):
             yield case
+
+
+def _class_of(case: Case) -> str:
+    """The class in a name such as ``torcheval.metrics.BinaryRecallAtFixedPrecision(min_precision=0.5)``."""
+    return case.name.partition("(")[0].partition("[")[0].rpartition(".")[2]
 
 
 def _generator(library: str) -> Callable[[str], Any]:
