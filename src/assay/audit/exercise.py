@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -197,10 +197,21 @@ class _Exercise:
 
 def _state_frames(path: str, metric: Any) -> tuple[Frame, ...]:
     owner, steps = metric, path.partition("[")[0].split(".")
-    while len(steps) > 1 and hasattr(getattr(owner, steps[0], None), "__dict__"):
-        owner, steps = getattr(owner, steps[0]), steps[1:]  # a metric in a metric; not a tensor in a dictionary
+    while len(steps) > 1:
+        inner, rest = _inner(owner, steps)
+        if not hasattr(inner, "__dict__"):
+            break  # a tensor in a dictionary, not a metric in a metric
+        owner, steps = inner, rest
     frame = state_line(type(owner).__mro__, steps[0]) or method_line(type(metric).__mro__, "__init__")
     return (frame,) if frame else ()
+
+
+def _inner(owner: Any, steps: list[str]) -> tuple[Any, list[str]]:
+    """What the first step leads to, through a dictionary of metrics, too, and the steps from there."""
+    inner, rest = getattr(owner, steps[0], None), steps[1:]
+    if isinstance(inner, Mapping) and len(rest) > 1:
+        return next((value for key, value in inner.items() if str(key) == rest[0]), None), rest[1:]
+    return inner, rest
 
 
 def _furthest(one: dict[str, Tensor], other: dict[str, Tensor]) -> str | None:

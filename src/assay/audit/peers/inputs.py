@@ -308,7 +308,7 @@ def detections(g: Generator, n: int) -> Batch:
 def ignite_detections(g: Generator, n: int) -> Batch:
     """The same under the names that Ignite uses."""
     preds, target = detections(g, n)
-    found = [{"bbox": p["boxes"], "confidence": p["scores"], "labels": p["labels"]} for p in preds]
+    found = [{"bbox": p["boxes"], "scores": p["scores"], "labels": p["labels"]} for p in preds]
     true = [{"bbox": t["boxes"], "labels": t["labels"], "iscrowd": torch.zeros(3, dtype=torch.bool)} for t in target]
     return found, true
 
