@@ -200,6 +200,14 @@ def test_a_marked_test_has_to_take_the_device(project):
     assert "test_it is marked with devices but does not take `device`" in run(project, expect=2)
 
 
+def test_a_project_with_an_option_of_the_same_name_keeps_it(project):
+    project.makeconftest("def pytest_addoption(parser): parser.addoption('--devices', default='its own')")
+    project.makepyfile(TESTS + "\ndef test_option(pytestconfig): assert pytestconfig.getoption('devices') == 'two'")
+    shown = run(project, "-v", "--devices", "two", "--assay-devices=xpu", "--assay-require-devices=cuda", expect=0)
+    assert "test_default[xpu-pretend] PASSED" in shown
+    assert "test_option PASSED" in shown
+
+
 def test_collecting_only_requires_nothing(project):
     project.makepyfile(TESTS)
     assert "was required" not in run(project, "--collect-only", "-q", "--require-devices=xpu", expect=0)

@@ -78,7 +78,7 @@ class Summary:
     def _missing(self) -> list[str]:
         if self._config.option.collectonly:
             return []
-        return [name for name in _asked(self._config, "require_devices") if not self._exercised(name)]
+        return [name for name in _asked(self._config, "require-devices") if not self._exercised(name)]
 
     def _exercised(self, device: str) -> bool:
         """Whether a test ran on a device to its end, or to a failure of its own: a skipped one did not."""
@@ -88,34 +88,54 @@ class Summary:
         )
 
 
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "devices": {
+        "metavar": "NAMES",
+        "help": "Devices for the tests that take `device` and name none, such as cpu,mps,cuda:1. Pretend ones where "
+        "this machine has none.",
+    },
+    "require-devices": {
+        "metavar": "NAMES",
+        "help": "Fail the run if no test ran on one of these devices. A skipped test did not run.",
+    },
+    "real-devices-only": {"action": "store_true", "default": False, "help": "Skip where a pretend one would be used."},
+}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options and settings."""
-    group = parser.getgroup("assay", "devices (assay)")
-    group.addoption(
-        "--devices",
-        metavar="NAMES",
-        help="Devices for the tests that take `device` and name none, such as cpu,mps,cuda:1. Pretend ones where this "
-        "machine has none.",
-    )
-    group.addoption(
-        "--require-devices",
-        metavar="NAMES",
-        help="Fail the run if no test ran on one of these devices. A skipped test did not run.",
-    )
-    group.addoption(
-        "--real-devices-only",
-        action="store_true",
-        help="Skip where a pretend device would be used.",
-    )
-    parser.addini("assay_devices", "The default of --devices.", type="args", default=["cpu"])
-    parser.addini("assay_require_devices", "The default of --require-devices.", type="args", default=[])
+    """Add the options, under names that no one else has, and the settings."""
+    for name, about in _OPTIONS.items():
+        parser.getgroup("assay", "devices (assay)").addoption(f"--assay-{name}", dest=_dest(name), **about)
+    parser.addini("assay_devices", "The default of --assay-devices.", type="args", default=["cpu"])
+    parser.addini("assay_require_devices", "The default of --assay-require-devices.", type="args", default=[])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser) -> Iterator[None]:
+    """Add the short names of the options, unless the project has options of these names: it goes first."""
+    result = yield
+    for name, about in _OPTIONS.items():
+        if _is_free(parser, f"--{name}"):
+            parser.getgroup("assay").addoption(f"--{name}", dest=_dest(name), **about)
+    return result
+
+
+def _is_free(parser: pytest.Parser, option: str) -> bool:
+    try:
+        return option in parser.parse_known_and_unknown_args([option])[1]
+    except pytest.UsageError:  # known, and it wants a value
+        return False
+
+
+def _dest(name: str) -> str:
+    return f"assay_{name.replace('-', '_')}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker and check the names of devices."""
     config.addinivalue_line("markers", "devices(*names): run the test, which takes `device`, once on each of them.")
-    for option in ("devices", "require_devices"):
-        _checked(_asked(config, option), f"--{option.replace('_', '-')} or assay_{option}")
+    for option in ("devices", "require-devices"):
+        _checked(_asked(config, option), f"--{option} or {_dest(option)}")
     if not hasattr(config, "workerinput"):  # pytest-xdist: the workers' reports go to the process that started them
         config.pluginmanager.register(Summary(config), "assay-devices")
 
@@ -160,7 +180,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     place = getattr(request, "param", None) or _place("cpu")
     if not isinstance(place, Place):  # parametrized by the test itself, with indirect=True
         place = _place(_checked([place], f"the parameter of {request.node.name}")[0])
-    if why_not := _why_not(place, request.config.getoption("real_devices_only")):
+    if why_not := _why_not(place, request.config.getoption(_dest("real-devices-only"))):
         pytest.skip(why_not)
     if place.how == REAL:
         yield _indexed(torch.device(place.name))
@@ -207,8 +227,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def _asked(config: pytest.Config, option: str) -> list[str]:
     """The devices of an option, or of the setting that is its default."""
-    given = config.getoption(option)
-    return _split(given) if given is not None else _split(",".join(config.getini(f"assay_{option}")))
+    given = config.getoption(_dest(option))
+    return _split(given if given is not None else ",".join(config.getini(_dest(option))))
 
 
 def _split(names: str) -> list[str]:
