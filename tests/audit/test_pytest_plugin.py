@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from assay.devices.pretend.cache import cache_folder
+
 pytest_plugins = ["pytester"]
 
 TESTS = """
@@ -38,8 +40,13 @@ class TestOwnFixture:
 """
 
 
+CACHE = cache_folder()  # now: pytester gives each project a home of its own, and the engine would be compiled there
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    if CACHE is not None:
+        monkeypatch.setenv("ASSAY_CACHE", str(CACHE))
     pytester.makeini(
         "[pytest]\naddopts = -p no:cacheprovider -p no:randomly --strict-markers --strict-config "
         "--import-mode=importlib\nfilterwarnings = error\n"
