@@ -269,11 +269,37 @@ def test_a_gradient_is_that_of_the_same_device(gpus: Pretended):
         x.grad = torch.ones(2)
 
 
+def test_bags_of_embeddings_are_trained(gpus: Pretended):
+    layer = torch.nn.EmbeddingBag(5, 2, padding_idx=-1).to(CUDA1)
+    indices, offsets = torch.tensor([0, 1, 4], device=CUDA1), torch.tensor([0], device=CUDA1)
+    layer(indices, offsets).sum().backward()
+    assert layer.weight.grad.tolist() == [[0.5, 0.5], [0.5, 0.5], [0, 0], [0, 0], [0, 0]]
+    with torch.no_grad():
+        assert torch.equal(layer(indices, offsets).cpu(), layer.weight[:2].mean(0, keepdim=True).cpu())
+    with pytest.raises(RuntimeError, match="indices is on cpu, different from other tensors on cuda:1"):
+        layer(indices.cpu(), offsets.cpu())
+
+
+def test_packed_sequences_keep_their_sizes_on_the_host(gpus: Pretended):
+    x = torch.rand(3, 2, 4, device=CUDA1)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 1]))
+    assert (packed.data.device, packed.batch_sizes.device) == (CUDA1, torch.device("cpu"))
+    output, _ = torch.nn.LSTM(4, 3).to(CUDA1)(packed)
+    padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(output)
+    assert (padded.device, padded.shape, lengths.tolist()) == (CUDA1, (3, 2, 3), [3, 1])
+    with pytest.raises(
+        RuntimeError, match="'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:1 Long"
+    ):
+        torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 1], device=CUDA1))
+
+
 # What is refused ------------------------------------------------------------------------------------------------------
 
 REFUSED: dict[str, Callable[[torch.Tensor], Any]] = {
     "torch.compile": lambda x: torch.compile(lambda a: a + 1),
     "torch.func.grad and its kin": lambda x: torch.func.grad(torch.sum)(x),
+    "forward-mode differentiation (torch.func.jvp)": lambda x: torch.func.jvp(torch.sin, (x,), (x,)),
+    "a lazy module's parameter": lambda x: torch.nn.LazyLinear(3).to(x.device),
     "the storage of a tensor": lambda x: x.untyped_storage(),
     "DLPack": lambda x: torch.from_dlpack(x),
     "a tensor of layout torch.sparse_csr": lambda x: x.view(2, 2).to_sparse_csr(),

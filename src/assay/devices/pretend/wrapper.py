@@ -7,9 +7,14 @@ thread, and tensors of the CPU are left alone. Where torch's C code would need a
 with the device has, Python takes over: indexing (:mod:`.wrapper_indexing`), autograd, and what :mod:`.wrapper_patches`
 lists.
 
-Autograd follows the CPU tensors inside. Torch's own kernels for gradients are passed by for the device (they would ask
-for its guard), so a gradient is that of the CPU's operators. Operators that run backward are therefore not seen, and
-their rules not checked.
+Autograd follows the CPU tensors inside: torch's own kernels for gradients would ask for a guard, so for the device they
+are passed by. A gradient is that of the CPU's operators. What runs backward is held, by name, against the rules of the
+device that the loss is on; devices cannot clash there.
+
+What cannot be done so is refused with :class:`~assay.devices.pretend.errors.PretendError`: ``torch.compile``,
+``torch.func.grad`` and ``jvp``, lazy modules, layouts other than strided and COO, storages, DLPack. What torch's C code
+refuses before Python is asked has torch's own error: ``pin_memory=True`` in a factory, ``torch.Stream`` and a bare
+number as the device of a factory. And a tensor of the device is of a subclass: ``type(x) is torch.Tensor`` is false.
 """
 
 from __future__ import annotations
@@ -156,7 +161,16 @@ class WrapperEngine:
         moves = {"to.device": self._to_device, "to.dtype_layout": self._to_layout, "to.dtype": self._to_dtype,
                  "to.other": self._to_other}  # fmt: skip
         on_cpu = {name.removeprefix("aten::"): self._in_one_piece(name) for name in self._on_cpu if _is_implicit(name)}
-        return on_cpu | cells | moves | {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss}
+        return (
+            on_cpu
+            | cells
+            | moves
+            | {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss}
+            | {
+                "embedding_bag": _bags("embedding_bag"),
+                "embedding_bag.padding_idx": _bags("embedding_bag.padding_idx"),
+            }
+        )
 
     def _factory(self, name: str) -> Any:
         on_cpu = _overload(name)
@@ -211,7 +225,8 @@ class WrapperEngine:
 
         def run(*args: Any) -> Any:
             first = args[0].device
-            tensors = [tensor for value in args[1:] for tensor in (value if isinstance(value, list) else [value])]
+            others = args[2:] if name.endswith(".data") else args[1:]  # the sizes of packed batches are on the host
+            tensors = [tensor for value in others for tensor in (value if isinstance(value, list) else [value])]
             for tensor in tensors:
                 if isinstance(tensor, Tensor) and tensor.device != first:
                     why = f"Input and hidden tensors are not at the same device, found input tensor at {first} " \
@@ -252,6 +267,22 @@ def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_
     """As torch does it for all tensors but subclasses: the lengths are read on the host."""
     lengths = [tensor.to("cpu", torch.int64).tolist() for tensor in (input_lengths, target_lengths)]
     return aten.ctc_loss.IntList(log_probs, targets, *lengths, blank, reduction, zero_infinity)  # type: ignore[no-any-return]
+
+
+def _bags(name: str) -> Any:
+    """torch asks in C code whether the weights need gradients, and only the tensors inside know."""
+    composite = _overload(name)
+
+    def bags(weight: Tensor, indices: Tensor, offsets: Tensor, scale: bool = False, mode: int = 0, sparse: bool = False,
+             weights: Tensor | None = None, last: bool = False, padding_idx: int | None = None) -> Any:  # fmt: skip
+        arguments = (weight, indices, offsets, scale, mode, sparse, weights, last)
+        if weight.requires_grad and torch.is_grad_enabled():
+            padding = -1 if padding_idx is None else padding_idx % len(weight)
+            return aten._embedding_bag.default(*arguments, padding)
+        padded = () if name == "embedding_bag" else (padding_idx,)
+        return composite._op_dk(_COMPOSITE, *arguments, *padded)
+
+    return bags
 
 
 def _overload(name: str) -> Any:

@@ -100,6 +100,7 @@ class Operators:
             aten.copy_.default: self._copy_,
             aten.is_pinned.default: lambda tensor, device=None: False,
             aten.record_stream.default: lambda tensor, stream: None,
+            aten._pack_padded_sequence.default: self._pack,
             aten._use_cudnn_ctc_loss.default: lambda *args: False,
             aten._use_cudnn_ctc_loss.Tensor: lambda *args: False,
             aten._use_miopen_ctc_loss.default: lambda *args: False,
@@ -280,6 +281,15 @@ class Operators:
             if not warn_only:
                 self.refuse("deterministic", plan.name, device, text, RuntimeError)
             warnings.warn(text, UserWarning, stacklevel=5)
+
+    def _pack(self, tensor: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+        """The sizes of the batches stay on the host, where the lengths must be."""
+        if lengths.device != CPU:
+            got = f"{lengths.dim()}D {lengths.device} {lengths.type().rpartition('.')[2].removesuffix('Tensor')}"
+            raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {got} tensor")
+        inner = tensor.unwrap() if isinstance(tensor, PretendTensor) else tensor
+        data, sizes = aten._pack_padded_sequence.default(inner, lengths, batch_first)
+        return self.wrap(data, tensor.device, "aten::_pack_padded_sequence"), sizes
 
     def _indices_to_device(self, device: torch.device, indices: Any) -> None:
         """Indices in host memory are copied: ``AdvancedIndex`` in ``ATen/native/TensorAdvancedIndexing.cpp``."""

@@ -13,12 +13,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 from torch._functorch import eager_transforms
-from torch.autograd import graph
+from torch.autograd import forward_ad, graph
+from torch.nn import parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.devices.pretend.wrapper_functions import applied, unwrapped
 from assay.devices.pretend.wrapper_tensor import PretendTensor, _Base, _refused, become
 
+UninitializedTensorMixin: Any = vars(parameter)["UninitializedTensorMixin"]
 FIRST = -1  # before torch's own packages, which begin at 10: torch/serialization.py
 
 
@@ -36,14 +38,17 @@ class Machine(Protocol):
 def patched(machine: Machine) -> Iterator[None]:
     """Change what has to be changed, and put it back on leaving."""
     run_backward, apply = _backward(graph._engine_run_backward), applied(torch.autograd.Function.apply)
+    move, allowed = _to(machine), UninitializedTensorMixin._allowed_methods
     changes: list[tuple[Any, str, Any]] = [
         (Tensor, "data", property(_Base.data.__get__, _set_data)),
-        (Tensor, "to", _to(machine)),
+        (Tensor, "to", move),
+        (UninitializedTensorMixin, "_allowed_methods", [*allowed, move]),
         (Tensor, machine.kind, _to_kind(machine)),
         (graph, "_engine_run_backward", run_backward),
         (torch.autograd, "_engine_run_backward", run_backward),
         (torch.autograd.Function, "apply", apply),
         (eager_transforms, "_wrap_tensor_for_grad", _wrap_for_grad(eager_transforms._wrap_tensor_for_grad)),
+        (forward_ad, "make_dual", _make_dual(forward_ad.make_dual)),
         (torch.optim.Optimizer, "_accelerator_graph_capture_health_check", lambda optimizer: None),
         (torch, "compile", _refuse_to_compile),
         (torch, "nonzero", _nonzero),
@@ -79,6 +84,8 @@ _ABSENT: Any = object()
 def _set_data(tensor: Tensor, value: Tensor) -> None:
     """``tensor.data = value``, as ``nn.Module.to`` does with parameters."""
     if isinstance(value, PretendTensor):
+        if isinstance(tensor, UninitializedTensorMixin):
+            raise _refused("a lazy module's parameter", value.device)
         become(tensor, value)
     else:
         _Base.data.__set__(tensor, value)
@@ -168,6 +175,15 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _refuse_to_compile(*_: Any, **__: Any) -> Any:
     runner = PretendTensor.runner
     raise _refused("torch.compile", torch.device(runner.kind if runner else "cuda"))
+
+
+def _make_dual(make: Callable[..., Any]) -> Callable[..., Any]:
+    def refusing(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+        if isinstance(tensor, PretendTensor):
+            raise _refused("forward-mode differentiation (torch.func.jvp)", tensor.device)
+        return make(tensor, tangent, level=level)
+
+    return refusing
 
 
 def _wrap_for_grad(wrap: Callable[..., Any]) -> Callable[..., Any]:
