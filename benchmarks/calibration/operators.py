@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import itertools
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -42,6 +41,7 @@ UNINITIALISED = {
     "as_strided", "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
     "resize_", "resize_as_",
 }  # fmt: skip
+MOVES = {"_to_copy", "clone", "detach", "view", "_unsafe_view", "t", "transpose"}  # say nothing about another way
 UNDEFINED_VARIANTS = {"as_strided": ("partial_views",)}
 
 
@@ -118,12 +118,10 @@ def _compared(expected: Any, found: Any, outcome: str, values: bool) -> tuple[st
 
 
 def _another_way(operator: Any, tree: Any, device: torch.device) -> str:
-    """The first operator that PyTorch runs on the device and not on the CPU."""
+    """The operators that PyTorch runs on the device and not on the CPU, and the other way round."""
     here, there = (_path(operator, tree, place) for place in ("cpu", device))
-    for a, b in itertools.zip_longest(here, there, fillvalue="nothing"):
-        if a != b:
-            return f"runs {b} where the CPU runs {a}"
-    return "runs the same operators"
+    only_there, only_here = (", ".join(sorted(names)) or "nothing" for names in (there - here, here - there))
+    return f"runs {only_there} there, and {only_here} on the CPU"
 
 
 class _Path(TorchDispatchMode):
@@ -138,21 +136,18 @@ class _Path(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _path(operator: Any, tree: Any, device: torch.device | str) -> list[str]:
+def _path(operator: Any, tree: Any, device: torch.device | str) -> set[str]:
     there = samples.put(tree, device, samples.host_arguments(operator))
     with _Path() as path:
         _run(operator, there, 0)
-    return list(itertools.dropwhile(_is_move, path.names))
-
-
-def _is_move(name: str) -> bool:
-    """A module and its inputs are moved to the device first."""
-    return name.startswith("aten._to_copy")
+    return {name.split(".")[1] for name in path.names} - MOVES
 
 
 def _refused(error: Exception, pretended: Any, before: int) -> str:
     if isinstance(error, PretendError):
         return "not simulated"
+    if isinstance(error, NotImplementedError):
+        return "refused"  # by torch itself, where there is no operator to be recorded
     refusals = pretended.recorder.of("dtype", "operator", "deterministic", "devices")
     return "refused" if len(refusals) > before and refusals[-1].kind != "devices" else "failed"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.calibration import compare, dtypes, errors, mps_lists, operators, stream
-from benchmarks.harness import RESULTS, Table
+from benchmarks.harness import RESULTS
 
 PAGE = Path("docs/calibration.md")
 DEVICES = ("cuda", "mps", "xpu")
@@ -20,8 +20,10 @@ MARK = re.compile(r"<!-- begin: (\w+) -->.*?<!-- end: \1 -->", re.DOTALL)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = Table("", header, [[str(cell) for cell in row] for row in rows]).markdown().splitlines()
-    return "\n".join(lines[2:]).strip()
+    cells = [[str(cell) for cell in row] for row in rows]
+    numbers = [all(row[i][:1].isdigit() for row in cells) for i in range(len(header))]
+    lines = [header, ["--:" if number else "---" for number in numbers], *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _short(text: str) -> str:
