@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from assay.report import comparison_text as words
 from assay.report import text
@@ -35,21 +34,9 @@ def to_html(comparison: Comparison) -> str:
         words=words,
         tones=TONES,
         whisker=whisker,
-        span=span,
         exact=lambda value: "" if value is None else repr(value),
         entry=_entry,
     )
-
-
-def span(deltas: Sequence[Delta]) -> float:
-    """How far from 0 the intervals of some differences reach; they share one scale where they are of one size.
-
-    Example:
-        >>> span([Delta("r", "s", "m", 0.5, 0.6, 0.1, -0.1, 0.3)])
-        0.3
-    """
-    ends = [end for d in deltas for end in (d.difference, d.lower, d.upper) if end is not None and math.isfinite(end)]
-    return max(map(abs, ends), default=0.0)
 
 
 def whisker(delta: Delta) -> dict[str, float] | None:
@@ -61,10 +48,12 @@ def whisker(delta: Delta) -> dict[str, float] | None:
         >>> whisker(Delta("r", "s", "m", 0.5, 0.6, 0.1, -0.1, 0.3))
         {'x1': 34.0, 'x2': 98.0, 'x': 66.0}
     """
-    reach = span([delta])
-    if delta.lower is None or delta.upper is None or not reach or not math.isfinite(delta.lower + delta.upper):
+    if delta.lower is None or delta.upper is None:
         return None
     place = {"x1": delta.lower, "x2": delta.upper, "x": delta.difference}
+    reach = max(map(abs, place.values()))
+    if not reach or not all(map(math.isfinite, place.values())):
+        return None
     return {name: round(50 + 48 * value / reach, 2) for name, value in place.items()}
 
 

@@ -74,8 +74,7 @@ def _notes(comparison: Comparison) -> str:
     kinds: dict[str, dict[str, None]] = {}
     for delta in comparison.deltas:
         said = "; ".join(part for part in (words.method(delta), delta.note) if part)
-        if said:
-            kinds.setdefault(said, {})[delta.metric] = None
+        kinds.setdefault(said, {})[delta.metric] = None
     return "".join(f"<br>{escape(', '.join(metrics))}: {escape(said)}." for said, metrics in kinds.items())
 
 

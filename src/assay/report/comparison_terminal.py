@@ -86,7 +86,7 @@ def _notes(deltas: list[Delta]) -> Iterator[RenderableType]:
     kinds: dict[str, list[str]] = {}
     for delta in deltas:
         parts = [part for part in (words.method(delta), delta.note, _samples(delta)) if part]
-        kinds.setdefault("; ".join(parts) or "no test", []).append(delta.metric)
+        kinds.setdefault("; ".join(parts), []).append(delta.metric)
     for said, metrics in kinds.items():
         yield Padding(_text(f"{', '.join(metrics)}: {said}.", "dim"), (0, 0, 0, 2))
 

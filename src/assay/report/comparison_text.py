@@ -49,8 +49,8 @@ def effect(delta: Delta) -> str:
 
 
 def method(delta: Delta) -> str:
-    """How the test was made: paired or not, and by what."""
-    return f"{'paired' if delta.paired else 'not paired'}: {delta.method}" if delta.method else ""
+    """How the test was made: paired or not, and by what; or that there is none."""
+    return f"{'paired' if delta.paired else 'unpaired'}: {delta.method}" if delta.method else "no test"
 
 
 def counts(delta: Delta) -> str:

@@ -170,7 +170,8 @@ def difference(a: Measured, b: Measured, level: float = 0.95, seed: int = 0) -> 
     found = _paired(terms[0], terms[1][position], level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return found
-    return replace(found, note="paired by ids alone: no targets, no name of the data")
+    alone = "paired by ids alone: no targets, no name of the data"
+    return replace(found, note=f"{found.note}; {alone}" if found.note else alone)
 
 
 def _position(a: Measured, b: Measured) -> Array | str:
@@ -215,7 +216,7 @@ def _of_intervals(a: Measured, b: Measured, level: float) -> Evidence:
     """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
     errors = [_standard_error(each) for each in (a, b)]
     if errors[0] is None or errors[1] is None:
-        return Evidence(note="no test: neither samples nor intervals of a known level on both sides")
+        return Evidence(note="neither samples nor intervals of a known level on both sides")
     error, apart = math.hypot(errors[0], errors[1]), b.value.value - a.value.value
     half = error * normal_quantile((1 + level) / 2)
     p = normal_two_sided(apart / error) if error else float(apart == 0)

@@ -192,7 +192,7 @@ def _inflated(data: str, size: int) -> bytes:
     except (ValueError, binascii.Error, zlib.error, OverflowError, MemoryError) as error:
         raise _broken("bytes that do not unpack", "zlib in base64") from error
     if len(raw) != size or (size and not inflater.eof):
-        raise _broken(f"{len(raw)} bytes or more", f"{size} bytes")
+        raise _broken(f"{len(raw)} bytes{' or more' if len(raw) > size else ''}", f"{size} bytes")
     return raw
 
 

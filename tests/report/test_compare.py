@@ -1,0 +1,399 @@
+"""Comparing reports: what is paired, what is not and says so, what is refused, and how it is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from io import StringIO
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy import stats
+
+from assay.errors import ConfigError, StateError
+from assay.report import Comparison, Report, Samples, Section, Value, compare
+from assay.report.compare import short_names
+from assay.report.comparison_html import to_html, whisker
+from assay.report.comparison_terminal import show, to_text
+from pages import Page
+
+EVIL = "</script><script>alert('x')</script>\x1b[31m |*[red]"
+
+
+def run(
+    title: str,
+    n: int = 200,
+    seed: int = 0,
+    *,
+    share: float = 0.8,
+    shift: float = 0.0,
+    order: np.ndarray | None = None,
+    target: bool = True,
+    data: str = "",
+    section: str = "test",
+) -> Report:
+    """A made-up run: yes or no with some share of yes, a loss, and a rank metric with an interval."""
+    rng = np.random.default_rng(seed)
+    truth = np.random.default_rng(99).integers(3, size=n)
+    correct, loss = rng.random(n) < share, rng.exponential(1, n) + shift
+    decision = np.where(correct, truth, (truth + 1) % 3)
+    rows = np.arange(n) if order is None else order
+    samples = Samples.pack(
+        rows,
+        {"correct": correct[rows], "loss": loss[rows]},
+        decision=decision[rows],
+        target=truth[rows] if target else None,
+        data=data,
+    )
+    values = (
+        Value("accuracy", correct[rows].mean(), column="correct", better="higher"),
+        Value("loss", loss[rows].mean(), column="loss", better="lower"),
+        Value("AUROC", 0.8 + shift / 10, 0.75 + shift / 10, 0.85 + shift / 10, level=0.95, better="higher"),
+    )
+    return Report(title, [Section(section, values, samples=samples)])
+
+
+def column(report: Report, name: str) -> np.ndarray:
+    return report.sections[0].samples.column(name)
+
+
+def test_yes_or_no_is_paired_by_mcnemar():
+    a, b = run("a", share=0.7), run("b", seed=1, share=0.85)
+    delta = compare(a, b, correction="none").delta("accuracy")
+    down, up = (
+        int(x.sum())
+        for x in (column(a, "correct") & ~column(b, "correct"), ~column(a, "correct") & column(b, "correct"))
+    )
+    below = stats.binom.cdf(min(up, down) - 1, up + down, 0.5)
+    assert delta.p == pytest.approx(2 * below + stats.binom.pmf(min(up, down), up + down, 0.5))
+    assert delta.corrected == delta.p
+    assert delta.difference == pytest.approx((up - down) / 200)
+    assert delta.lower < delta.difference < delta.upper
+    assert (delta.effect, delta.scale) == (pytest.approx(up / down), "odds ratio")
+    assert (delta.paired, delta.counts, delta.note) == (True, (200, 200), "")
+    assert delta.verdict == "better"
+
+
+def test_a_loss_is_paired_by_sign_flips_and_the_bootstrap():
+    a, b = run("a"), run("b", shift=0.05)  # the same losses, all a little higher, but for the last ones
+    loss = column(b, "loss").copy()
+    loss[-50:] -= 0.1
+    other = dataclasses.replace(b.sections[0].values[1], value=float(loss.mean()))
+    samples = Samples.pack(range(200), {"correct": column(b, "correct"), "loss": loss})
+    b = Report("b", [Section("test", (b.sections[0].values[0], other), samples=samples)])
+    delta = compare(a, b).delta("loss")
+    assert delta.p < 0.001  # an unpaired test sees nothing of it
+    assert stats.ttest_ind(column(a, "loss"), loss, equal_var=False).pvalue > 0.5
+    expected = stats.ttest_1samp(loss - column(a, "loss"), 0).confidence_interval()
+    assert (delta.lower, delta.upper) == pytest.approx(tuple(expected), abs=0.002)
+    assert (delta.verdict, delta.method) == ("worse", "sign flips, BCa bootstrap")
+    assert delta.note == "paired by ids alone: no targets, no name of the data"
+
+
+def test_the_order_of_samples_does_not_matter():
+    a, b = run("a"), run("b", seed=1)
+    mixed = run("b", seed=1, order=np.random.default_rng(2).permutation(200))
+    found = [compare(a, each) for each in (b, mixed)]
+    for name in ("accuracy", "loss"):
+        one, two = (each.delta(name) for each in found)
+        assert two.difference == pytest.approx(one.difference)
+        assert two.p == pytest.approx(one.p)
+        assert (two.lower, two.upper) == pytest.approx((one.lower, one.upper))
+    assert found[0].flips == found[1].flips
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (run("b", n=150, seed=1), "50 samples are in the first only, 0 in the second only"),
+        (run("b", seed=1, data="v2"), "other data: 'v1' and 'v2'"),
+    ],
+)
+def test_what_cannot_be_paired_is_compared_unpaired_and_says_so(other, why):
+    a = run("a", data="v1")
+    found = compare(a, other)
+    accuracy, loss = found.delta("accuracy"), found.delta("loss")
+    for delta in (accuracy, loss):
+        assert not delta.paired
+        assert delta.note == f"not paired: {why}"
+    counts = [(int(column(r, "correct").sum()), len(column(r, "correct"))) for r in (a, other)]
+    table = [[yes, n - yes] for yes, n in counts]
+    assert accuracy.p == pytest.approx(stats.chi2_contingency(table, correction=False).pvalue)
+    assert accuracy.scale == "Cohen's h"
+    assert loss.p == pytest.approx(stats.ttest_ind(column(a, "loss"), column(other, "loss"), equal_var=False).pvalue)
+    assert not found.flips
+
+
+def test_other_targets_under_the_same_ids_are_other_data():
+    a, b = run("a"), run("b", seed=1)
+    section = b.sections[0]
+    target = section.samples.target.values.copy()
+    target[17] += 1
+    columns = {c.name: c.values.values for c in section.samples.columns}
+    samples = Samples.pack(range(200), columns, target=target)
+    b = Report("b", [dataclasses.replace(section, samples=samples)])
+    assert compare(a, b).delta("accuracy").note == "not paired: 1 sample has another target, the first is 17"
+
+
+def test_without_samples_the_stored_intervals_are_compared():
+    delta = compare(run("a"), run("b", shift=1.0)).delta("AUROC")
+    error = math.sqrt(2) * 0.1 / 2 / stats.norm.ppf(0.975)
+    assert delta.p == pytest.approx(2 * stats.norm.sf(0.1 / error))
+    assert (delta.lower, delta.upper) == pytest.approx((0.1 - 1.959964 * error, 0.1 + 1.959964 * error), abs=1e-6)
+    assert delta.method == "z test of two intervals"
+    assert delta.note.startswith("not paired: no samples on both sides")
+
+
+def test_without_anything_nothing_is_said():
+    a, b = (Report(t, [Section("s", [Value("F1", v), Value("R2", math.nan)])]) for t, v in (("a", 0.5), ("b", 0.6)))
+    found = compare(a, b)
+    assert found.delta("F1").verdict == found.delta("R2").verdict == "cannot say"
+    assert found.delta("F1").note == "neither samples nor intervals of a known level on both sides"
+    assert found.delta("R2").note == "undefined or infinite on one side"
+    assert (found.delta("F1").p, found.family()) == (None, 0)
+
+
+def test_a_quotient_of_means_is_compared_sample_by_sample():
+    rng = np.random.default_rng(0)
+    positive = rng.random(400) < 0.3
+    reports = []
+    for title, share in (("a", 0.6), ("b", 0.9)):
+        hit = positive & (rng.random(400) < share)
+        recall = Value("recall", hit.sum() / positive.sum(), column="hit", over="positive", better="higher")
+        samples = Samples.pack(range(400), {"hit": hit, "positive": positive})
+        reports.append(Report(title, [Section("s", [recall], samples=samples)]))
+    delta = compare(*reports).delta("recall")
+    first, second = (r.sections[0].samples.column("hit")[positive] for r in reports)
+    only = stats.bootstrap((second * 1.0 - first,), np.mean, rng=1).confidence_interval
+    assert (delta.lower, delta.upper) == pytest.approx(tuple(only), abs=0.02)
+    assert (delta.verdict, delta.paired) == ("better", True)
+
+
+def test_other_metrics_of_the_same_name_are_not_compared():
+    a = Report(
+        "a", [Section("s", [Value("loss", 0.5, better="lower"), Value("x", 1.0), Value("x", 2.0), Value("y", 1)])]
+    )
+    b = Report(
+        "b",
+        [
+            Section("s", [Value("loss", 0.6, better="higher"), Value("x", 1.0), Value("z", 1)]),
+            Section("t", [Value("y", 1)]),
+        ],
+    )
+    found = compare(a, b)
+    assert found.deltas == ()
+    assert {(u.section, u.metric): u.why for u in found.unmatched} == {
+        ("s", "loss"): "another metric of the same name: 'lower' is better in one, 'higher' in the other",
+        ("s", "x"): "the baseline has 2 of this name, the run 1",
+        ("s", "y"): "missing in the run",
+        ("s", "z"): "missing in the baseline",
+        ("t", "y"): "missing in the baseline",
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        (Value("m", 0.5, column="x"), Value("m", 0.5, column="flag"), "'x' is counted in one, 'flag' in the other"),
+        (Value("m", 0.5, column="x"), Value("m", 1.0, column="x", over="flag"), "'' is counted in one, 'flag' in the"),
+    ],
+)
+def test_metrics_of_other_columns_are_other_metrics(first, second, why):
+    samples = Samples.pack(range(2), {"x": [0.25, 0.75], "flag": [True, False]})
+    a, b = (Report(t, [Section("s", [v], samples=samples)]) for t, v in (("a", first), ("b", second)))
+    (entry,) = compare(a, b).unmatched
+    assert why in entry.why
+
+
+def test_p_values_are_corrected_over_all_metrics_and_runs():
+    found = compare(run("a"), run("b", seed=1), run("c", seed=2, share=0.95))
+    assert found.family() == 6
+    ps = [delta.p for delta in found.deltas]
+    assert [delta.corrected for delta in found.deltas] == pytest.approx(
+        [max(min(1, (6 - sorted(ps).index(q)) * q) for q in ps if q <= p) for p in ps]
+    )
+    assert [(d.run, d.metric) for d in found.deltas[:4]] == [
+        ("b", "accuracy"),
+        ("b", "loss"),
+        ("b", "AUROC"),
+        ("c", "accuracy"),
+    ]
+    assert compare(run("a"), run("b", seed=1), correction="bh").delta("loss").corrected <= found.deltas[1].corrected
+
+
+def test_flips_are_counted_and_listed_by_id():
+    a, b = run("a", share=0.7), run("b", seed=1, share=0.85)
+    (flips,) = compare(a, b, flips=3).flips
+    first, second = column(a, "correct"), column(b, "correct")
+    assert (flips.up, flips.down) == (int((~first & second).sum()), int((first & ~second).sum()))
+    assert (flips.yes, flips.no) == (int((first & second).sum()), int((~first & ~second).sum()))
+    assert [row[0] for row in flips.downs] == np.flatnonzero(first & ~second)[:3].tolist()
+    decisions = [r.sections[0].samples.decision.values for r in (a, b)]
+    assert flips.changed == int((decisions[0] != decisions[1]).sum())
+    for identity, target, before, now in flips.ups:
+        assert (before, now) == (decisions[0][identity], decisions[1][identity])
+        assert now == target
+        assert before != target
+    assert [name for name, _, _ in flips.groups()] == ["worse", "better"]
+    lower = dataclasses.replace(flips, better="lower")
+    assert [(name, count) for name, count, _ in lower.groups()] == [("worse", flips.up), ("better", flips.down)]
+    unknown = dataclasses.replace(flips, better="")
+    assert [name for name, _, _ in unknown.groups()] == ["from yes to no", "from no to yes"]
+
+
+def test_a_run_against_itself_shows_no_difference():
+    found = compare(run("a"), run("b"))
+    for delta in found.deltas:
+        assert delta.difference == 0
+        assert delta.p == 1
+        assert delta.verdict == "no evidence"
+    assert found.delta("accuracy").lower < 0 < found.delta("accuracy").upper
+
+
+def test_samples_without_spread_or_with_infinities():
+    def loss(title: str, *values: float) -> Report:
+        mean = float(np.mean(values))
+        samples = Samples.pack(range(len(values)), {"loss": values})
+        return Report(title, [Section("s", [Value("loss", mean, column="loss")], samples=samples)])
+
+    moved = compare(loss("a", 1.0, 2.0, 4.0), loss("b", 2.0, 3.0, 5.0)).delta("loss")
+    assert (moved.lower, moved.upper, moved.p, moved.effect) == (1.0, 1.0, 0.25, None)
+    assert compare(loss("a", 1.0), loss("b", 2.0)).delta("loss").note.startswith("there are fewer than two samples")
+    assert compare(loss("a", 1.0), loss("b", math.inf)).delta("loss").note == "undefined or infinite on one side"
+    differs = compare(loss("a", *range(30)), loss("b", *range(9, 39))).delta("loss")
+    assert differs.verdict == "differs"  # which is better is not known
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compare(run("a"), run("b"), level=95), "level: got 95, expected a number between 0 and 1"),
+        (lambda: compare(run("a"), run("b"), correction="sidak"), "correction: got 'sidak', expected one of holm, bh"),
+        (lambda: compare(run("a"), run("b"), names=["x"]), "names: got 1 names, expected 2, one for each report"),
+        (
+            lambda: compare(run("a"), run("b"), names=["x", "x"]),
+            r"Comparison.runs: got \['x', 'x'\], expected a baseline",
+        ),
+        (
+            lambda: compare(run("a"), run("b", section="dev")),
+            r"the baseline: got 'test', expected one of the sections of 'b' \('dev'\). Give the sections that belong",
+        ),
+        (
+            lambda: compare(run("a"), run("b")).delta("mAP"),
+            "delta 'mAP': got 0 that fit, expected one of test/accuracy",
+        ),
+        (lambda: compare(run("a"), run("b"), run("c")).delta("loss"), "delta 'loss': got 2 that fit"),
+    ],
+)
+def test_what_cannot_be_is_refused(call, message):
+    with pytest.raises(ConfigError, match=message):
+        call()
+
+
+def test_runs_are_named_by_their_titles_or_numbered():
+    assert [r.name for r in compare(run("a"), run("b")).runs] == ["a", "b"]
+    assert [r.name for r in compare(run("a"), run("a")).runs] == ["run 0", "run 1"]
+    assert short_names(["x/a.json", "y/a.json"]) == ["x/a", "y/a"]
+    assert short_names(["a.json", "a.json"]) == ["a (0)", "a (1)"]
+    assert short_names(["a.json", "x/a.json"]) == ["a", "x/a"]
+
+
+def test_a_comparison_survives_json(tmp_path):
+    found = compare(run("a"), run("b", seed=1, n=199), run("c", seed=2))
+    assert Comparison.from_json(found.to_json()) == found
+    assert Comparison.load(found.save(tmp_path / "c.json")) == found
+    with pytest.raises(StateError, match=r"c.json: got JSON that ends or breaks at .* a whole comparison"):
+        Comparison.from_json(found.to_json()[:-30], "c.json")
+    with pytest.raises(StateError, match=r"got schema 'assay.comparison/1', expected schema 'assay.report/1' or"):
+        Report.from_json(found.to_json())
+    with pytest.raises(StateError, match=r"Delta.verdict: got 'great', expected one of better, worse"):
+        Comparison.from_json(found.to_json().replace('"no evidence"', '"great"'))
+
+
+@pytest.fixture
+def shown() -> Comparison:
+    return compare(
+        run("a", share=0.6),
+        run("b", seed=1, share=0.9),
+        run("c", seed=2, n=150),
+        flips=2,
+        names=["old", "new", "small"],
+    )
+
+
+def test_the_terminal_shows_it(shown):
+    text = to_text(shown)
+    (flips,) = shown.flips
+    for word in (
+        "new, small against old",
+        "Intervals of 95 %; p corrected by Holm for 6 tests; seed 0.",
+        "test · new",
+        "odds ratio",
+        "better",
+        "paired: McNemar mid-p, Bonett-Price interval; n = 200.",
+        "unpaired: score test, Newcombe's interval; not paired: 50 samples are in the first only",
+        f"{flips.down} worse, {flips.up} better,",
+        f"better: the first 2 of {flips.up} by id",
+    ):
+        assert word in text, word
+    assert max(map(len, to_text(shown, width=80).splitlines())) <= 80
+    assert "odds ratio" not in to_text(shown, width=80)
+    file = StringIO()
+    show(shown, Console(file=file, width=120, force_terminal=True, color_system="truecolor", _environ={}))
+    assert "\x1b[32mbetter" in file.getvalue()
+
+
+def test_markdown_is_a_table_for_a_pull_request(shown):
+    text = shown.to_markdown()
+    delta = shown.delta("accuracy", run="new")
+    assert "| test | old | new | difference | interval | p | |" in text
+    assert f"| **+{delta.difference:.4f}** |" in text
+    assert "🟢 better |" in text
+    assert text.count("<details>") == text.count("</details>") == 1
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) in (5, 8) for row in rows)
+
+
+def test_the_page_shows_it(shown):
+    page = Page(to_html(shown))
+    assert len(page.all("svg")) == 6
+    assert "new, small against old" in page.text
+    assert "not paired: 50 samples are in the first only" in page.text
+    assert next(a["class"] for a in page.all("td") if "verdict" in (a["class"] or "")) == "verdict good"
+    loads = [a.get("src") or a.get("href") or "" for _, a in page.elements]
+    assert all(load.startswith("#") for load in loads if load)
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(set(ids)) == len(ids)
+
+
+def test_whiskers_need_a_finite_interval(shown):
+    delta = shown.deltas[0]
+    assert whisker(dataclasses.replace(delta, lower=None)) is None
+    assert whisker(dataclasses.replace(delta, lower=-math.inf)) is None
+    assert whisker(dataclasses.replace(delta, lower=0, upper=0, difference=0)) is None
+    placed = whisker(delta)
+    assert 50 < placed["x1"] < placed["x"] < placed["x2"] == 98
+
+
+def test_hostile_words_stay_words():
+    ids = [f"{EVIL}{i}" for i in range(20)]
+    reports = []
+    for title, flags in ((EVIL, [True] * 20), ("b" + EVIL, [False] * 20)):
+        samples = Samples.pack(ids, {EVIL: flags}, decision=ids, target=ids)
+        value = Value(EVIL, float(np.mean(flags)), column=EVIL)
+        reports.append(
+            Report(title, [Section(EVIL, [value, Value(f"only in {title}", 1)], samples=samples)], device=EVIL)
+        )
+    found = compare(*reports)
+    page = Page(to_html(found))
+    assert len(page.scripts) == 1
+    assert page.text.count("<script>alert('x')</script>") > 20
+    assert "\x1b" not in to_html(found) + to_text(found) + found.to_markdown()
+    assert "<script>" not in found.to_markdown()
+
+
+def test_it_is_written_as_a_page(shown, tmp_path):
+    path = shown.to_html(tmp_path / "c.html")
+    assert path.read_text(encoding="utf-8") == to_html(shown)
