@@ -111,7 +111,9 @@ def test_a_type_has_the_name_of_the_device(there):
 
 
 def test_tensors_are_plain_tensors(there):
-    assert type(torch.zeros(2, device=there.device)) is torch.Tensor
+    one = torch.zeros(2, device=there.device)
+    assert isinstance(one, torch.Tensor)
+    assert there.engine == "wrapper" or type(one) is torch.Tensor
 
 
 def test_a_factory_without_device_makes_it_on_the_cpu(there):

@@ -102,6 +102,9 @@ def test_pinned_memory_is_pinned(there):
     assert (x.is_pinned(), pinned.is_pinned(), pinned.device.type) == (False, True, "cpu")
     assert torch.equal(pinned, x)
     assert torch.equal(pinned.to(there.device, non_blocking=True).cpu(), x)
+
+
+def test_a_factory_pins_memory(there):
     assert torch.zeros(2, pin_memory=True).is_pinned()
 
 

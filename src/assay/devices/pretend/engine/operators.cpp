@@ -230,6 +230,8 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device (cuda, mps or xpu), which is "
               "there only inside `with pretend(...)`");
   const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
+  TORCH_CHECK(device.is_cpu() || device.type() == session()->type, "assay: ", name_of(op), " asks for ", device,
+              ", which is not there: the pretend device that is open is ", session()->type);
   const Rule& rule = rule_of(op);
   check_available(op, is_sparse_call(op, operands, *stack) ? rule.available_sparse : rule.available, rule, device);
   check_devices(op, rule, operands);
