@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn import metrics as sk
+from sklearn.datasets import load_digits
 
 from assay.cli import _demo_bits as bits
 from assay.cli import demo, main
@@ -17,7 +18,7 @@ from assay.cli._demo_models import HeldOut, Task, one_thread, tasks
 from assay.cli._demo_sections import section
 from assay.cli.demo import run
 from assay.errors import MissingDependencyError
-from assay.report import Report, Section
+from assay.report import Report, Section, compare
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,24 @@ def test_float32_ends_where_assay_does_not(written):
     assert counts[1:] == ("16,778,216", "16,778,216", "16,777,216")
     assert concordance[1] == concordance[2]
     assert abs(float(concordance[3]) - float(concordance[1])) > 0.1
+
+
+def test_two_demos_are_compared_sample_by_sample(written):
+    first, second = (Report(f"{n} epochs", [section(trained(task, n)) for task in tasks()]) for n in (1, 4))
+    found = compare(first, second)
+    assert {(delta.section, delta.metric) for delta in found.deltas if delta.paired} == {
+        ("Handwritten digits", "Accuracy"),
+        ("Handwritten digits", "Log loss"),
+        ("Breast cancer", "Accuracy"),
+        ("Breast cancer", "Sensitivity"),
+        ("Breast cancer", "Specificity"),
+        ("Breast cancer", "Brier score"),
+        ("Diabetes", "Mean absolute error"),
+    }
+    assert found.delta("Log loss").verdict == "better"
+    samples = written[0].sections[0].samples
+    digits = load_digits()
+    assert samples.target.values.tolist() == digits.target[samples.ids.values].tolist()
 
 
 def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, monkeypatch):

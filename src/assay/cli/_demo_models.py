@@ -24,12 +24,14 @@ class HeldOut:
         title: which data.
         preds: probabilities `(N, C)` of C classes, probabilities `(N,)` of the second of two, or estimates `(N,)`.
         target: the truth, `(N,)`.
+        ids: which rows of the data set they are, `(N,)`.
         classes: the names of the classes; none for a regression.
     """
 
     title: str
     preds: Tensor
     target: Tensor
+    ids: Tensor
     classes: tuple[str, ...] = ()
 
 
@@ -46,6 +48,7 @@ class Task:
         features = (features - mean) / scale
         self._train = features[train], target[train]
         self._held_out = features[held_out], target[held_out]
+        self._ids = held_out
 
     def train(self, epochs: int) -> Iterator[None]:
         """Train for some epochs in batches of 64; random numbers of the process stay as they were."""
@@ -79,7 +82,7 @@ class Task:
             preds = outputs.softmax(1)[:, 1]
         else:
             preds = outputs.softmax(1)
-        return HeldOut(self.title, preds, target, self.classes)
+        return HeldOut(self.title, preds, target, self._ids, self.classes)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.cli._demo_models import HeldOut
+from assay.cli._demo_samples import samples, values
 from assay.meter import Meter
 from assay.metrics import (
     AUROC,
@@ -34,7 +35,7 @@ from assay.metrics import (
 )
 from assay.metrics.calibration import CalibrationCurve
 from assay.report import ConfusionMatrix as Matrix
-from assay.report import Curve, Curves, Reliability, Residuals, Section, Table, Value
+from assay.report import Curve, Curves, Reliability, Residuals, Section, Table
 
 BATCH = 128
 
@@ -76,7 +77,7 @@ def _multiclass(held_out: HeldOut) -> Section:
     found = measure(held_out, {**headline, **details})
     return Section(
         held_out.title,
-        _values(headline, found),
+        values(headline, found),
         (Table("Per class", ("class", "precision", "recall", "F1", "support"), found["report"].rows(names)),),
         (
             Matrix("Confusion matrix", names, found["matrix"]),
@@ -85,6 +86,7 @@ def _multiclass(held_out: HeldOut) -> Section:
             Curves("Precision and recall", "pr", _pr(names, found["pr"], found["ap"])),
         ),
         note=f"{n} classes; {len(held_out.target)} samples held out.",
+        samples=samples(held_out),
     )
 
 
@@ -109,7 +111,7 @@ def _binary(held_out: HeldOut) -> Section:
     roc, pr = ([[column] for column in found[name]] for name in ("roc", "pr"))
     return Section(
         held_out.title,
-        _values(headline, found),
+        values(headline, found),
         plots=(
             Matrix("Confusion matrix", held_out.classes, found["matrix"]),
             _reliability(found),
@@ -117,6 +119,7 @@ def _binary(held_out: HeldOut) -> Section:
             Curves("Precision and recall", "pr", _pr([positive], pr, found["Average precision"][None])),
         ),
         note=f"Two classes, {positive!r} is the positive one; {len(held_out.target)} samples held out.",
+        samples=samples(held_out),
     )
 
 
@@ -131,11 +134,7 @@ def _regression(held_out: HeldOut) -> Section:
     found = measure(held_out, headline)
     plot = Residuals.sampled("Residuals", held_out.preds, held_out.target)
     note = f"Regression; {len(held_out.target)} samples held out."
-    return Section(held_out.title, _values(headline, found), plots=(plot,), note=note)
-
-
-def _values(headline: Mapping[str, Metric], found: Mapping[str, Any]) -> tuple[Value, ...]:
-    return tuple(Value(name, found[name]) for name in headline)
+    return Section(held_out.title, values(headline, found), plots=(plot,), note=note, samples=samples(held_out))
 
 
 def _reliability(found: Mapping[str, Any]) -> Reliability:
