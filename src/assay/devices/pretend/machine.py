@@ -135,6 +135,7 @@ class CudaProperties:
     shared_memory_per_multiprocessor: int = 102400
     warp_size: int = 32
     L2_cache_size: int = 0
+    gcnArchName: str = ""  # noqa: N815 - the name that torch reads
     uuid: str = "00000000-0000-0000-0000-000000000000"
 
 
