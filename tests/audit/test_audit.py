@@ -238,3 +238,19 @@ def test_how_far_it_is_can_be_followed():
     audit(str(BUGGY), ["xpu"], progress=steps.append)
     assert [(step.done, step.total) for step in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert [step.subject for step in steps] == ["buggy.Metric", "buggy.MixedDevices", "buggy.NeedsArguments", ""]
+
+
+def test_a_file_that_only_defines_metrics_has_them_audited(tmp_path):
+    file = tmp_path / "metrics_of_mine.py"
+    file.write_text(
+        '"""Mine."""\n'
+        "import torch\n"
+        "CLASSES = 3\n"
+        "class Total:\n"
+        "    def __init__(self): self.total = torch.zeros(())\n"
+        "    def update(self, preds, target): self.total = self.total + preds.sum().item()\n"
+        "    def compute(self): return self.total\n"
+    )
+    result = audit(str(file), on=["mps"])
+    assert ("host-sync", 6) in [(found.rule, found.line) for found in result.open]
+    assert result.unrun == ()

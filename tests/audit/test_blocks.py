@@ -34,20 +34,15 @@ PLACES = ("cpu", "cuda", "mps", "xpu")
 
 
 def on(place: str, check, block) -> None:
-    """Run a block in a check on the CPU, or on a pretend device with and without its events."""
+    """Run a block in a check on the CPU, or on a pretend device."""
     if place == "cpu":
         with check():
             block(torch.arange(5))
         return
     with pretend(place) as machine:
         x = torch.arange(5).to(machine.device)
-        with check(machine) if check is no_sync else check():
+        with check():
             block(x)
-    if check is no_sync:
-        with pretend(place) as machine:
-            x = torch.arange(5).to(machine.device)
-            with check():
-                block(x)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -84,14 +79,8 @@ def test_copies_wait_unless_they_are_asked_not_to(device):
         pinned = host.pin_memory()
         with no_sync():
             pinned.to(machine.device, non_blocking=True)
-        for copy, way in (
-            (lambda: host.to(machine.device), "to device"),
-            (lambda: there.cpu(), "to host"),
-            (lambda: there.copy_(pinned), "to device, pinned"),
-        ):
-            with pytest.raises(AssertionError, match=f"copies {way}\n"), no_sync():
-                copy()
-            with pytest.raises(AssertionError, match="the host waits for the device"), no_sync(machine):
+        for copy in (lambda: host.to(machine.device), lambda: there.cpu(), lambda: there.copy_(pinned)):
+            with pytest.raises(AssertionError, match=r"the host waits for the device:\n  aten::copy_ at "), no_sync():
                 copy()
 
 
@@ -100,12 +89,11 @@ def test_the_cpu_may_be_read_where_there_is_a_device():
         x = torch.ones(3, device=machine.device)
         with no_sync():
             x + float(torch.ones(3).sum())
-        with pytest.raises(AssertionError, match="_local_scalar_dense"), no_sync():
             float(torch.ones(3).sum())
 
 
 def test_waiting_for_the_device_in_so_many_words_is_seen_by_its_events():
-    with pretend("cuda") as machine, pytest.raises(AssertionError, match=r"torch.cuda.synchronize"), no_sync(machine):
+    with pretend("cuda"), pytest.raises(AssertionError, match=r"torch.cuda.synchronize"), no_sync():
         torch.cuda.synchronize()
 
 

@@ -110,7 +110,7 @@ def test_the_policy_shown_is_the_policy_used():
 def test_it_says_how_devices_would_be_pretended(monkeypatch):
     monkeypatch.setattr(module, "built", lambda: False)
     monkeypatch.setattr(module, "why_not", lambda: "there is no C++ compiler")
-    assert module.collect()["pretend"] == "wrapper engine, forward only: there is no C++ compiler"
+    assert module.collect()["pretend"] == "the engine without a compiler: there is no C++ compiler"
     monkeypatch.setattr(module, "why_not", lambda: "")
     assert module.collect()["pretend"] == "native engine, compiled at first use"
     monkeypatch.setattr(module, "built", lambda: True)

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 from assay.devices.pretend.conditions import applies
 from assay.devices.pretend.events import Event, Frame, stack
 from assay.devices.pretend.rules import DEVICES, rules
+from assay.devices.pretend.session import current
 
 if TYPE_CHECKING:
     from assay.devices.pretend.session import Pretended
@@ -83,15 +84,12 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def no_sync(pretended: Pretended | None = None) -> Iterator[None]:
+def no_sync() -> Iterator[None]:
     """A block in which the host must not wait for the device.
 
-    It works on a real device, a pretend one, and without any: as long as no tensor of a device is seen in the block,
-    CPU tensors stand for them. Not seen without ``pretended``: ``torch.cuda.synchronize()``; not on the CPU: copies
-    between devices, ``tolist()`` and ``numpy()``, which wait on a device and not there.
-
-    Args:
-        pretended: the pretend device that is open, whose events then decide.
+    It works on a pretend device, whose events decide, on a real one, and without any: as long as no tensor of a device
+    is seen in the block, CPU tensors stand for them. Not seen on a real one: ``torch.cuda.synchronize()``; not on the
+    CPU: copies between devices, ``tolist()`` and ``numpy()``, which wait on a device and not there.
 
     Yields:
         Nothing.
@@ -116,7 +114,7 @@ def no_sync(pretended: Pretended | None = None) -> Iterator[None]:
     __tracebackhide__ = True
     block = Block("the host waits for the device")
     with ExitStack() as opened:
-        if pretended is not None:
+        if (pretended := current()) is not None:
             opened.enter_context(_listening(pretended, block))
         else:
             opened.enter_context(_Watching(block, _waits))

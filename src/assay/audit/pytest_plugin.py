@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -202,11 +201,11 @@ def pretended(request: pytest.FixtureRequest) -> Pretended | None:
 
 
 @pytest.fixture
-def no_sync(pretended: Pretended | None) -> Callable[[], AbstractContextManager[None]]:
+def no_sync() -> Callable[[], AbstractContextManager[None]]:
     """``with no_sync():`` a block in which the host must not wait for the device; see :func:`assay.audit.no_sync`."""
     from assay.audit.blocks import no_sync as check
 
-    return partial(check, pretended)
+    return check
 
 
 @pytest.fixture

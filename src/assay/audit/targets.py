@@ -40,10 +40,17 @@ class Target:
         top = self.module.partition(".")[0]
         return top if top in LIBRARIES else ""
 
+    def only_defines(self) -> bool:
+        """Whether the target's file defines classes and holds nothing that would run: then it is no script."""
+        body = tree.body if (tree := _tree(self)) else []
+        kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+        classes = any(isinstance(node, ast.ClassDef) for node in body)
+        return classes and all(isinstance(node, kinds) or _is_text(node) for node in body)
+
     def roots(self) -> tuple[str, ...]:
         """The folders or files to which findings point; none for a script, whose libraries are of interest, too."""
         if self.file is not None:
-            return (str(self.file),) if self.name else ()
+            return (str(self.file),) if self.name or self.only_defines() else ()
         top = importlib.util.find_spec(self.module.partition(".")[0])
         if top is None:
             return ()
@@ -97,15 +104,21 @@ def _importable(name: str) -> bool:
 
 def hooks(target: Target) -> tuple[str, ...]:
     """Which of the functions for audits the target's file defines at its top level; the file is read and not run."""
-    file = target.file or _origin(target.module)
-    if file is None:
-        return ()
-    try:
-        tree = ast.parse(Path(file).read_text("utf-8"))
-    except (OSError, SyntaxError, ValueError):
-        return ()
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    tree = _tree(target)
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} if tree else set()
     return tuple(name for name in HOOKS if name in defined)
+
+
+def _tree(target: Target) -> ast.Module | None:
+    file = target.file or _origin(target.module)
+    try:
+        return ast.parse(Path(file).read_text("utf-8")) if file else None
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _origin(module: str) -> str | None:

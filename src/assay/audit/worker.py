@@ -86,7 +86,7 @@ def work(job: Job, target: Target, collector: Collector) -> None:
     elif "audit" in hooks(target):
         module = load(target)
         _run_in_the_open(job, target, collector, lambda device: module.audit(device))
-    elif target.file is None and _has_metrics(target):
+    elif (target.file is None or target.only_defines()) and _has_metrics(target):
         _run_cases(job, target, collector)
     else:
         _run_in_the_open(job, target, collector, lambda device: _run_script(target, job))

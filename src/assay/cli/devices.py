@@ -55,7 +55,9 @@ def _pretend() -> str:
     if built():
         return "native engine, compiled"
     return (
-        f"wrapper engine, forward only: {missing}" if (missing := why_not()) else "native engine, compiled at first use"
+        f"the engine without a compiler: {missing}"
+        if (missing := why_not())
+        else "native engine, compiled at first use"
     )
 
 

@@ -299,7 +299,7 @@ def _device(device: Device, engine: Engine) -> Iterator[tuple[torch.device, str,
         _check_engine(device)
         yield device.device, device.engine, device.recorder.quiet
         return
-    if session._lock.locked():
+    if session.current() is not None:
         do = "Pass what `with pretend(...) as it:` gave, device=it, or leave the block"
         raise ConfigError(describe("device", f"{device} while a pretend device is open", "that pretend device", do))
     wanted = torch.device(device)

@@ -9,14 +9,14 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.devices.pretend.errors import PretendError
     from assay.devices.pretend.events import KINDS, Event, Frame, Recorder
-    from assay.devices.pretend.session import Pretended, pretend
+    from assay.devices.pretend.session import Pretended, current, pretend
 
-__all__ = ["KINDS", "Event", "Frame", "PretendError", "Pretended", "Recorder", "pretend"]
+__all__ = ["KINDS", "Event", "Frame", "PretendError", "Pretended", "Recorder", "current", "pretend"]
 
 _HOMES = {
     "errors": ("PretendError",),
     "events": ("KINDS", "Event", "Frame", "Recorder"),
-    "session": ("Pretended", "pretend"),
+    "session": ("Pretended", "current", "pretend"),
 }
 
 __getattr__, __dir__ = attach(

@@ -23,6 +23,7 @@ Engine = Literal["auto", "native", "wrapper"]
 DEVICES = ("cuda", "mps", "xpu")
 MOST = 16
 _lock = threading.Lock()
+_open_now: list[Pretended] = []
 
 
 class Machine(Protocol):
@@ -87,8 +88,8 @@ def pretend(
             needed, and the first stays the current one.
         count: how many devices of that kind there are; by default one, or as many as ``device`` names.
         engine: ``"native"`` (plain tensors on torch's own dispatcher; compiled once, which takes about half a minute
-            and a C++ compiler), ``"wrapper"`` (a tensor subclass in pure Python: forward only, slower), or ``"auto"``:
-            native where there is a compiler.
+            and a C++ compiler), ``"wrapper"`` (a tensor subclass in pure Python: slower, and refuses some), or
+            ``"auto"``: native where there is a compiler.
         release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then
             (``devices/known/history.toml``) is refused. By default what the environment variable
             ``ASSAY_PRETEND_TORCH`` says, else the installed release.
@@ -123,9 +124,16 @@ def pretend(
         )
     try:
         with ExitStack() as stack:
-            yield _open(stack, kind, count, _chosen(engine), release)
+            _open_now.append(_open(stack, kind, count, _chosen(engine), release))
+            yield _open_now[0]
     finally:
+        _open_now.clear()
         _lock.release()
+
+
+def current() -> Pretended | None:
+    """The pretend device that is open in this process, if there is one."""
+    return _open_now[0] if _open_now else None
 
 
 def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> Pretended:
