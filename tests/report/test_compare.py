@@ -17,6 +17,7 @@ from assay.report import Comparison, Report, Samples, Section, Value, compare
 from assay.report.compare import short_names
 from assay.report.comparison_html import to_html, whisker
 from assay.report.comparison_terminal import show, to_text
+from assay.report.statistics import mcnemar, paired_proportions, two_proportions
 from pages import Page
 
 EVIL = "</script><script>alert('x')</script>\x1b[31m |*[red]"
@@ -155,20 +156,48 @@ def test_without_anything_nothing_is_said():
     assert (found.delta("F1").p, found.family()) == (None, 0)
 
 
+def recalls(*shares: float, n: int = 400) -> list[Report]:
+    """Runs with such shares of the same positives found."""
+    rng = np.random.default_rng(0)
+    positive = rng.random(n) < 0.3
+    reports = []
+    for i, share in enumerate(shares):
+        hit = positive & (rng.random(n) < share)
+        recall = Value("recall", hit.sum() / positive.sum(), column="hit", over="positive", better="higher")
+        samples = Samples.pack(range(n), {"hit": hit, "positive": positive}, data="made up")
+        reports.append(Report(f"run {i}", [Section("s", [recall], samples=samples)]))
+    return reports
+
+
+def test_a_share_of_some_samples_is_compared_among_these():
+    a, b = recalls(0.6, 0.9)
+    delta = compare(a, b).delta("recall")
+    first, second = column(a, "hit"), column(b, "hit")
+    down, up = int((first & ~second).sum()), int((~first & second).sum())
+    assert delta.p == pytest.approx(mcnemar(down, up))
+    assert (delta.lower, delta.upper) == paired_proportions(down, up, int(column(a, "positive").sum()))
+    assert delta.verdict == "better"
+    few = recalls(0.6, 0.9, n=300)[1]
+    counts = (int(column(report, name).sum()) for report in (a, few) for name in ("hit", "positive"))
+    apart = compare(a, few).delta("recall")
+    assert (apart.p, (apart.lower, apart.upper)) == two_proportions(*counts)
+
+
 def test_a_quotient_of_means_is_compared_sample_by_sample():
     rng = np.random.default_rng(0)
-    positive = rng.random(400) < 0.3
-    reports = []
-    for title, share in (("a", 0.6), ("b", 0.9)):
-        hit = positive & (rng.random(400) < share)
-        recall = Value("recall", hit.sum() / positive.sum(), column="hit", over="positive", better="higher")
-        samples = Samples.pack(range(400), {"hit": hit, "positive": positive})
-        reports.append(Report(title, [Section("s", [recall], samples=samples)]))
-    delta = compare(*reports).delta("recall")
-    first, second = (r.sections[0].samples.column("hit")[positive] for r in reports)
-    only = stats.bootstrap((second * 1.0 - first,), np.mean, rng=1).confidence_interval
-    assert (delta.lower, delta.upper) == pytest.approx(tuple(only), abs=0.02)
-    assert (delta.verdict, delta.paired) == ("better", True)
+    weight = rng.integers(1, 5, 400)
+    terms, reports = [], []
+    for title, scale in (("a", 1.0), ("b", 1.1)):
+        loss = np.random.default_rng(1).exponential(scale, 400) + rng.normal(0, 0.1, 400)
+        value = Value("loss", (loss * weight).sum() / weight.sum(), column="weighted", over="weight", better="lower")
+        samples = Samples.pack(range(400), {"weighted": loss * weight, "weight": weight}, data="made up")
+        reports.append(Report(title, [Section("s", [value], samples=samples)]))
+        terms.append(loss * weight)
+    delta = compare(*reports).delta("loss")
+    drawn = rng.integers(400, size=(20_000, 400))
+    apart = (terms[1] - terms[0])[drawn].sum(1) / weight[drawn].sum(1)
+    assert (delta.lower, delta.upper) == pytest.approx(tuple(np.quantile(apart, [0.025, 0.975])), abs=0.004)
+    assert (delta.verdict, delta.paired, delta.method) == ("worse", True, "sign flips, BCa bootstrap")
 
 
 def test_other_metrics_of_the_same_name_are_not_compared():
@@ -340,6 +369,7 @@ def test_the_terminal_shows_it(shown):
         assert word in text, word
     assert max(map(len, to_text(shown, width=80).splitlines())) <= 80
     assert "odds ratio" not in to_text(shown, width=80)
+    assert "evidence" in to_text(shown, width=80)
     file = StringIO()
     show(shown, Console(file=file, width=120, force_terminal=True, color_system="truecolor", _environ={}))
     assert "\x1b[32mbetter" in file.getvalue()

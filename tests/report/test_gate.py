@@ -99,6 +99,16 @@ def test_a_wider_stored_interval_will_do():
     assert outcome(stored(0.94, 0.92, 0.96, 0.99), "min", 0.9) == "pass"
 
 
+def test_a_perfect_recall_has_the_interval_of_a_share():
+    positive = np.arange(300) < 100
+    samples = Samples.pack(range(300), {"hit": positive, "positive": positive})
+    report = Report("r", [Section("s", [Value("recall", 1.0, column="hit", over="positive")], samples=samples)])
+    (check,) = gate(report, {"min": {"recall": 0.95}}).checks
+    assert (check.lower, check.upper) == wilson(100, 100)
+    assert check.outcome == "pass"
+    assert gate(report, {"min": {"recall": 0.97}}).outcome == "not enough evidence"
+
+
 def test_samples_that_are_all_the_same_say_nothing_of_others():
     samples = Samples.pack(range(3), {"loss": [0.0, 0.0, 0.0]})
     report = Report("r", [Section("s", [Value("loss", 0.0, column="loss")], samples=samples)])

@@ -26,7 +26,7 @@ def to_markdown(comparison: Comparison) -> str:
         |:--|--:|--:|--:|:--|--:|:--|
         | accuracy | 0.9000 | 0.9400 | **+0.0400** | \\[+0.0100, +0.0700\\] | 0.0080 | 🟢 better |
         <BLANKLINE>
-        <sub>Intervals of 95 %; p corrected by Holm for 1 test; seed 0.</sub>
+        <sub>Intervals of 95 %; p corrected by Holm for 1 test; seed 0.<br>accuracy: no test.</sub>
         <BLANKLINE>
     """
     baseline, *runs = (run.name for run in comparison.runs)

@@ -64,7 +64,7 @@ def _deltas(baseline: str, run: str, deltas: list[Delta], *, wide: bool) -> Rend
         grid.add_column(_text(text.shorten(name, 16)), justify="right", no_wrap=True)
     grid.add_column("interval", no_wrap=True)
     grid.add_column("p", justify="right", no_wrap=True)
-    grid.add_column("", no_wrap=True)
+    grid.add_column("", overflow="fold", min_width=8)
     if wide:
         grid.add_column("effect", no_wrap=True)
     for delta in deltas:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -57,6 +58,18 @@ class Measured:
         """Whether it is known what each sample contributed."""
         return bool(self.value.column) and self.samples is not None
 
+    def share(self) -> tuple[Array, Array] | None:
+        """Which samples are yes, and among which; None where the value is no share of samples.
+
+        Recall is one: the true positives among the positives.
+        """
+        assert self.samples is not None, self.value.name
+        yes = self.samples.column(self.value.column)
+        among = self.samples.column(self.value.over) if self.value.over else np.ones(len(yes), dtype=bool)
+        if yes.dtype.kind != "b" or among.dtype.kind != "b" or (yes & ~among).any():
+            return None
+        return (yes, among) if self.members is None else (yes & self.members, among & self.members)
+
     def terms(self) -> Array:
         """What each sample contributes: booleans, or numbers whose mean is the value.
 
@@ -94,7 +107,11 @@ def interval_of(measured: Measured, level: float, seed: int = 0) -> Evidence:
     """
     value = measured.value
     if measured.has_terms():
-        return _interval_of_terms(measured.terms(), level, seed)
+        share = measured.share()
+        if share is None:
+            return _interval_of_terms(measured.terms(), level, seed)
+        lower, upper = statistics.wilson(int(share[0].sum()), int(share[1].sum()), level)
+        return Evidence(lower, upper, method="Wilson's interval")
     if value.lower is None or value.upper is None:
         return Evidence(note="neither samples nor an interval are stored")
     if math.isnan(value.lower) or math.isnan(value.upper):
@@ -107,9 +124,6 @@ def interval_of(measured: Measured, level: float, seed: int = 0) -> Evidence:
 
 
 def _interval_of_terms(terms: Array, level: float, seed: int) -> Evidence:
-    if terms.dtype.kind == "b":
-        lower, upper = statistics.wilson(int(terms.sum()), len(terms), level)
-        return Evidence(lower, upper, method="Wilson's interval")
     if len(terms) < 2 or not np.isfinite(terms).all():
         return Evidence(note="there are fewer than two samples, or some are not finite")
     if (terms == terms[0]).all():
@@ -165,9 +179,11 @@ def difference(a: Measured, b: Measured, level: float = 0.95, seed: int = 0) -> 
     if not all(len(each) and np.isfinite(each).all() for each in terms):
         return Evidence(note="no samples, or some contribute nothing finite")
     position = _position(a, b)
+    shares = a.share(), b.share()
     if isinstance(position, str):
-        return replace(_unpaired(*terms, level), note=f"not paired: {position}")
-    found = _paired(terms[0], terms[1][position], level, seed)
+        found = _unpaired_shares(shares, level) or _unpaired(*terms, level)
+        return replace(found, note=f"not paired: {position}")
+    found = _paired_shares(shares, position, level) or _paired(terms[0], terms[1][position], level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return found
     alone = "paired by ids alone: no targets, no name of the data"
@@ -182,13 +198,33 @@ def _position(a: Measured, b: Measured) -> Array | str:
     return align(a.samples, b.samples)
 
 
+_Shares: TypeAlias = tuple[tuple[Array, Array] | None, tuple[Array, Array] | None]
+
+
+def _paired_shares(shares: _Shares, position: Array, level: float) -> Evidence | None:
+    """Two shares among the same samples; None where they are none."""
+    if shares[0] is None or shares[1] is None:
+        return None
+    (a, among), (b, other) = shares[0], (each[position] for each in shares[1])
+    if not np.array_equal(among, other):
+        return None
+    down, up = int((a & ~b).sum()), int((~a & b).sum())
+    lower, upper = statistics.paired_proportions(down, up, int(among.sum()), level)
+    p, odds = statistics.mcnemar(down, up), statistics.odds_ratio(down, up)
+    method = "McNemar mid-p, Bonett-Price interval"
+    return Evidence(lower, upper, p, _known(odds), "odds ratio", method, paired=True)
+
+
+def _unpaired_shares(shares: _Shares, level: float) -> Evidence | None:
+    if shares[0] is None or shares[1] is None:
+        return None
+    s1, n1, s2, n2 = (int(each.sum()) for share in (shares[0], shares[1]) for each in share)
+    p, (lower, upper) = statistics.two_proportions(s1, n1, s2, n2, level)
+    effect = statistics.cohens_h(s1 / n1, s2 / n2)
+    return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
+
+
 def _paired(a: Array, b: Array, level: float, seed: int) -> Evidence:
-    if a.dtype.kind == "b":
-        down, up = int((a & ~b).sum()), int((~a & b).sum())
-        lower, upper = statistics.paired_proportions(down, up, len(a), level)
-        p, odds = statistics.mcnemar(down, up), statistics.odds_ratio(down, up)
-        method = "McNemar mid-p, Bonett-Price interval"
-        return Evidence(lower, upper, p, _known(odds), "odds ratio", method, paired=True)
     apart = b - a
     if len(apart) < 2:
         return Evidence(paired=True, note="there are fewer than two samples")
@@ -201,11 +237,6 @@ def _paired(a: Array, b: Array, level: float, seed: int) -> Evidence:
 
 
 def _unpaired(a: Array, b: Array, level: float) -> Evidence:
-    if a.dtype.kind == "b":
-        counts = int(a.sum()), len(a), int(b.sum()), len(b)
-        p, (lower, upper) = statistics.two_proportions(*counts, level)
-        effect = statistics.cohens_h(float(a.mean()), float(b.mean()))
-        return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
     if min(len(a), len(b)) < 2:
         return Evidence()
     p, (lower, upper) = statistics.welch(a, b, level)
