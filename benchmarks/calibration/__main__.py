@@ -1,4 +1,4 @@
-"""Run every calibration that needs no device, and write the numbers of docs/calibration.md: about ten minutes.
+"""Run every calibration that needs no device, and write the numbers of docs/calibration.md: a quarter of an hour.
 
 python -m benchmarks.calibration [--page]
 """

@@ -120,6 +120,8 @@ def _compared(expected: Any, found: Any, outcome: str, values: bool) -> tuple[st
 def _another_way(operator: Any, tree: Any, device: torch.device) -> str:
     """The operators that PyTorch runs on the device and not on the CPU, and the other way round."""
     here, there = (_path(operator, tree, place) for place in ("cpu", device))
+    if here == there:
+        return "runs the same operators"
     only_there, only_here = (", ".join(sorted(names)) or "nothing" for names in (there - here, here - there))
     return f"runs {only_there} there, and {only_here} on the CPU"
 

@@ -48,7 +48,7 @@ def _shares(kind: str) -> list[list[str]]:
 
 
 def _named(device: str) -> str:
-    return {"cuda": "`cuda:1`", "cuda_wrapper": "`cuda:1`, wrapper engine"}.get(device, f"`{device}`")
+    return {"cuda": "`cuda:1`", "cuda_wrapper": "`cuda:1` (wrapper engine)"}.get(device, f"`{device}`")
 
 
 def values() -> str:
@@ -59,18 +59,16 @@ def values() -> str:
 
 
 def unequal() -> str:
-    """Every operator and module that is not equal, and why; what mps lacks has a section of its own."""
-    parts = []
+    """Every operator and module that is not equal, where, and why; what mps lacks has a section of its own."""
+    found: dict[tuple[str, str], tuple[list[str], str]] = {}
     for device in (*DEVICES, "cuda_wrapper"):
-        rows = []
         for kind in ("operators", "modules"):
             for one in stream.kept(f"{kind}_{device}") or []:
-                named = one["outcome"] == "refused" and device == "mps"
-                if one["outcome"] not in (*operators.GOOD, "no reference") and not named:
-                    rows.append([f"`{one['name']}`", one["outcome"], _short(one["why"])])
-        if rows:
-            parts += [f"On {_named(device)}:", _table(["", "outcome", "why"], rows)]
-    return "\n\n".join(parts)
+                elsewhere = one["outcome"] == "refused" and device == "mps"
+                if one["outcome"] not in (*operators.GOOD, "no reference") and not elsewhere:
+                    found.setdefault((one["name"], one["outcome"]), ([], one["why"]))[0].append(_named(device))
+    rows = [[f"`{name}`", outcome, ", ".join(on), _short(why)] for (name, outcome), (on, why) in found.items()]
+    return _table(["", "outcome", "on", "why (on the first of them)"], rows)
 
 
 def expected_errors() -> str:
