@@ -175,6 +175,7 @@ def test_a_share_of_some_samples_is_compared_among_these():
     first, second = column(a, "hit"), column(b, "hit")
     down, up = int((first & ~second).sum()), int((~first & second).sum())
     assert delta.p == pytest.approx(mcnemar(down, up))
+    assert delta.counts == (int(column(a, "positive").sum()),) * 2
     assert (delta.lower, delta.upper) == paired_proportions(down, up, int(column(a, "positive").sum()))
     assert delta.verdict == "better"
     few = recalls(0.6, 0.9, n=300)[1]

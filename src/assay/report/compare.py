@@ -184,8 +184,16 @@ def _is_yes_or_no(measured: Measured, paired: bool) -> bool:
 
 
 def _counts(a: Measured, b: Measured) -> tuple[int, ...]:
-    counts = [len(m.samples) if m.has_terms() and m.samples is not None else m.value.count for m in (a, b)]
+    counts = [_count(each) for each in (a, b)]
     return tuple(count for count in counts if count is not None) if None not in counts else ()
+
+
+def _count(measured: Measured) -> int | None:
+    """How many samples a value rests on: of a recall, the positives."""
+    if measured.samples is None or not measured.has_terms():
+        return measured.value.count
+    share = measured.share()
+    return len(measured.samples) if share is None else int(share[1].sum())
 
 
 def _judged(delta: Delta, corrected: float, level: float) -> Delta:
