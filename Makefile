@@ -17,7 +17,7 @@ demo: $(STAMPS)/demo
 	$(BIN)/assay demo
 
 test: $(STAMPS)/test
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --require-devices mps,cuda:1,xpu
 
 test-gpu: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -m gpu
