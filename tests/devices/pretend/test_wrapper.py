@@ -341,7 +341,8 @@ def test_operators_give_the_cpus_values(gpus: Pretended):
 
     wrong = set()
     for op in op_db:
-        if torch.float32 in op.dtypes and op.name not in ELSEWHERE and not _agrees(op):
+        elsewhere = op.name in ELSEWHERE or op.name.startswith("jiterator")  # compiled at run time, for CUDA only
+        if torch.float32 in op.dtypes and not elsewhere and not _agrees(op):
             wrong.add(op.name)
     assert wrong == set()
 
