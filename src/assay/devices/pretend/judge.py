@@ -7,20 +7,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from assay.devices.pretend.conditions import applies
 
 if TYPE_CHECKING:
     from assay.devices.pretend.rules import OperatorRule
 
-Check = Literal["none", "all", "iterator", "placeholder", "index"]
+Check = Literal["none", "all", "iterator", "placeholder", "index", "where", "fill"]
+CHECKS: tuple[Check, ...] = get_args(Check)
 """How torch looks at the devices of an operator's tensors.
 
 ``all``: before the kernel, by the wrapper that torchgen writes. ``iterator``: in TensorIterator, which lets one
-0-dimensional CPU tensor mix. ``index``: indices may be on the CPU. ``placeholder``: inside the kernel, as on MPS.
+0-dimensional CPU tensor mix. ``where``: as that, with two of them. ``index``: indices may be on the CPU. ``fill``: a
+mask must be where the tensor is. ``placeholder``: inside the kernel, as on MPS.
 """
-INDEXING = ("aten::index.", "aten::_index_put_impl_", "aten::index_put", "aten::_unsafe_index")
+OF_ITS_OWN: dict[str, Check] = {
+    "aten::index.": "index",
+    "aten::_index_put_impl_": "index",
+    "aten::index_put": "index",
+    "aten::_unsafe_index": "index",
+    "aten::where.": "where",
+    "aten::masked_fill_.": "fill",
+}
+"""Operators that look at devices in a way of their own, by how their names begin."""
+SCALAR_TYPES = {
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+    "float64": "Double",
+    "float32": "Float",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+"""The names by which torch's errors call dtypes."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +82,12 @@ def check_of(rule: OperatorRule, *, composite: bool, placeholder: bool) -> Check
 
     Args:
         rule: the rule of the operator.
-        composite: it is made of other operators, which have checks of their own.
+        composite: it is made of other operators there, which have checks of their own.
         placeholder: the device looks only inside its kernels, as MPS does.
     """
-    if rule.name.startswith(INDEXING):
-        return "index"
+    own = next((check for begin, check in OF_ITS_OWN.items() if rule.name.startswith(begin)), None)
+    if own is not None:
+        return own
     if rule.checks_devices:
         return "all"
     if rule.iterates:
@@ -88,18 +114,33 @@ def clash(check: Check, operands: Sequence[Operand], *, wrapper: str = "", place
     Source:
         ``c10/core`` and ``aten/src/ATen/core/op_registration/adaption.h`` (all), ``aten/src/ATen/TensorIterator.cpp``
         (iterator), ``aten/src/ATen/native/TensorAdvancedIndexing.cpp`` (index) and
-        ``aten/src/ATen/native/mps/OperationUtils.mm`` (placeholder) in pytorch/pytorch.
+        ``aten/src/ATen/native/mps/OperationUtils.mm`` (placeholder), ``aten/src/ATen/native/TensorCompare.cpp`` (where)
+        and ``aten/src/ATen/native/cuda/Indexing.cu`` (fill) in pytorch/pytorch.
     """
     if check == "none" or all(operand.on_cpu for operand in operands):
         return ""
     if check == "all":
         return _of_wrapper(operands, wrapper)
-    if check == "iterator":
-        return _of_iterator(operands)
+    if check in ("iterator", "where"):
+        return _of_iterator(operands, most=2 if check == "where" else 1)
     if check == "index":
         return _of_index(operands)
-    elsewhere = any(operand.on_cpu and operand.dim and operand.numel for operand in operands)
+    if check == "fill":
+        return _of_fill(operands)
+    elsewhere = any(operand.on_cpu and (operand.written or (operand.dim and operand.numel)) for operand in operands)
     return placeholder if elsewhere else ""
+
+
+def missing_dtype(rule: OperatorRule, dtypes: Iterable[str]) -> str:
+    """The text of torch's error if the device has no kernel of the operator for one of these dtypes, or empty.
+
+    Example:
+        >>> from assay.devices.pretend.rules import rules
+        >>> missing_dtype(rules("cuda").operator("aten::mm"), ["float32", "int64"])
+        '"addmm_cuda" not implemented for \'Long\''
+    """
+    lacking = next((dtype for dtype in dtypes if dtype in rule.missing_dtypes), None)
+    return "" if lacking is None else rule.dtype_error.format(dtype=SCALAR_TYPES[lacking])
 
 
 def _of_wrapper(operands: Sequence[Operand], wrapper: str) -> str:
@@ -113,7 +154,7 @@ def _of_wrapper(operands: Sequence[Operand], wrapper: str) -> str:
     return ""
 
 
-def _of_iterator(operands: Sequence[Operand]) -> str:
+def _of_iterator(operands: Sequence[Operand], most: int = 1) -> str:
     common = next(operand.device for operand in operands if not operand.on_cpu)
     scalars = 0
     for operand in operands:
@@ -122,9 +163,16 @@ def _of_iterator(operands: Sequence[Operand]) -> str:
         if not operand.scalar:
             return _two_devices(common, operand.device)
         scalars += 1
-        if scalars > 1:
+        if scalars > most:
             return "Trying to pass too many CPU scalars to non-CPU kernel!"
     return ""
+
+
+def _of_fill(operands: Sequence[Operand]) -> str:
+    self, mask = (next(each for each in operands if each.name == name) for name in ("self", "mask"))
+    if self.device == mask.device:
+        return "masked_fill_: Expected inputs to be on same device" if self.on_cpu else ""
+    return f"expected self and mask to be on the same device, but got mask on {mask.device} and self on {self.device}"
 
 
 def _of_index(operands: Sequence[Operand]) -> str:

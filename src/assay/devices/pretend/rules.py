@@ -74,6 +74,8 @@ class OperatorRule:
         iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
         waits: when and why the host waits for the device, as ``"condition: reason"``; empty if it never does.
         nondeterminism: the ways in which its result may differ from run to run.
+        missing_dtypes: dtypes for which the device has no kernel of this operator, though it has the dtype.
+        dtype_error: the text of torch's error for these, with a field ``dtype``.
         named: the overload that an error names, which is the one that was looked for in vain: an operator that calls
             another stumbles over that one (``"aten::heaviside.out"`` for ``"aten::heaviside"``).
     """
@@ -87,6 +89,8 @@ class OperatorRule:
     iterates: bool = False
     waits: str = ""
     nondeterminism: tuple[Nondeterminism, ...] = ()
+    missing_dtypes: tuple[str, ...] = ()
+    dtype_error: str = ""
     named: str = ""
 
     @property
@@ -206,11 +210,14 @@ def rules(device: str) -> Rules:
 def _operator(device: str, name: str) -> OperatorRule:
     rule, overload = rules(device), table().get(name)
     waits = next(_facts(rule, "waits", name), None)
+    dtypes: dict[str, Any] = next(_facts(rule, "dtypes", name), {"lacks": (), "error": ""})
     common = OperatorRule(
         name,
         known=overload is not None,
         waits=f"{waits['when']}: {waits['why']}" if waits else "",
         nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
+        missing_dtypes=tuple(dtypes["lacks"]),
+        dtype_error=dtypes["error"],
         named=name,
     )
     if overload is None:
@@ -241,7 +248,7 @@ def _known(name: str) -> dict[str, Any]:
     return tomllib.loads(files("assay.devices").joinpath(f"known/{name}.toml").read_text(encoding="utf-8"))
 
 
-def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, str]]:
+def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, Any]]:
     """The facts that name the overload, or the operator for all its overloads."""
     short = name.removeprefix("aten::")
     for fact in rule.facts.get(topic, ()):

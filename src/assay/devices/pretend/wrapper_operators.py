@@ -181,7 +181,7 @@ class Operators:
         rule, schema, overload = self._rules.operator(name), func._schema, table().get(name)
         outs = frozenset(argument.name for argument in schema.arguments if argument.is_out)
         structured = name in self._workers or (overload is not None and bool(overload.delegate))
-        composite = overload is None or overload.composite
+        composite = overload is None or (overload.composite and self.kind.upper() not in overload.kernels)
         plan = self._plans[func] = Plan(
             name=name,
             rule=rule,
@@ -229,6 +229,10 @@ class Operators:
             self._same_device(plan, there, args, kwargs)
             if plan.check == "index":
                 self._indices_to_device(there, args[1])
+        if plan.rule.missing_dtypes:
+            dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in found)
+            if why := judge.missing_dtype(plan.rule, dtypes):
+                self.refuse("dtype", plan.name, there, why, NotImplementedError)
         if plan.name.startswith("aten::convolution"):
             self._same_type(plan, there, args)
         arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}

@@ -11,14 +11,11 @@ from torch.autograd import set_multithreading_enabled
 
 from assay.devices.pretend.engine.build import load
 from assay.devices.pretend.events import Recorder
+from assay.devices.pretend.judge import CHECKS, SCALAR_TYPES, check_of
 from assay.devices.pretend.table import table
 
 if TYPE_CHECKING:
-    from assay.devices.pretend.rules import OperatorRule, Rules
-
-# Which of the checks in rules.cpp an operator gets, as Rule::Check counts them.
-NONE, ALL, ITERATOR, PLACEHOLDER, INDEX = range(5)
-INDEXING = ("aten::index.", "aten::_index_put_impl_", "aten::index_put", "aten::_unsafe_index")
+    from assay.devices.pretend.rules import Rules
 
 
 class NativeEngine:
@@ -74,27 +71,21 @@ class NativeEngine:
         """A rule in the order of Rule's members (session.h)."""
         rule = self._rules.operator(name)
         overload = table().get(name)
+        composite = overload is None or (overload.composite and self._device.upper() not in overload.kernels)
         structured = name in self._workers or (overload is not None and bool(overload.delegate))
         return (
             rule.available,
             rule.available_sparse,
             rule.on_cpu,
-            self._check(rule, composite=overload is None or overload.composite),
+            CHECKS.index(check_of(rule, composite=composite, placeholder=bool(self._placeholder()))),
             structured,
             "" if rule.available and rule.available_sparse else self._rules.missing(name),
             rule.waits_when,
             rule.why_waits,
             tuple((way.named, way.when, way.deterministic) for way in rule.nondeterminism),
+            tuple(SCALAR_TYPES[dtype] for dtype in rule.missing_dtypes),
+            rule.dtype_error.replace("{dtype}", "{}"),
         )
-
-    def _check(self, rule: OperatorRule, composite: bool) -> int:
-        if rule.name.startswith(INDEXING):
-            return INDEX
-        if rule.checks_devices:
-            return ALL
-        if rule.iterates:
-            return ITERATOR
-        return PLACEHOLDER if self._placeholder() and rule.known and rule.available and not composite else NONE
 
     def _placeholder(self) -> str:
         """What the device's kernels say of an operand from elsewhere, if torch does not check before calling them."""

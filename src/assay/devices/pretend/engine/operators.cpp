@@ -224,6 +224,37 @@ void note_moved_indices(const Operands& operands, c10::Device device) {
   }
 }
 
+// As checkSetStorage in Resize.h.
+void check_storages(const c10::OperatorHandle& op, const Operands& operands, const Stack& stack) {
+  if (op.operator_name().name != "aten::set_") {
+    return;
+  }
+  const auto own = operands[0].second.device();
+  auto other = operands.size() > 1 ? operands[1].second.device() : own;
+  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
+    other = stack[i].isStorage() ? stack[i].toStorage().device() : other;
+  }
+  if (own != other) {
+    const auto why = c10::str("Attempted to set the storage of a tensor on device \"", own,
+                              "\" to a storage on different device \"", other,
+                              "\".  This is no longer allowed; the devices must match.");
+    record("devices", name_of(op), str(own), why);
+    TORCH_CHECK(false, why);
+  }
+}
+
+// What the CPU's kernel lacks says nothing of the device's.
+void call_on_cpu(const c10::OperatorHandle& op, Stack* stack, c10::Device device) {
+  try {
+    op.callBoxed(stack);
+  } catch (const c10::NotImplementedError& error) {
+    const auto why = c10::str("assay: pretend ", device, " cannot run ", name_of(op), " here: the CPU's kernel, which it "
+                              "borrows, says: ", error.what_without_backtrace());
+    record("unsupported", name_of(op), str(device), why);
+    TORCH_CHECK_NOT_IMPLEMENTED(false, why);
+  }
+}
+
 void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   const auto operands = operands_of(op, *stack);
   check_open(op, operands);
@@ -234,7 +265,9 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
               ", which is not there: the pretend device that is open is ", session()->type);
   const Rule& rule = rule_of(op);
   check_available(op, is_sparse_call(op, operands, *stack) ? rule.available_sparse : rule.available, rule, device);
+  check_storages(op, operands, *stack);
   check_devices(op, rule, operands);
+  check_operand_dtypes(op, rule, operands, device);
   check_deterministic(op, rule, device, *stack);
   check_has_cpu_kernel(op, device);
   note_wait(op, rule, device, *stack);
@@ -246,7 +279,7 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   Aliases aliases;
   const size_t begin = stack->size() - op.schema().arguments().size();
   arguments_to_cpu(op, *stack, aliases, device);
-  op.callBoxed(stack);
+  call_on_cpu(op, stack, device);
   if (op.schema().is_mutable()) {
     aliases.write_back(device);
   }

@@ -61,14 +61,14 @@ bool is_written(const c10::OperatorHandle& op, const std::string& name) {
 
 // As TensorIterator::compute_types: the first accelerator's device is the common one; one CPU scalar may mix, but not
 // as what is written to (`op.is_output` there).
-void check_iterator(const c10::OperatorHandle& op, const Operands& operands, c10::Device common) {
+void check_iterator(const c10::OperatorHandle& op, const Operands& operands, c10::Device common, int most) {
   int scalars = 0;
   for (const auto& [name, tensor] : operands) {
     if (!tensor.defined() || tensor.device() == common) {
       continue;
     }
     if (is_cpu_scalar(tensor) && !is_written(op, name)) {
-      TORCH_CHECK(scalars < 1, "Trying to pass too many CPU scalars to non-CPU kernel!");
+      TORCH_CHECK(scalars < most, "Trying to pass too many CPU scalars to non-CPU kernel!");
       ++scalars;
       continue;
     }
@@ -77,11 +77,21 @@ void check_iterator(const c10::OperatorHandle& op, const Operands& operands, c10
   }
 }
 
-void check_placeholder(const Operands& operands) {
+void check_placeholder(const c10::OperatorHandle& op, const Operands& operands) {
   for (const auto& [name, tensor] : operands) {
-    TORCH_CHECK(!tensor.defined() || !tensor.device().is_cpu() || tensor.dim() == 0 || tensor.numel() == 0,
-                session()->placeholder);
+    const bool here = tensor.defined() && tensor.device().is_cpu();
+    const bool ignored = here && !is_written(op, name) && (tensor.dim() == 0 || tensor.numel() == 0);
+    TORCH_CHECK(!here || ignored, session()->placeholder);
   }
+}
+
+// As masked_fill_ in cuda/Indexing.cu.
+void check_fill(const Operands& operands) {
+  const auto& self = operands[0].second;
+  const auto& mask = operands[1].second;
+  TORCH_CHECK(self.device() == mask.device(), "expected self and mask to be on the same device, but got mask on ",
+              mask.device(), " and self on ", self.device());
+  TORCH_CHECK(!self.device().is_cpu(), "masked_fill_: Expected inputs to be on same device");
 }
 
 // As AdvancedIndex in TensorAdvancedIndexing.cpp: indices may be on the CPU or with the tensor.
@@ -265,9 +275,13 @@ void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operan
       case Rule::ALL:
         return check_all(wrapper_of(op, rule), operands);
       case Rule::ITERATOR:
-        return check_iterator(op, operands, *device);
+        return check_iterator(op, operands, *device, 1);
+      case Rule::WHERE: // it brings numbers of the host to the device (where_self_out in TensorCompare.cpp)
+        return check_iterator(op, operands, *device, 2);
+      case Rule::FILL:
+        return check_fill(operands);
       case Rule::PLACEHOLDER:
-        return check_placeholder(operands);
+        return check_placeholder(op, operands);
       case Rule::INDEX:
         return check_index(operands);
       default:
@@ -294,6 +308,19 @@ void check_deterministic(const c10::OperatorHandle& op, const Rule& rule, c10::D
       } catch (const c10::Error& error) {
         record("deterministic", name_of(op), str(device), error.what_without_backtrace());
         throw;
+      }
+    }
+  }
+}
+
+void check_operand_dtypes(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands,
+                          c10::Device device) {
+  for (const auto& [name, tensor] : operands) {
+    for (const auto& missing : rule.missing_dtypes) {
+      if (tensor.defined() && missing == c10::toString(tensor.scalar_type())) {
+        const auto why = fill(rule.dtype_error, missing);
+        record("dtype", name_of(op), str(device), why);
+        TORCH_CHECK_NOT_IMPLEMENTED(false, why);
       }
     }
   }

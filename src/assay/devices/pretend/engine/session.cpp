@@ -48,6 +48,11 @@ std::unique_ptr<Rule> read_rule(PyObject* row) {
     rule->nondeterminism.push_back(
         {text(PyTuple_GetItem(way, 0)), text(PyTuple_GetItem(way, 1)), text(PyTuple_GetItem(way, 2))});
   }
+  PyObject* dtypes = PyTuple_GetItem(row, 9);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(dtypes); ++i) {
+    rule->missing_dtypes.push_back(text(PyTuple_GetItem(dtypes, i)));
+  }
+  rule->dtype_error = text(PyTuple_GetItem(row, 10));
   return rule;
 }
 

@@ -17,7 +17,7 @@ namespace assay {
 
 // What an operator does on the pretended device; see OperatorRule in rules.py, from which it is filled.
 struct Rule {
-  enum Check { NONE, ALL, ITERATOR, PLACEHOLDER, INDEX };
+  enum Check { NONE, ALL, ITERATOR, PLACEHOLDER, INDEX, WHERE, FILL }; // in the order of judge.py
   bool available = true;
   bool available_sparse = true; // for tensors of a sparse layout
   bool on_cpu = false;
@@ -33,6 +33,8 @@ struct Rule {
     std::string deterministic; // what it does when asked for a deterministic form: raises, switches, ignores
   };
   std::vector<Nondeterminism> nondeterminism;
+  std::vector<std::string> missing_dtypes; // for which it has no kernel there, though the device has the dtype
+  std::string dtype_error;                 // "... {} ...": what it says of them
 };
 
 struct Session {
@@ -86,6 +88,8 @@ void check_available(const c10::OperatorHandle& op, bool available, const Rule& 
 void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands);
 void check_deterministic(const c10::OperatorHandle& op, const Rule& rule, c10::Device device,
                          const torch::jit::Stack& stack);
+void check_operand_dtypes(const c10::OperatorHandle& op, const Rule& rule, const Operands& operands,
+                          c10::Device device);
 void check_dtype(const std::string& op, c10::ScalarType dtype, c10::Device device);
 void note_wait(const c10::OperatorHandle& op, const Rule& rule, c10::Device device, const torch::jit::Stack& stack);
 
