@@ -37,7 +37,7 @@ def call(monkeypatch, *arguments):
 def test_it_prints_a_table(reports, monkeypatch, capsys):
     assert call(monkeypatch, "compare", *reports) == 0
     printed = capsys.readouterr().out
-    for word in ("new/report, old/report against main/report", "+0.1000", "-0.0333", "better", "worse", "for 2 tests"):
+    for word in ("new, old against main", "+0.1000", "-0.0333", "better", "worse", "for 2 tests"):
         assert word in printed
 
 
@@ -45,10 +45,10 @@ def test_it_prints_json_and_markdown(reports, monkeypatch, capsys):
     assert call(monkeypatch, "compare", "--json", "--level", "0.9", "--correction", "bh", "--seed", "3", *reports) == 0
     found = Comparison.from_json(capsys.readouterr().out)
     assert (found.level, found.correction, found.seed) == (0.9, "bh", 3)
-    assert found.delta("accuracy", run="new/report").difference == pytest.approx(0.1)
+    assert found.delta("accuracy", run="new").difference == pytest.approx(0.1)
     assert call(monkeypatch, "compare", "--markdown", "--flips", "2", *reports[:2]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("### new/report against main/report")
+    assert printed.startswith("### new against main")
     assert "better: the first 2 of 30 by id" in printed
 
 

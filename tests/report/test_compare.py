@@ -325,7 +325,8 @@ def test_what_cannot_be_is_refused(call, message):
 def test_runs_are_named_by_their_titles_or_numbered():
     assert [r.name for r in compare(run("a"), run("b")).runs] == ["a", "b"]
     assert [r.name for r in compare(run("a"), run("a")).runs] == ["run 0", "run 1"]
-    assert short_names(["x/a.json", "y/a.json"]) == ["x/a", "y/a"]
+    assert short_names(["x/a.json", "y/a.json"]) == ["x", "y"]
+    assert short_names(["x/a/r.json", "x/b/r.json"]) == ["a", "b"]
     assert short_names(["a.json", "a.json"]) == ["a (0)", "a (1)"]
     assert short_names(["a.json", "x/a.json"]) == ["a", "x/a"]
 

@@ -103,13 +103,15 @@ def _names(reports: Sequence[Report], names: Sequence[str] | None) -> Sequence[s
 
 
 def short_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The shortest names that tell files apart: what follows the folders that they share, without ``.json``.
+    """The shortest names that tell files apart: without the folders and the file name that they share, and ``.json``.
 
     Example:
         >>> short_names(["runs/main/report.json", "runs/new/report.json"]), short_names(["a/main.json", "b/new.json"])
-        (['main/report', 'new/report'], ['main', 'new'])
+        (['main', 'new'], ['main', 'new'])
     """
     parts = [os.fspath(path).removesuffix(".json").replace(os.sep, "/").split("/") for path in paths]
+    while min(map(len, parts)) > 1 and len({each[-1] for each in parts}) == 1:
+        parts = [each[:-1] for each in parts]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(each[-length:]) for each in parts]
         if len(set(names)) == len(names):

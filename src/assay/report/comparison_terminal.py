@@ -59,12 +59,13 @@ def render(comparison: Comparison, *, wide: bool = True) -> RenderableType:
 
 def _deltas(baseline: str, run: str, deltas: list[Delta], *, wide: bool) -> RenderableType:
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    grid.add_column("metric", overflow="fold", min_width=8)
+    longest = max(len(word) for delta in deltas for word in delta.metric.split())
+    grid.add_column("metric", overflow="fold", min_width=min(longest, 24))
     for name in (baseline, run, "difference"):
         grid.add_column(_text(text.shorten(name, 16)), justify="right", no_wrap=True)
     grid.add_column("interval", no_wrap=True)
     grid.add_column("p", justify="right", no_wrap=True)
-    grid.add_column("", overflow="fold", min_width=8)
+    grid.add_column("", overflow="fold", min_width=10)
     if wide:
         grid.add_column("effect", no_wrap=True)
     for delta in deltas:
