@@ -58,8 +58,6 @@ def test_what_only_the_cpus_kernel_lacks_is_said_to_be_its_limit():
 
     with pretend("cuda", engine="native") as gpu:
         x = torch.arange(5, device=gpu.device)
-        with pytest.raises(
-            NotImplementedError, match=r"assay: pretend cuda:0 cannot run aten::histc .* CPU's"
-        ):
+        with pytest.raises(NotImplementedError, match=r"assay: pretend cuda:0 cannot run aten::histc .* CPU's"):
             torch.histc(x, 4)
         assert [event.kind for event in gpu.recorder.of("unsupported")] == ["unsupported"]
