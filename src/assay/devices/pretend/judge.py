@@ -136,8 +136,8 @@ def missing_dtype(rule: OperatorRule, dtypes: Iterable[str]) -> str:
 
     Example:
         >>> from assay.devices.pretend.rules import rules
-        >>> missing_dtype(rules("cuda").operator("aten::mm"), ["float32", "int64"])
-        '"addmm_cuda" not implemented for \'Long\''
+        >>> print(missing_dtype(rules("cuda").operator("aten::mm"), ["float32", "int64"]))
+        "addmm_cuda" not implemented for 'Long'
     """
     lacking = next((dtype for dtype in dtypes if dtype in rule.missing_dtypes), None)
     return "" if lacking is None else rule.dtype_error.format(dtype=SCALAR_TYPES[lacking])

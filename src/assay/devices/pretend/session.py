@@ -140,8 +140,10 @@ def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | N
     from assay.devices.pretend.front import front, refuse_real
     from assay.devices.pretend.history import VARIABLE, as_of
     from assay.devices.pretend.rules import rules
+    from assay.devices.pretend.table import table
 
     refuse_real(kind)
+    table()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs
     older = release or os.environ.get(VARIABLE)
     recorder, known = Recorder(), as_of(rules(kind), older) if older else rules(kind)
     machine = stack.enter_context((_native if engine == "native" else _wrapper)(kind, count, known, recorder))
