@@ -89,8 +89,8 @@ def test_a_kernel_that_looks_for_itself_says_so_in_its_own_words():
     [
         (OperatorRule("aten::mm", checks_devices=True), False, False, "all"),
         (OperatorRule("aten::add.Tensor", iterates=True), False, True, "iterator"),
-        (OperatorRule("aten::index.Tensor", iterates=True), False, False, "index"),
-        (OperatorRule("aten::_index_put_impl_", checks_devices=True), False, False, "index"),
+        (OperatorRule("aten::index.Tensor", iterates=True, check="index"), False, False, "index"),
+        (OperatorRule("aten::_index_put_impl_", checks_devices=True, check="index"), False, False, "index"),
         (OperatorRule("aten::mm"), False, True, "placeholder"),
         (OperatorRule("aten::mm"), False, False, "none"),
         (OperatorRule("aten::stack"), True, True, "none"),

@@ -22,15 +22,6 @@ CHECKS: tuple[Check, ...] = get_args(Check)
 0-dimensional CPU tensor mix. ``where``: as that, with two of them. ``index``: indices may be on the CPU. ``fill``: a
 mask must be where the tensor is. ``placeholder``: inside the kernel, as on MPS.
 """
-OF_ITS_OWN: dict[str, Check] = {
-    "aten::index.": "index",
-    "aten::_index_put_impl_": "index",
-    "aten::index_put": "index",
-    "aten::_unsafe_index": "index",
-    "aten::where.": "where",
-    "aten::masked_fill_.": "fill",
-}
-"""Operators that look at devices in a way of their own, by how their names begin."""
 SCALAR_TYPES = {
     "int64": "Long",
     "int32": "Int",
@@ -85,9 +76,8 @@ def check_of(rule: OperatorRule, *, composite: bool, placeholder: bool) -> Check
         composite: it is made of other operators there, which have checks of their own.
         placeholder: the device looks only inside its kernels, as MPS does.
     """
-    own = next((check for begin, check in OF_ITS_OWN.items() if rule.name.startswith(begin)), None)
-    if own is not None:
-        return own
+    if rule.check:
+        return rule.check
     if rule.checks_devices:
         return "all"
     if rule.iterates:

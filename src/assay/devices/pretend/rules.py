@@ -8,15 +8,18 @@ says, and is the same on all devices, stands in ``known/operators.toml``.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.devices.pretend.table import Overload, table
 from assay.errors import ConfigError, describe
+
+if TYPE_CHECKING:
+    from assay.devices.pretend.judge import Check
 
 DEVICES = ("cuda", "mps", "xpu")
 
@@ -74,6 +77,7 @@ class OperatorRule:
         iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
         waits: when and why the host waits for the device, as ``"condition: reason"``; empty if it never does.
         nondeterminism: the ways in which its result may differ from run to run.
+        check: the way in which it looks at the devices of its tensors, where that is one of its own (``judge.Check``).
         missing_dtypes: dtypes for which the device has no kernel of this operator, though it has the dtype.
         dtype_error: the text of torch's error for these, with a field ``dtype``.
         named: the overload that an error names, which is the one that was looked for in vain: an operator that calls
@@ -89,6 +93,7 @@ class OperatorRule:
     iterates: bool = False
     waits: str = ""
     nondeterminism: tuple[Nondeterminism, ...] = ()
+    check: Check | None = None
     missing_dtypes: tuple[str, ...] = ()
     dtype_error: str = ""
     named: str = ""
@@ -216,6 +221,7 @@ def _operator(device: str, name: str) -> OperatorRule:
         known=overload is not None,
         waits=f"{waits['when']}: {waits['why']}" if waits else "",
         nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
+        check=next((fact["check"] for fact in _named(_known("operators")["checks"], name)), None),
         missing_dtypes=tuple(dtypes["lacks"]),
         dtype_error=dtypes["error"],
         named=name,
@@ -249,8 +255,12 @@ def _known(name: str) -> dict[str, Any]:
 
 
 def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, Any]]:
+    return _named(rule.facts.get(topic, ()), name)
+
+
+def _named(facts: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
     """The facts that name the overload, or the operator for all its overloads."""
     short = name.removeprefix("aten::")
-    for fact in rule.facts.get(topic, ()):
+    for fact in facts:
         if short in fact["operators"] or short.partition(".")[0] in fact["operators"]:
             yield {key: value for key, value in fact.items() if key != "operators"}
