@@ -30,7 +30,8 @@ OPTIONAL = (
 STOREYS = (
     ("__main__",),
     ("cli",),
-    ("evaluate", "audit", "quantize", "tables", "report", "integrations"),
+    ("evaluate",),
+    ("audit", "quantize", "tables", "report", "integrations"),
     ("meter",),
     ("metrics",),
     ("tally", "decide"),

@@ -13,6 +13,7 @@ from assay._lazy import attach
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from assay.evaluate import evaluate
     from assay.meter import Meter
     from assay.metrics import (
         AUROC,
@@ -49,9 +50,11 @@ __all__ = [
     "R2Score",
     "Recall",
     "SpearmanCorrCoef",
+    "evaluate",
 ]
 
 _HOMES = {
+    "evaluate": ("evaluate",),
     "meter": ("Meter",),
     "metrics": (
         "AUROC",

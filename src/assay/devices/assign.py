@@ -1,0 +1,77 @@
+"""Which device an evaluation runs on, and what may be done with its batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from assay.devices.capabilities import supports
+from assay.devices.policies import Decision, available, policy
+from assay.errors import ConfigError, describe
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """Where to run, and how batches get there.
+
+    Attributes:
+        device: the device, with its index.
+        pin: whether a data loader puts its batches into memory that the device can read.
+        non_blocking: whether a copy from such memory may be asynchronous.
+    """
+
+    device: Decision[torch.device]
+    pin: Decision[bool]
+    non_blocking: Decision[bool]
+
+
+def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | None = None) -> Assigned:
+    """Decide where to run.
+
+    Args:
+        asked: a device, or ``"auto"``.
+        at: the devices on which the model is now.
+        local_rank: the number of this process among those of this machine; None where there is but one.
+
+    Raises:
+        ConfigError: there is no such device here.
+
+    Example:
+        >>> assign("cpu", set()).device.reason
+        'asked for'
+    """
+    chosen = _chosen(str(asked), at, local_rank)
+    rule = policy(chosen.value)
+    pinned = supports(chosen.value, "pinned_memory")
+    pin = rule.non_blocking.value and pinned.supported is True
+    reason = "copies from it need not wait" if pin else pinned.why or rule.non_blocking.reason
+    return Assigned(chosen, Decision(pin, reason), rule.non_blocking)
+
+
+def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> Decision[torch.device]:
+    accelerators = [device for device in available() if device.type != "cpu"]
+    elsewhere = [device for device in at if device.type != "cpu"]
+    if asked == "auto":
+        if elsewhere:
+            return Decision(min(elsewhere, key=str), "the model is there")
+        if not accelerators:
+            return Decision(torch.device("cpu"), "there is no accelerator here")
+        return _of_rank(accelerators, local_rank, "the first accelerator of this machine")
+    try:
+        device = torch.device(asked)
+    except RuntimeError as error:
+        raise ConfigError(describe("device", repr(asked), "a device such as cpu or cuda:1", "Correct it")) from error
+    if device.type == "cpu":
+        return Decision(torch.device("cpu"), "asked for")
+    same = [each for each in accelerators if each.type == device.type]
+    if not same or (device.index is not None and device not in same):
+        here = ", ".join(map(str, available()))
+        raise ConfigError(describe("device", repr(asked), f"one of this machine ({here})", "Use one of those"))
+    return Decision(device, "asked for") if device.index is not None else _of_rank(same, local_rank, "asked for")
+
+
+def _of_rank(devices: list[torch.device], local_rank: int | None, reason: str) -> Decision[torch.device]:
+    if local_rank is None:
+        return Decision(devices[0], reason)
+    return Decision(devices[local_rank % len(devices)], f"{reason}; process {local_rank} of this machine")

@@ -1,0 +1,45 @@
+"""Batches that do not fit: how many samples are predicted at once, after memory ran out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Limit:
+    """How many samples a batch may have; learnt when memory runs out, and kept.
+
+    Attributes:
+        rows: the most that is tried; None while all batches fitted.
+        failures: how many rows did not fit, the last time.
+        times: how often memory ran out.
+    """
+
+    rows: int | None = None
+    failures: int = 0
+    times: int = 0
+
+    def halve(self, rows: int) -> bool:
+        """Note that so many rows did not fit; whether fewer can be tried."""
+        self.times += 1
+        self.failures = rows
+        self.rows = max(1, rows // 2)
+        return rows > 1
+
+    def pieces(self, rows: int) -> list[slice]:
+        """The parts in which a batch of so many rows is predicted.
+
+        Example:
+            >>> Limit(rows=3).pieces(8)
+            [slice(0, 3, None), slice(3, 6, None), slice(6, 8, None)]
+        """
+        size = self.rows or rows
+        return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+    def __str__(self) -> str:
+        if self.rows is None:
+            return "batches were predicted as they came"
+        return (
+            f"memory ran out {self.times} time{'s' * (self.times > 1)}, last with {self.failures} samples: "
+            f"at most {self.rows} are predicted at once"
+        )

@@ -1,0 +1,157 @@
+"""Trees of tensors, as batches and outputs are: their rows, some of them, and what they look like in a message."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_DEEP = 3
+_LONG = 8
+
+
+def branches(tree: Any) -> Mapping[Any, Any] | None:
+    """The parts of a mapping, a named tuple or a dataclass by name; None for anything else."""
+    if isinstance(tree, Mapping):
+        return tree
+    if isinstance(tree, tuple) and hasattr(tree, "_asdict"):
+        named: dict[str, Any] = tree._asdict()
+        return named
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return {field.name: getattr(tree, field.name) for field in fields(tree)}
+    return None
+
+
+def mapped(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A tree of the same types with what `leaf` gives for tensors, arrays, lists of plain values and other leaves."""
+    if isinstance(tree, Mapping):
+        return _like(tree, {key: mapped(part, leaf) for key, part in tree.items()})
+    if isinstance(tree, tuple) or (isinstance(tree, list) and any(_has_parts(part) for part in tree)):
+        parts = [mapped(part, leaf) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        made = copy.copy(tree)
+        for field in fields(tree):  # the dataclass may be frozen
+            object.__setattr__(made, field.name, mapped(getattr(tree, field.name), leaf))
+        return made
+    return leaf(tree)
+
+
+def _like(tree: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
+    if type(tree) is dict:
+        return parts
+    made = copy.copy(tree)  # keeps the class that a tokenizer or a model gave
+    try:
+        for key, part in parts.items():
+            made[key] = part  # type: ignore[index]
+    except TypeError:
+        return parts
+    return made
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, Tensor | np.ndarray | Mapping | tuple | list) or is_dataclass(value)
+
+
+def leaves(tree: Any) -> Iterator[Any]:
+    """The leaves of a tree, in order."""
+    named = branches(tree)
+    if named is not None:
+        tree = list(named.values())
+    if isinstance(tree, tuple) or (isinstance(tree, list) and any(_has_parts(part) for part in tree)):
+        for part in tree:
+            yield from leaves(part)
+    else:
+        yield tree
+
+
+def row_count(tree: Any) -> int | None:
+    """How many samples a batch holds: the length of its first tensor with a dimension; else of its first list.
+
+    Example:
+        >>> row_count({"image": torch.zeros(3, 8, 8), "scale": torch.tensor(2.0)})
+        3
+    """
+    lists: int | None = None
+    for leaf in leaves(tree):
+        if isinstance(leaf, Tensor | np.ndarray) and leaf.ndim:
+            return int(leaf.shape[0])
+        if isinstance(leaf, list) and lists is None:
+            lists = len(leaf)
+    return lists
+
+
+def take(tree: Any, rows: int, index: slice | list[int]) -> Any:
+    """Some of the rows of a batch.
+
+    What has as many rows as the batch is cut: tensors, arrays, and lists of plain values. All else stays as it is.
+
+    Args:
+        tree: the batch.
+        rows: how many rows it has.
+        index: which of them to take.
+
+    Example:
+        >>> take({"x": torch.arange(4), "names": ["a", "b", "c", "d"], "scale": 2.0}, 4, slice(1, 3))
+        {'x': tensor([1, 2]), 'names': ['b', 'c'], 'scale': 2.0}
+    """
+
+    def cut(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor | np.ndarray):
+            return leaf[index] if leaf.ndim and leaf.shape[0] == rows else leaf
+        if isinstance(leaf, list) and len(leaf) == rows:
+            return leaf[index] if isinstance(index, slice) else [leaf[k] for k in index]
+        return leaf
+
+    if isinstance(tree, list) and len(tree) == rows and all(isinstance(part, Tensor) for part in tree) and rows > 2:
+        return tree[index] if isinstance(index, slice) else [tree[k] for k in index]  # one tensor a sample
+    return mapped(tree, cut)
+
+
+def structure(tree: Any, depth: int = 0) -> str:
+    """What a batch looks like, for messages.
+
+    Example:
+        >>> structure({"image": torch.zeros(2, 3), "label": torch.tensor([0, 1]), "name": ["a", "b"]})
+        "{'image': float32 (2, 3), 'label': int64 (2,), 'name': list of 2 str}"
+    """
+    if isinstance(tree, Tensor | np.ndarray):
+        return f"{str(tree.dtype).removeprefix('torch.')} {tuple(tree.shape)}"
+    named = branches(tree)
+    if depth >= _DEEP:
+        return type(tree).__name__
+    if named is not None:
+        parts = [f"{key!r}: {structure(part, depth + 1)}" for key, part in list(named.items())[:_LONG]]
+        parts += ["…"] * (len(named) > _LONG)
+        return f"{'' if type(tree) is dict else type(tree).__name__}{{{', '.join(parts)}}}"
+    if isinstance(tree, list) and tree and not any(_has_parts(part) for part in tree):
+        return f"list of {len(tree)} {type(tree[0]).__name__}"
+    if isinstance(tree, list | tuple):
+        parts = [structure(part, depth + 1) for part in tree[:_LONG]] + ["…"] * (len(tree) > _LONG)
+        return f"[{', '.join(parts)}]" if isinstance(tree, list) else f"({', '.join(parts)})"
+    return type(tree).__name__
+
+
+def digest(tree: Any) -> str:
+    """A fingerprint of the values of a tree that is the same in every process; objects count by their type."""
+    found = hashlib.blake2b(digest_size=16)
+    for leaf in leaves(tree):
+        if isinstance(leaf, Tensor):
+            leaf = leaf.detach().cpu().contiguous()
+            found.update(
+                f"{leaf.dtype}{tuple(leaf.shape)}".encode() + leaf.view(-1).view(torch.uint8).numpy().tobytes()
+            )
+        elif isinstance(leaf, np.ndarray):
+            found.update(f"{leaf.dtype}{leaf.shape}".encode() + (b"" if leaf.dtype.hasobject else leaf.tobytes()))
+        elif isinstance(leaf, str | bytes | int | float | bool | list) or leaf is None:
+            found.update(repr(leaf).encode())
+        else:
+            pixels = getattr(leaf, "tobytes", None)  # a PIL image
+            found.update(type(leaf).__name__.encode() + (pixels() if callable(pixels) else b""))
+    return found.hexdigest()
