@@ -20,6 +20,10 @@ ENGINES = ("native", "wrapper")
 REFUSED_BY_WRAPPER: dict[str, tuple[type[Exception], str]] = {
     "test_transforms_of_functions": (PretendError, r"torch\.func\.grad and its kin.*pretended without a compiler"),
     "test_compiled_functions": (PretendError, r"torch\.compile.*pretended without a compiler"),
+    "test_compiled_functions_whose_graph_breaks_where_the_host_waits": (
+        PretendError,
+        r"torch\.compile.*pretended without a compiler",
+    ),
     "test_compiled_functions_refuse_two_devices": (PretendError, r"torch\.compile.*pretended without a compiler"),
     # Torch's own C code refuses these before the wrapper could be asked.
     "test_the_generic_event_works": (RuntimeError, "PyTorch is not linked with support for"),

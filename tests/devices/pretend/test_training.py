@@ -283,18 +283,38 @@ def test_scripted_and_traced_functions(there):
         assert function(x).device == there.device
 
 
+@pytest.mark.parametrize("fullgraph", [True, False])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_compiled_functions(there, backend: str):
+def test_compiled_functions(there, backend: str, fullgraph: bool):
     torch._dynamo.reset()
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)).to(there.device)
     graphs = torch._dynamo.utils.counters["stats"]
     before = graphs["unique_graphs"]
-    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    compiled = torch.compile(model, backend=backend, fullgraph=fullgraph)
     x = torch.rand(2, 3, device=there.device)
     assert torch.equal(compiled(x).cpu(), model(x).cpu())
     compiled(x).sum().backward()
     assert model[0].weight.grad.device == there.device
     assert graphs["unique_graphs"] == before + 1
+    torch._dynamo.reset()
+
+
+def test_compiled_functions_whose_graph_breaks_where_the_host_waits(there):
+    torch._dynamo.reset()
+    graphs = torch._dynamo.utils.counters["stats"]
+    before = graphs["unique_graphs"]
+
+    def grown(x):
+        doubled = x * 2
+        if doubled.sum().item() > 0:
+            return doubled[doubled > 1] + 1
+        return doubled
+
+    compiled = torch.compile(grown, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.arange(3.0, device=there.device)).tolist() == [3.0, 5.0]
+    assert {event.kind for event in there.events} >= {"sync"}
+    assert before < graphs["unique_graphs"] <= before + 4  # of this function's parts, and of nothing else
     torch._dynamo.reset()
 
 

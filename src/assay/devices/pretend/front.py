@@ -20,6 +20,7 @@ from assay.devices.pretend.answers import KEPT, tables
 from assay.devices.pretend.errors import PretendError
 from assay.devices.pretend.events import Recorder
 from assay.devices.pretend.machine import Machine
+from assay.devices.pretend.uncompiled import leave_uncompiled
 from assay.errors import describe
 
 _ABSENT: Any = object()
@@ -73,6 +74,7 @@ class Patches:
         old = vars(owner).get(name, _ABSENT)
         self._undo.append((owner, name, old, list(old) if isinstance(old, list) else None))
         if value is not KEPT:
+            leave_uncompiled(value)
             setattr(owner, name, value)
 
     def restore(self) -> None:

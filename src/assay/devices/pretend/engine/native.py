@@ -13,6 +13,7 @@ from assay.devices.pretend.engine.build import load
 from assay.devices.pretend.events import Recorder
 from assay.devices.pretend.judge import CHECKS, SCALAR_TYPES, check_of
 from assay.devices.pretend.table import table
+from assay.devices.pretend.uncompiled import leave_uncompiled
 
 if TYPE_CHECKING:
     from assay.devices.pretend.rules import Rules
@@ -35,6 +36,8 @@ class NativeEngine:
             "bad_index": rules.texts["index"],
         }
         fallback = self._device == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
+        leave_uncompiled(self._row)
+        leave_uncompiled(self._record)
         self._engine.open(
             self._device,
             self._count,
