@@ -254,3 +254,20 @@ def test_a_file_that_only_defines_metrics_has_them_audited(tmp_path):
     result = audit(str(file), on=["mps"])
     assert ("host-sync", 6) in [(found.rule, found.line) for found in result.open]
     assert result.unrun == ()
+
+
+def test_an_object_that_cannot_be_moved_has_its_tensors_moved(tmp_path):
+    file = tmp_path / "plain.py"
+    file.write_text(
+        "import torch\n"
+        "class Total:\n"
+        "    def __init__(self):\n"
+        "        self.total = torch.zeros(3)\n"
+        "    def update(self, preds, target):\n"
+        "        self.total += preds.sum()\n"
+        "    def compute(self):\n"
+        "        return self.total.double().mean()\n"
+    )
+    found = {(each.rule, each.line, each.usages) for each in audit(str(file), on=["mps"]).open}
+    assert ("mixed-devices", 6, ("not moved",)) in found
+    assert ("dtype-missing", 8, ("moved first",)) in found

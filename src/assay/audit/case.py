@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.audit.states import tensors_of
+from assay.audit.states import mapped, tensors_of
 
 
 def _update(metric: Any, batch: tuple[Any, ...]) -> Any:
@@ -18,6 +18,11 @@ def _compute(metric: Any) -> Any:
 
 
 def _move(metric: Any, device: Any) -> Any:
+    """By ``to``; the tensors of an object without it are moved one by one, as if it had made them there."""
+    if not hasattr(metric, "to"):
+        for name, value in vars(metric).items():
+            setattr(metric, name, mapped(value, lambda tensor: tensor.to(device)))
+        return metric
     moved = metric.to(device)
     return metric if moved is None else moved
 

@@ -78,7 +78,7 @@ def programs(target: Target, device: str) -> Iterator[Program]:
             yield Program(target.text, _of_function(thing))
     elif "audit" in hooks(target):
         yield Program(target.text, _of_function(load(target).audit))
-    elif target.file is None and _has_metrics(load(target)):
+    elif (target.file is None or target.only_defines()) and _has_metrics(load(target)):
         yield from (_of_case(case, device) for case in find_cases(target))
     else:
         yield Program(target.text, lambda _: lambda: _run_script(target))
