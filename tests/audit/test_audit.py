@@ -108,6 +108,29 @@ def test_a_script_that_ends_early_says_how(script, text, why):
     assert result.exit_code() == NOT_RUN
 
 
+@pytest.mark.parametrize(("name", "definition"), [("run", "def run():"), ("", "def audit(device):")])
+def test_a_module_may_choose_the_device_while_it_is_imported(script, name, definition):
+    text = "DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+    path = script(f"{text}{definition}\n    return torch.ones(3, device=DEVICE) + torch.ones(3)\n")
+    result = audit(f"{path}:{name}" if name else str(path), ["cuda"])
+    assert rules_and_lines(result) == [("mixed-devices", 4)]
+    assert result.unrun == ()
+
+
+def test_what_lies_beside_a_file_with_a_metric_can_be_imported(script):
+    script("STEP = 2\n", "beside_the_audited.py")
+    metric = "    def __init__(self): self.s = 0\n    def update(self, x): self.s = self.s + x.sum() * STEP\n"
+    path = script(f"from beside_the_audited import STEP\nclass M:\n{metric}    def compute(self): return self.s\n")
+    result = audit(f"{path}:M", ["mps"])
+    assert (result.findings, result.unrun) == ((), ())
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
+def test_a_time_in_which_nothing_can_run_is_refused(seconds):
+    with pytest.raises(ConfigError, match="timeout: got "):
+        audit(str(BUGGY), ["mps"], timeout=seconds)
+
+
 def test_exit_code_0_of_a_script_is_no_failure(script):
     result = audit(str(script("import sys\nx = torch.ones(2, device='xpu')\nsys.exit(0)\n")), ["xpu"])
     assert (result.unrun, result.exit_code()) == ((), 0)

@@ -87,6 +87,8 @@ def test_the_rules_are_listed():
         ((BUGGY, "--usage", "sideways"), "--usage: got sideways, expected one of moved, not-moved, both"),
         ((BUGGY, "--fail-on", "grave"), "--fail-on: got grave, expected one of note, warning, error"),
         ((BUGGY, "--rules", "sync"), "rule: got 'sync'"),
+        ((BUGGY, "--timeout", "0"), "timeout: got 0.0, expected seconds, more than 0"),
+        ((BUGGY, "--args", "'"), "--args: got ' (No closing quotation)"),
     ],
 )
 def test_wrong_arguments_are_said(arguments, message):

@@ -73,7 +73,7 @@ def audit(
         The findings, and what could not be run.
 
     Raises:
-        ConfigError: there is no such target, device, usage or rule.
+        ConfigError: there is no such target, device, usage or rule, or no time.
 
     Example:
         >>> result = audit("assay:Accuracy", on=["mps"])
@@ -82,6 +82,8 @@ def audit(
     """
     asked, wanted = parse(target), chosen(only, without)
     _check(on, usages)
+    if not timeout > 0:  # nor NaN
+        raise ConfigError(describe("timeout", timeout, "seconds, more than 0", "Give the target time to run"))
     begun = time.monotonic()
     with ThreadPoolExecutor(max_workers=min(len(on), os.cpu_count() or 1)) as pool:
         workers = [

@@ -109,6 +109,12 @@ def hooks(target: Target) -> tuple[str, ...]:
     return tuple(name for name in HOOKS if name in defined)
 
 
+def names_function(target: Target) -> bool:
+    """Whether the target names a function of its file; the file is read and not run."""
+    tree = _tree(target)
+    return any(isinstance(node, ast.FunctionDef) and node.name == target.name for node in tree.body) if tree else False
+
+
 def _tree(target: Target) -> ast.Module | None:
     file = target.file or _origin(target.module)
     try:
@@ -127,13 +133,15 @@ def _origin(module: str) -> str | None:
 
 
 def load(target: Target) -> Any:
-    """Import the target's module, or its file under the file's name.
+    """Import the target's module, or its file under the file's name; what lies beside the file can be imported from it.
 
     Raises:
         Exception: whatever the import raises.
     """
     if target.file is None:
         return importlib.import_module(target.module)
+    if str(target.file.parent) not in sys.path:  # as for a script
+        sys.path.insert(0, str(target.file.parent))
     name = target.file.stem if target.file.stem.isidentifier() else "audited"
     spec = importlib.util.spec_from_file_location(name, target.file)
     assert spec is not None

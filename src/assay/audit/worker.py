@@ -19,7 +19,7 @@ from typing import Any
 from assay.audit.collect import Collector
 from assay.audit.sighting import AS_IT_IS, Run, to_line
 from assay.audit.states import is_tensor
-from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named, parse
+from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named, names_function, parse
 from assay.devices.pretend.engine.build import built, compiler
 from assay.devices.pretend.events import Event
 from assay.devices.pretend.session import pretend
@@ -84,8 +84,7 @@ def work(job: Job, target: Target, collector: Collector) -> None:
     elif target.name:
         _run_name(job, target, collector)
     elif "audit" in hooks(target):
-        module = load(target)
-        _run_in_the_open(job, target, collector, lambda device: module.audit(device))
+        _run_in_the_open(job, target, collector, lambda device: load(target).audit(device))
     elif (target.file is None or target.only_defines()) and _has_metrics(target):
         _run_cases(job, target, collector)
     else:
@@ -100,12 +99,15 @@ def _has_metrics(target: Target) -> bool:
 
 
 def _run_name(job: Job, target: Target, collector: Collector) -> None:
-    thing = named(target, load(target))
-    if inspect.isclass(thing):
+    if not names_function(target) and inspect.isclass(named(target, load(target))):
         _run_cases(job, target, collector)
         return
-    takes = [each for each in inspect.signature(thing).parameters.values() if each.default is each.empty]
-    _run_in_the_open(job, target, collector, lambda device: thing(device) if takes else thing())
+    _run_in_the_open(job, target, collector, lambda device: _call(named(target, load(target)), device))
+
+
+def _call(function: Callable[..., Any], device: Any) -> Any:
+    takes = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    return function(device) if takes else function()
 
 
 def _run_cases(job: Job, target: Target, collector: Collector) -> None:
@@ -129,7 +131,7 @@ def _run_cases(job: Job, target: Target, collector: Collector) -> None:
 
 
 def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Callable[[Any], object]) -> None:
-    """Run code that finds the device by itself, or is given it."""
+    """Run code that finds the device by itself, or is given it; its module may do so while it is imported."""
     subject = target.text
     with pretend(job.device, engine=job.engine) as pretended:  # type: ignore[arg-type]
 

@@ -79,9 +79,17 @@ def _audit(target: str, options: Options) -> Audit:
             timeout=options.timeout,
             only=listed(options.only),
             without=listed(options.without),
-            arguments=shlex.split(options.arguments),
+            arguments=_words(options.arguments),
             progress=bars.step,
         )
+
+
+def _words(text: str) -> list[str]:
+    """The arguments in ``--args``, as a shell takes them apart."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:  # a quotation that does not end
+        raise ConfigError(describe("--args", f"{text} ({error})", "arguments as in a shell", "Correct it")) from None
 
 
 def listed(text: str) -> tuple[str, ...]:

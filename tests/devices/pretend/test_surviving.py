@@ -12,7 +12,7 @@ from torch import nn
 
 from assay.devices.pretend import pretend
 from assay.devices.pretend.errors import PretendError
-from assay.errors import AssayError
+from assay.errors import AssayError, ConfigError
 
 KINDS = ("cuda", "mps", "xpu")
 
@@ -180,3 +180,27 @@ def test_names_and_types_of_results(there):
     assert parameter.device == there.device
     assert isinstance(copied := parameter.detach().clone(), torch.Tensor)
     assert copied.device == there.device
+
+
+def test_a_tensor_of_a_device_that_did_not_come_back_ends_no_process():
+    code = """
+import torch
+from assay.devices.pretend import pretend
+with pretend("cuda:1") as gpu:
+    x = torch.ones(2, device=gpu.device, requires_grad=True)
+with pretend("cuda"):
+    try:
+        (x + 1).sum().backward()
+    except RuntimeError as error:
+        assert "invalid device ordinal" in str(error)
+    assert x.cpu().tolist() == [1, 1]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("device", "count"), [("mps:1", None), ("cuda:16", None), ("cuda", 1.5), ("cuda", "2")])
+def test_devices_and_counts_that_cannot_be_are_said(device: str, count: object):
+    expected = "at most (mps:0|cuda:15)" if count is None else "expected 1 to 16"
+    with pytest.raises(ConfigError, match=expected), pretend(device, count=count):
+        pass

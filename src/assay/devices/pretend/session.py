@@ -160,9 +160,12 @@ def _asked(device: str, count: int | None) -> tuple[str, int]:
     kind, least = match[1], int(match[2] or 0) + 1
     count = least if count is None else count
     most = 1 if kind == "mps" else MOST
-    if not least <= count <= most:
+    if least > most:
+        todo = "A Mac has one Apple GPU" if kind == "mps" else "Take a smaller index"
+        raise ConfigError(describe("device", repr(device), f"at most {kind}:{most - 1}", todo))
+    if not isinstance(count, int) or not least <= count <= most:
         todo = "A Mac has one Apple GPU" if kind == "mps" else "Ask for fewer, or for as many as the index needs"
-        raise ConfigError(describe("count", f"{count} for {device!r}", f"{least} to {most}", todo))
+        raise ConfigError(describe("count", f"{count!r} for {device!r}", f"{least} to {most}", todo))
     return kind, count
 
 

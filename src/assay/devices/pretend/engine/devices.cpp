@@ -145,7 +145,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     }
   }
   Stream getStream(Device device) const override {
-    return Stream(Stream::DEFAULT, with_index(device));
+    // Autograd asks where nothing may be thrown, also for a tensor of an earlier block that had more devices.
+    return Stream(Stream::DEFAULT, device.has_index() ? device : Device(kind, current_index()));
   }
   Stream getDefaultStream(Device device) const override {
     return getStream(device);
