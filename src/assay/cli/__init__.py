@@ -184,3 +184,60 @@ def _gate(
     }
     given = {kind: written or [] for kind, written in rules.items()}
     run(report, Options(given, baseline, config, level, point, min_slice_size, json, markdown))
+
+
+@app.command("evaluate")
+def _evaluate(
+    model: Annotated[str, typer.Argument(help="package.module:factory, or weights (.safetensors, .pt) and --factory.")],
+    data: Annotated[str, typer.Option("--data", help="package.module:function that gives a data set or a loader.")],
+    metrics: Annotated[
+        list[str],
+        typer.Option("--metrics", "-m", help="metric, metric:argument=value,..., or name=metric:...; may be repeated."),
+    ],
+    factory: Annotated[str, typer.Option("--factory", help="What makes the model that weights are for.")] = "",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda:1, mps, ...")] = "auto",
+    batch_size: Annotated[int, typer.Option("--batch-size", help="Of a data set without a loader.")] = 64,
+    workers: Annotated[int, typer.Option("--workers", help="Processes that load a data set without a loader.")] = 0,
+    inputs: Annotated[str, typer.Option("--inputs", help="Names, positions or module:function.")] = "",
+    target: Annotated[str, typer.Option("--target", help="A name, a position or module:function.")] = "",
+    preds: Annotated[str, typer.Option("--preds", help="The same, of what the model gives.")] = "",
+    weights: Annotated[str, typer.Option("--weights", help="The same, of the samples' weights.")] = "",
+    ids: Annotated[str, typer.Option("--ids", help="The same, of the samples' ids.")] = "",
+    precision: Annotated[str, typer.Option("--precision", help="bfloat16 or float16 for autocast.")] = "",
+    compile: Annotated[bool, typer.Option("--compile", help="Pass the model through torch.compile.")] = False,
+    shards: Annotated[
+        bool | None, typer.Option("--shards/--no-shards", help="Each process has data of its own, or all the same.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the report as JSON and HTML.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Folder for checkpoints to go on from.")] = None,
+    on_error: Annotated[str, typer.Option("--on-error", help="raise, or skip batches that fail.")] = "raise",
+    seed: Annotated[int, typer.Option("--seed", help="Of random numbers, such as a shuffling sampler's.")] = 0,
+    title: Annotated[str, typer.Option("--title", help="Of the report.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Measure a model on data, every sample once; under torchrun on any number of processes."""
+    from assay.cli.evaluate import Options, run
+
+    options = Options(
+        data=data,
+        metrics=tuple(metrics),
+        factory=factory,
+        device=device,
+        batch_size=batch_size,
+        workers=workers,
+        inputs=inputs,
+        target=target,
+        preds=preds,
+        weights=weights,
+        ids=ids,
+        precision=precision,
+        compile=compile,
+        shards=shards,
+        out=out,
+        resume=resume,
+        on_error=on_error,
+        seed=seed,
+        title=title,
+        as_json=json,
+    )
+    run(model, options)

@@ -153,14 +153,16 @@ class Account:
             self.counts[index] += 1
 
     def fresh(self, keys: Sequence[Any]) -> list[int]:
-        """Which rows of a batch have ids that were not there before; they are now."""
-        known, kept = self.keys, []
+        """Which rows of a batch have ids that were not there before; `know` them once they are counted."""
+        first: dict[Any, int] = {}
         for row, key in enumerate(keys):
-            if key not in known:
-                known.add(key)
-                kept.append(row)
-        self.repeated += len(keys) - len(kept)
-        return kept
+            if key not in self.keys:
+                first.setdefault(key, row)
+        return list(first.values())
+
+    def know(self, keys: Iterable[Any]) -> None:
+        """Note the ids of rows that were counted."""
+        self.keys.update(keys)
 
     def skip(self, index: NDArray[np.int64] | None, ids: Iterable[Any], rows: int) -> None:
         """Note that a batch was left out."""

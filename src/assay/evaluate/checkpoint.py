@@ -47,6 +47,7 @@ class Part:
     keys: list[Any]
     position: int
     rows: int
+    repeated: int
     elapsed_s: float
 
 
@@ -90,6 +91,7 @@ class Checkpoints:
             counted.load_state_dict(part.state)
             meter.merge(counted)
             account.rows += part.rows
+            account.repeated += part.repeated
             account.keys.update(part.keys)
             if account.expected is not None:
                 account.counts[part.seen] = 1
@@ -127,6 +129,7 @@ class Checkpoints:
             "size": len(account.counts),
             "position": position,
             "rows": account.rows,
+            "repeated": account.repeated,
             "elapsed_s": self.before_s + start - self._start,
         }
         about = json.dumps(said, sort_keys=True)
@@ -168,7 +171,7 @@ class Checkpoints:
         seen = np.unpackbits(tensors.pop(_SEEN).numpy(), count=size).astype(bool)
         keys = json.loads(tensors.pop(_KEYS).numpy().tobytes())
         state = {name.removeprefix(_METER): tensor for name, tensor in tensors.items()}
-        return Part(path.name, state, seen, keys, said["position"], said["rows"], said["elapsed_s"])
+        return Part(path.name, state, seen, keys, said["position"], said["rows"], said["repeated"], said["elapsed_s"])
 
     def _check(self, where: str, said: dict[str, Any]) -> None:
         now = {"schema": SCHEMA, "assay": __version__, "torch": torch.__version__}

@@ -48,6 +48,7 @@ class Loop:
         limit: how many samples are predicted at once.
         position: how many batches of a stream were read.
         failures: of batches that were left out, the error and the ids.
+        torn: something is counted of which it is not noted yet what it was; nothing can be saved then.
     """
 
     forward: Forward
@@ -60,6 +61,7 @@ class Loop:
     limit: Limit = field(default_factory=Limit)
     position: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
+    torn: bool = False
 
     def run(self, units: Iterator[Unit], watcher: Watcher | None = None) -> None:
         """Count all batches.
@@ -81,8 +83,9 @@ class Loop:
                     self.save()
 
     def save(self) -> None:
-        """Write what was counted so far."""
-        self.checkpoints.save(self.meter, self.account, self.position)
+        """Write what was counted so far, unless a failure left it between two batches."""
+        if not self.torn:
+            self.checkpoints.save(self.meter, self.account, self.position)
 
     def _one(self, unit: Unit) -> int:
         if unit.error is not None:
@@ -124,10 +127,12 @@ class Loop:
                 fits = self.limit.halve(size)
             else:
                 done += self._count(of_part, piece, predicted)
+                self.torn = index is None and not self.account.keyed  # a part of a batch cannot be gone on from
                 continue
             if not fits:
                 return done + self._too_large(of_part, piece)
             free_cached(self.forward.device)
+        self.torn = False
         return rows
 
     def _count(self, index: Index, batch: Any, predicted: tuple[Tensor, Tensor | None, Tensor | None]) -> int:
@@ -137,12 +142,17 @@ class Loop:
             got = f"{rows} rows of predictions for {len(index)} samples ({structure(batch)})"
             do = "Give one row a sample; say with preds= which part of the outputs has them"
             raise ShapeError(describe("batch", got, "as many", do))
+        self.torn = True
         try:
             self.meter.update(preds, target, weights=weights)
-        except AssayError as error:
+        except AssayError as error:  # of a batch that cannot be measured nothing was counted
+            self.torn = False
             error.add_note(f"In the batch with {self._named(index, batch)}.")
             raise
         self.account.count(index, rows)
+        if index is None and self.account.keyed:
+            self.account.know(self.reader.ids(batch))
+        self.torn = False
         return rows
 
     def _new_rows(self, batch: Any) -> Any:
@@ -151,6 +161,7 @@ class Loop:
         kept = self.account.fresh(ids)
         if len(kept) == len(ids):
             return batch
+        self.account.repeated += len(ids) - len(kept)
         return take(batch, len(ids), kept) if kept else None
 
     def _failed(self, index: Index, batch: Any, error: Exception, doing: str) -> int:

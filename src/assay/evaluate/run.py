@@ -175,6 +175,7 @@ def _evaluate(model: Callable[..., Any], data: Any, metrics: Any, options: Optio
 
     made: list[tuple[Meter, Reader, Assigned, Forward]] = []
     ranks.gather(lambda: made.append(prepared()))
+    alike = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
     meter, reader, assigned, forward = made[0]
     seen = source(
         data,
@@ -200,7 +201,7 @@ def _evaluate(model: Callable[..., Any], data: Any, metrics: Any, options: Optio
             raise
         loop.save()
     ranks.meet()
-    return _reported(loop, seen, assigned, options, start)
+    return _reported(loop, seen, assigned, options, start, alike)
 
 
 def _account(seen: Source, reader: Reader) -> Account:
@@ -219,7 +220,7 @@ def _left(seen: Source, done: Any, position: int) -> Lists | int:
     return [batch for batch in left if len(batch)]
 
 
-def _reported(loop: Loop, seen: Source, assigned: Assigned, options: Options, start: float) -> Report:
+def _reported(loop: Loop, seen: Source, assigned: Assigned, options: Options, start: float, alike: bool) -> Report:
     ranks = loop.ranks
     told = ranks.gather(lambda: (str(assigned.device.value), loop.failures, str(loop.limit), _rounded(loop.forward)))
     with warnings.catch_warnings(record=True) as caught:
@@ -232,6 +233,8 @@ def _reported(loop: Loop, seen: Source, assigned: Assigned, options: Options, st
         warnings.warn(each.message, stacklevel=4)
     failures = [failure for _, of_rank, _, _ in told for failure in of_rank]
     notes = [str(each.message) for each in caught] + _notes(proof, seen, failures)
+    if not alike:
+        notes.append("The model has other values on other processes: they measured different models, or parts of one.")
     decisions = _decisions(loop, seen, assigned, options, told)
     run = [
         ("samples", f"{total.rows:,}"),
