@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.audit import audit
+from assay.audit.targets import parse
 from assay.errors import ConfigError
 
 BUGGY = Path(__file__).with_name("buggy.py")
@@ -294,3 +295,37 @@ def test_an_object_that_cannot_be_moved_has_its_tensors_moved(tmp_path):
     found = {(each.rule, each.line, each.usages) for each in audit(str(file), on=["mps"]).open}
     assert ("mixed-devices", 6, ("not moved",)) in found
     assert ("dtype-missing", 8, ("moved first",)) in found
+
+
+def test_hits_are_seen_to_be_counted_and_sums_of_scores_are_not(tmp_path):
+    file = tmp_path / "counters.py"
+    file.write_text(
+        "import torch\n"
+        "class Hits:\n"
+        "    def __init__(self):\n"
+        "        self.state = torch.zeros(())\n"
+        "    def to(self, device):\n"
+        "        self.state = self.state.to(device)\n"
+        "    def update(self, preds, target):\n"
+        "        self.state += (preds == target).sum()\n"
+        "    def compute(self):\n"
+        "        return self.state\n"
+        "class Scores(Hits):\n"
+        "    def update(self, preds, target):\n"
+        "        self.state += preds.sum()\n"
+    )
+    counters = [each for each in audit(str(file), on=["mps"]).open if each.rule == "float32-counter"]
+    assert [each.subjects for each in counters] == [("counters.Hits",)]
+
+
+def test_an_empty_folder_does_not_hide_a_library(tmp_path, monkeypatch):
+    (tmp_path / "torchmetrics").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert parse("torchmetrics").module == "torchmetrics"
+    with pytest.raises(ConfigError, match="the folder"):
+        parse(str(tmp_path))
+
+
+def test_rules_that_are_all_ignored_are_no_audit():
+    with pytest.raises(ConfigError, match="rules: got none that is left"):
+        audit("assay:Accuracy", on=["mps"], only=["host-sync"], without=["host-sync"])

@@ -66,11 +66,15 @@ def layouts() -> Iterator[tuple[tuple[Any, ...], ...]]:
     def labels(high: int, *shape: int) -> torch.Tensor:
         return torch.randint(0, high, shape, generator=generator)
 
+    def partly_right(target: torch.Tensor) -> torch.Tensor:
+        """Every other value is the target's, so that hits are counted, and the others add up to no whole number."""
+        return torch.where(torch.arange(ROWS) % 2 == 0, target.float(), probabilities(ROWS))
+
     makers = (
-        lambda: (probabilities(ROWS, CLASSES).softmax(-1), labels(CLASSES, ROWS)),
-        lambda: (probabilities(ROWS), labels(2, ROWS)),
+        lambda: (probabilities(ROWS, CLASSES), labels(CLASSES, ROWS)),
+        lambda: (partly_right(target := labels(2, ROWS)), target),
         lambda: (labels(CLASSES, ROWS), labels(CLASSES, ROWS)),
-        lambda: (probabilities(ROWS), probabilities(ROWS)),
+        lambda: (partly_right(target := probabilities(ROWS)), target),
         lambda: (probabilities(ROWS, CLASSES), probabilities(ROWS, CLASSES)),
         lambda: (probabilities(ROWS, CLASSES), labels(2, ROWS, CLASSES)),
         lambda: (probabilities(ROWS),),

@@ -81,6 +81,10 @@ def audit(
         ((), 0)
     """
     asked, wanted = parse(target), chosen(only, without)
+    if not wanted:
+        raise ConfigError(
+            describe("rules", "none that is left", "at least one", "Do not ignore all that are asked for")
+        )
     _check(on, usages)
     if not timeout > 0:  # nor NaN
         raise ConfigError(describe("timeout", timeout, "seconds, more than 0", "Give the target time to run"))

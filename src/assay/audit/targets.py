@@ -76,7 +76,7 @@ def parse(text: str) -> Target:
     """
     place, _, name = text.rpartition(":") if _names_a_part(text) else (text, "", "")
     path = Path(place)
-    if path.is_dir():
+    if path.is_dir() and not _is_package(place):
         todo = "Name a script in it, or a module by its dotted name"
         raise ConfigError(describe("target", f"the folder {place}", "a Python file or a module", todo))
     if place.endswith(".py"):
@@ -91,6 +91,11 @@ def parse(text: str) -> Target:
 
 def _names_a_part(text: str) -> bool:
     return ":" in text and text.rpartition(":")[2].isidentifier()
+
+
+def _is_package(name: str) -> bool:
+    """Whether a folder's name is also that of a package that can be imported, and not only of the folder."""
+    return _importable(name) and getattr(importlib.util.find_spec(name), "origin", None) is not None
 
 
 def _importable(name: str) -> bool:

@@ -154,7 +154,8 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
                 collector.unrun(run, f"ended itself with exit code {ended.code}")
         except Exception as error:
             kept = error  # the collector has explained it
-        if not pretended.events and not _has_tensors(pretended.type):
+        used = pretended.events or isinstance(kept, Exception) or _has_tensors(pretended.type)
+        if not used:
             collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
         del kept
     collector.send(to_line("end", number=0))

@@ -42,12 +42,22 @@ def load() -> ModuleType:
     if folder is None:
         return _import(_compile_into(Path(tempfile.mkdtemp(prefix="assay-engine-"))))
     library = folder / f"engine-{_key()}.so"
-    if not library.exists():
-        with FileLock(f"{library}.lock"):  # several processes at once: one compiles, the others wait
-            if not library.exists():
-                with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                    os.replace(_compile_into(Path(scratch)), library)
-    return _import(library)
+    _compile_once(library)
+    try:
+        return _import(library)
+    except ImportError:  # cut short or damaged since: it is made again
+        library.unlink(missing_ok=True)
+        _compile_once(library)
+        return _import(library)
+
+
+def _compile_once(library: Path) -> None:
+    if library.exists():
+        return
+    with FileLock(f"{library}.lock"):  # several processes at once: one compiles, the others wait
+        if not library.exists():
+            with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+                os.replace(_compile_into(Path(scratch)), library)
 
 
 def why_not() -> str:
