@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy
-from assay.errors import StateError
+from assay.errors import ConfigError, StateError
 from assay.evaluate import BatchError, evaluate
 from assay.meter.file import checksum
 
@@ -246,3 +246,9 @@ def test_killed_at_random_places_the_bits_are_those_of_a_run_without_interruptio
     last, ended = killed_at_random(tmp_path / "killed", kills, seed=kills)
     assert ended >= 1
     assert last == uninterrupted(tmp_path / "whole")
+
+
+def test_a_file_in_place_of_the_folder_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"resume: got .*file, which is no folder, expected a folder for checkpoints"):
+        run(model(), tmp_path / "file")

@@ -88,8 +88,8 @@ class Proof:
     Attributes:
         expected: how many there were; None where the data did not say.
         seen: how many were counted, each once.
-        twice: how many of them were counted more than once.
-        missed: how many were expected and not counted; without those that were skipped.
+        twice: how many of them were counted more than once; None where samples are known by nothing.
+        missed: how many were expected and not counted, without those that were skipped; None where that is not known.
         skipped: how many were left out by choice because their batch failed.
         repeated: how many times a sample was given again and not counted.
         by: what a sample is known by: its index, its id, or nothing.
@@ -97,16 +97,21 @@ class Proof:
 
     expected: int | None
     seen: int
-    twice: int
-    missed: int
+    twice: int | None
+    missed: int | None
     skipped: int
     repeated: int
     by: str
 
     def __str__(self) -> str:
-        expected = "" if self.expected is None else f"{self.expected:,} expected, "
-        skipped = f", {self.skipped:,} skipped" if self.skipped else ""
-        return f"{expected}{self.seen:,} seen, {self.twice:,} twice, {self.missed:,} missed{skipped}"
+        counts = {
+            "expected": self.expected,
+            "seen": self.seen,
+            "twice": self.twice,
+            "missed": self.missed,
+            "skipped": self.skipped or None,
+        }
+        return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count is not None)
 
     @property
     def whole(self) -> bool:
@@ -182,10 +187,10 @@ class Account:
         skipped = sum(each[1] for each in told)
         if self.expected is None:
             keys = np.concatenate([each[2] for each in told])
-            again = len(keys) - len(np.unique(keys))
+            again = len(keys) - len(np.unique(keys)) if self.keyed else None
             by = "its id" if self.keyed else "nothing: without ids nobody can tell whether one came twice"
             repeated = sum(each[0] for each in told)
-            return Proof(None, rows, again, 0, skipped, repeated, by)
+            return Proof(None, rows, again, None, skipped, repeated, by)
         counts = ranks.total(self.counts.astype(np.int32))
         left_out = ranks.total(self.failed.astype(np.int32)) > 0
         seen, twice = int((counts > 0).sum()), int((counts > 1).sum())

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from assay import __version__
 from assay._atomic import write_whole
-from assay.errors import StateError, describe
+from assay.errors import ConfigError, StateError, describe
 from assay.evaluate.account import Account
 from assay.evaluate.ranks import Ranks
 from assay.meter import Meter
@@ -140,7 +140,11 @@ class Checkpoints:
 
     def _parts(self) -> list[Part]:
         assert self._folder is not None
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            got = f"{self._folder}, which is no folder"
+            raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
         found = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
         found.sort(key=lambda part: (-int(part.seen.sum()), _number(part.name)))
         kept: list[Part] = []

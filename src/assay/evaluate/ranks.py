@@ -82,6 +82,7 @@ class Ranks:
     def __enter__(self) -> Self:
         if not self.alone:
             self._store = _store(self.timeout_s)
+            self._store.add(f"{_BEAT}/{self.own}", 1)  # from now on, silence means something
             self._thread = threading.Thread(target=self._live, name="assay-ranks", daemon=True)
             self._thread.start()
         return self
@@ -184,7 +185,7 @@ class Ranks:
                         self.lost = f"a failure of rank {rank} ({told})"
                         return
                     beat = int(self._store.add(f"{_BEAT}/{rank}", 0))
-                    if beat != last:
+                    if beat != last or not beat:  # one that is not here yet is waited for, as collectives do
                         heard[rank] = beat, time.monotonic()
                     elif time.monotonic() - since > self.timeout_s:
                         self.lost = f"no sign of life of rank {rank} for {self.timeout_s:.0f} s"

@@ -254,7 +254,8 @@ def _reported(loop: Loop, seen: Source, assigned: Assigned, options: Options, st
 
 
 def _notes(proof: Proof, seen: Source, failures: list[tuple[str, str]]) -> list[str]:
-    notes = [f"Every sample once: {proof}."]
+    known = proof.expected is not None or proof.twice is not None
+    notes = [f"Every sample once: {proof}." if known else f"Samples are known by {proof.by}: {proof}."]
     if seen.unused:
         notes.append(f"The loader gives {seen.unused:,} samples of the data set to nobody (a sampler, or drop_last).")
     if failures:

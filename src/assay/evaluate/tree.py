@@ -63,7 +63,7 @@ def leaves(tree: Any) -> Iterator[Any]:
     """The leaves of a tree, in order."""
     named = branches(tree)
     if named is not None:
-        tree = list(named.values())
+        tree = tuple(named.values())
     if isinstance(tree, tuple) or (isinstance(tree, list) and any(_has_parts(part) for part in tree)):
         for part in tree:
             yield from leaves(part)
