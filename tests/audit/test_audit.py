@@ -250,7 +250,7 @@ def test_a_name_that_is_not_there_is_said():
 
 def test_an_engine_that_cannot_be_had_is_said_once(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", str(tmp_path / "no compiler"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
     result = audit(str(BUGGY), ["mps"], engine="native")
     (part,) = result.unrun
     assert part.why.startswith("the engine of pretend devices: got no C++ compiler, expected g++ or clang++")
