@@ -329,3 +329,11 @@ def test_an_empty_folder_does_not_hide_a_library(tmp_path, monkeypatch):
 def test_rules_that_are_all_ignored_are_no_audit():
     with pytest.raises(ConfigError, match="rules: got none that is left"):
         audit("assay:Accuracy", on=["mps"], only=["host-sync"], without=["host-sync"])
+
+
+def test_findings_of_a_file_with_a_hook_may_be_in_the_libraries_it_calls(tmp_path):
+    file = tmp_path / "with_a_hook.py"
+    file.write_text("class Net: pass\ndef audit(device): pass\n")
+    assert parse(str(file)).roots() == ()
+    file.write_text("class Net: pass\n")
+    assert parse(str(file)).roots() == (str(file),)

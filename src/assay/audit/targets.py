@@ -41,11 +41,11 @@ class Target:
         return top if top in LIBRARIES else ""
 
     def only_defines(self) -> bool:
-        """Whether the target's file defines classes and holds nothing that would run: then it is no script."""
+        """Whether the target's file defines classes and nothing that would run, by itself or as a hook: no script."""
         body = tree.body if (tree := _tree(self)) else []
         kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
         classes = any(isinstance(node, ast.ClassDef) for node in body)
-        return classes and all(isinstance(node, kinds) or _is_text(node) for node in body)
+        return classes and not hooks(self) and all(isinstance(node, kinds) or _is_text(node) for node in body)
 
     def roots(self) -> tuple[str, ...]:
         """The folders or files to which findings point; none for a script, whose libraries are of interest, too."""
