@@ -5,14 +5,12 @@ python -m benchmarks.calibration.dtypes --device cuda:1
 
 from __future__ import annotations
 
-import argparse
 import collections
 from typing import Any
 
 import torch
 
-from assay.devices.pretend import pretend
-from benchmarks.calibration import operators, samples, stream
+from benchmarks.calibration import samples, stream
 
 DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
@@ -55,20 +53,9 @@ def _taken(operator: Any, dtype: torch.dtype, device: torch.device) -> bool | No
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda:1")
-    parser.add_argument("--first", type=int)
-    parser.add_argument("--last", type=int, default=1 << 30)
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
     database = samples.operators()
     names = [samples.name(operator) for operator in database]
-    if asked.first is not None:
-        with operators.quietly(), pretend(asked.device) as pretended:
-            stream.emit(asked.first, asked.last, names, lambda i: check(database[i], pretended.device))
-        return
-    results = stream.collect(__spec__.name, ["--device", asked.device], names)
-    stream.keep(f"dtypes_{asked.device.split(':')[0]}", results)
+    results = stream.check_all(__spec__.name, __doc__, names, lambda i, place: check(database[i], place.device))
     counts = collections.Counter((d, kind) for one in results for d, kind in one.get("dtypes", {}).items())
     for dtype in DTYPES:
         row = {kind: counts[str(dtype).removeprefix("torch."), kind] for kind in KINDS}

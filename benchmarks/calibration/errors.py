@@ -7,7 +7,6 @@ python -m benchmarks.calibration.errors --device cuda:1
 
 from __future__ import annotations
 
-import argparse
 import collections
 import re
 from typing import Any
@@ -54,28 +53,17 @@ def _one(operator: Any, wrong: Any) -> tuple[str, str]:
 
 def run(device: str) -> list[stream.Result]:
     """The result of every operator that says which inputs are wrong, here in this process."""
-    with operators.quietly(), pretend(device) as pretended:
+    with stream.quietly(), pretend(device) as pretended:
         return [{"name": samples.name(one), **check(one, pretended.device)} for one in with_errors()]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda:1")
-    parser.add_argument("--first", type=int)
-    parser.add_argument("--last", type=int, default=1 << 30)
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
     database = with_errors()
     names = [samples.name(operator) for operator in database]
-    if asked.first is not None:
-        if asked.device == "cpu":
-            stream.emit(asked.first, asked.last, names, lambda i: check(database[i], torch.device("cpu")))
-            return
-        with operators.quietly(), pretend(asked.device) as pretended:
-            stream.emit(asked.first, asked.last, names, lambda i: check(database[i], pretended.device))
-        return
-    results = stream.collect(__spec__.name, ["--device", asked.device], names)
-    stream.keep(f"errors_{asked.device.split(':')[0]}", results)
+    cpu = torch.device("cpu")
+    results = stream.check_all(
+        __spec__.name, __doc__, names, lambda i, place: check(database[i], place.device if place else cpu)
+    )
     print(dict(collections.Counter(kind for one in results for kind in one.get("samples", ["crash"]))))
     for one in results:
         if one["outcome"] != "same":

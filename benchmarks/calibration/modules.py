@@ -5,7 +5,6 @@ python -m benchmarks.calibration.modules --device cuda:1
 
 from __future__ import annotations
 
-import argparse
 import copy
 import itertools
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import Any
 
 import torch
 
-from assay.devices.pretend import pretend
 from benchmarks.calibration import operators, samples, stream
 
 
@@ -63,20 +61,9 @@ def _cases(info: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda:1")
-    parser.add_argument("--first", type=int)
-    parser.add_argument("--last", type=int, default=1 << 30)
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
     database = modules()
     names = [info.name for info in database]
-    if asked.first is not None:
-        with operators.quietly(), pretend(asked.device) as pretended:
-            stream.emit(asked.first, asked.last, names, lambda i: check(database[i], pretended))
-        return
-    results = stream.collect(__spec__.name, ["--device", asked.device], names)
-    stream.keep(f"modules_{asked.device.split(':')[0]}", results)
+    results = stream.check_all(__spec__.name, __doc__, names, lambda i, place: check(database[i], place))
     operators.show(results)
 
 

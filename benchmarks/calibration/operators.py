@@ -5,9 +5,7 @@ python -m benchmarks.calibration.operators --device cuda:1
 
 from __future__ import annotations
 
-import argparse
 import collections
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -177,13 +175,8 @@ def words(error: Exception) -> str:
 def run(device: str, names: list[str] | None = None, most: int = MOST) -> list[Result]:
     """The result of every operator (or of the named ones), here in this process."""
     chosen = [operator for operator in samples.operators() if names is None or samples.name(operator) in names]
-    with quietly(), pretend(device) as pretended:
+    with stream.quietly(), pretend(device) as pretended:
         return [{"name": samples.name(one), **check(one, pretended.device, pretended, most)} for one in chosen]
-
-
-def quietly() -> Any:
-    """The database warns of much that is meant."""
-    return warnings.catch_warnings(action="ignore")
 
 
 def summary(results: Iterable[Result]) -> dict[str, collections.Counter[str]]:
@@ -209,22 +202,9 @@ def show(results: list[Result]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda:1")
-    parser.add_argument("--engine", default="auto", choices=("auto", "native", "wrapper"))
-    parser.add_argument("--first", type=int)
-    parser.add_argument("--last", type=int, default=1 << 30)
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
     database = samples.operators()
     names = [samples.name(operator) for operator in database]
-    if asked.first is not None:
-        with quietly(), pretend(asked.device, engine=asked.engine) as pretended:
-            place = pretended.device
-            stream.emit(asked.first, asked.last, names, lambda i: check(database[i], place, pretended))
-        return
-    results = stream.collect(__spec__.name, ["--device", asked.device, "--engine", asked.engine], names)
-    stream.keep(f"operators_{asked.device.split(':')[0]}{'_wrapper' * (asked.engine == 'wrapper')}", results)
+    results = stream.check_all(__spec__.name, __doc__, names, lambda i, place: check(database[i], place.device, place))
     show(results)
 
 

@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import selectors
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+
+import torch
+
+from assay.devices.pretend import Pretended, pretend
 
 RESULTS = Path("build/calibration")
 PATIENCE = 120.0  # seconds without a word from the process
 Result = dict[str, Any]
+
+
+def check_all(
+    module: str, description: str | None, names: Sequence[str], check: Callable[[int, Pretended | None], Result]
+) -> list[Result]:
+    """What the command of a list of checks does: run them on ``--device``, keep the results and give them back.
+
+    ``check(i, pretended)`` makes the result of name ``i``; ``pretended`` is None on the CPU. The checks run in
+    processes of their own (:func:`collect`), each of which comes by here, too, and ends when it has printed its part.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--device", default="cuda:1")
+    parser.add_argument("--engine", default="auto", choices=("auto", "native", "wrapper"))
+    parser.add_argument("--first", type=int)
+    parser.add_argument("--last", type=int, default=1 << 30)
+    asked = parser.parse_args()
+    if asked.first is not None:
+        torch.set_num_threads(1)
+        place = nullcontext() if asked.device == "cpu" else pretend(asked.device, engine=asked.engine)
+        with quietly(), place as pretended:
+            emit(asked.first, asked.last, names, lambda i: check(i, pretended))
+        sys.exit()
+    results = collect(module, ["--device", asked.device, "--engine", asked.engine], names)
+    kind, device = module.rpartition(".")[2], asked.device.partition(":")[0]
+    keep(f"{kind}_{device}{'_wrapper' * (asked.engine == 'wrapper')}", results)
+    return results
+
+
+def quietly() -> Any:
+    """The database warns of much that is meant."""
+    return warnings.catch_warnings(action="ignore")
 
 
 def collect(module: str, arguments: Sequence[str], names: Sequence[str]) -> list[Result]:
