@@ -24,14 +24,23 @@ OPTIONAL = (
     "torchmetrics",
     "ignite",
     "torcheval",
+    "torchao",
+    "transformers",
+    "tokenizers",
+    "accelerate",
+    "lightning",
+    "pyarrow",
+    "PIL",
 )
 
 # From the roof down. A package imports from those below it, and from itself.
 STOREYS = (
     ("__main__",),
     ("cli",),
+    ("integrations", "quantize"),
+    ("language",),
     ("evaluate",),
-    ("audit", "quantize", "tables", "report", "integrations"),
+    ("audit", "tables", "report"),
     ("meter",),
     ("metrics",),
     ("tally", "decide"),
