@@ -6,7 +6,20 @@ import math
 
 import pytest
 
-from assay.report import Bars, ConfusionMatrix, Curve, Curves, Reliability, Report, Residuals, Section, Table, Value
+from assay.report import (
+    Bars,
+    ConfusionMatrix,
+    Curve,
+    Curves,
+    Distribution,
+    Reliability,
+    Report,
+    Residuals,
+    Section,
+    Series,
+    Table,
+    Value,
+)
 
 EVIL = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\x1b[31m\x00\ud800 url(#a) #0a5c00 $x^ | [red]"
 
@@ -20,6 +33,7 @@ def everything(word: str = "name") -> Report:
         Reliability(word, [0, 0.5, 1], [math.nan, 0.8], [math.nan, 0.75], [0, 4], 0.05),
         Residuals(word, [1.0, 2.0, math.inf], [0.5, -0.5, math.nan], 3),
         Bars(word, (word, "b"), [0.25, math.nan], [0.2, math.nan], [0.3, math.nan]),
+        Distribution(word, [0, 0.5, 1], [Series(word, [3, 0]), Series("b", [1, 2])], word),
     )
     values = (
         Value(word, 1 / 3, 0.3, 0.4, 2**60, word),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ConfigError, InputError, ShapeError
-from assay.report import Bars, ConfusionMatrix, Curve, Curves, Reliability, Residuals
+from assay.report import Bars, ConfusionMatrix, Curve, Curves, Distribution, Reliability, Residuals, Series
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,10 @@ from assay.report import Bars, ConfusionMatrix, Curve, Curves, Reliability, Resi
         (lambda: Residuals("r", [1.0], [], 1), "Residuals: got 1 preds, 0 residuals"),
         (lambda: Residuals.sampled("r", [1.0], [1.0, 2.0]), "Residuals: got 1 preds, 2 target"),
         (lambda: Bars("b", ("a",), []), "Bars: got 1 labels, 0 values"),
+        (
+            lambda: Distribution("d", [0, 1], [Series("a", [1, 2])]),
+            "Distribution.edges: got 2, expected 3 edges for 2 bins of 'a'",
+        ),
         (lambda: Bars("b", ("a",), [1.0], [0.0]), "Bars: got 1 values, 1 lower, 0 upper"),
     ],
 )
@@ -96,7 +100,37 @@ def test_errors_are_sorted_by_frequency_then_by_class():
         (Residuals("r", [1, 1], [-1, 1], 2), "2 samples. Median 0, nine tenths between -0.9 and 0.9."),
         (Bars("b", ("a", "c"), [0.5, math.nan]), "From 0.5 (a) to 0.5 (a)."),
         (Bars("b", (), []), "0 bars."),
+        (Distribution("d", [0, 1], []), "Nothing in 1 bins."),
+        (Distribution("d", [0, 1, 2], [Series("a", [3, 2000])], "loss"), "2,003 a in 2 bins of loss."),
     ],
 )
 def test_captions(plot, summary):
     assert plot.summary() == summary
+
+
+@pytest.mark.parametrize("edges", [[0, 1, 1], [1, 0, 2], [0, math.nan, 1], [0, 1, math.inf]])
+def test_edges_of_a_distribution_rise(edges):
+    with pytest.raises(ConfigError, match=r"Distribution.edges: got .* expected finite numbers that rise"):
+        Distribution("d", edges, [Series("a", [1, 2])])
+
+
+def test_bins_of_a_distribution_are_numbers_above_0():
+    with pytest.raises(ConfigError, match="bins: got 0, expected a whole number above 0, or edges"):
+        Distribution.of("d", {"a": [1.0]}, bins=0)
+
+
+@given(st.lists(st.lists(st.floats(allow_nan=True, width=64), max_size=30), min_size=1, max_size=3), st.integers(1, 40))
+def test_a_distribution_counts_every_finite_value_once(groups, bins):
+    plot = Distribution.of("d", {f"group {i}": values for i, values in enumerate(groups)}, bins)
+    assert [sum(each.counts) for each in plot.series] == [sum(map(math.isfinite, values)) for values in groups]
+
+
+def test_a_distribution_is_the_histogram_on_common_edges():
+    rng = np.random.default_rng(0)
+    low, high = rng.normal(0, 1, 500), rng.normal(2, 1, 300)
+    plot = Distribution.of("d", {"low": torch.tensor(low), "high": high}, bins=12)
+    counts, edges = np.histogram(np.concatenate([low, high]), bins=12)
+    assert plot.edges == tuple(edges)
+    assert np.add(plot.series[0].counts, plot.series[1].counts).tolist() == counts.tolist()
+    given_edges = Distribution.of("d", {"low": low}, bins=[-1.0, 0.0, 1.0])
+    assert sum(given_edges.series[0].counts) == np.sum((low >= -1) & (low <= 1))

@@ -162,8 +162,8 @@ def test_a_file_cut_short_is_refused(report, tmp_path, share):
     ("text", "message"),
     [
         (
-            '{"schema": "assay.report/3"}',
-            "got schema 'assay.report/3', expected schema 'assay.report/1' or 'assay.report/2'. Read it with",
+            '{"schema": "assay.report/4"}',
+            "got schema 'assay.report/4', expected schema 'assay.report/1' or 'assay.report/2' or 'assay.report/3'.",
         ),
         ("{}", "got schema None, expected schema"),
         ("[1]", "got schema None, expected schema"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from assay.report.compare import compare
 from assay.report.comparison import Comparison, Delta, Flips, Unmatched
 from assay.report.gate import Check, Gate, Rule, gate
-from assay.report.plots import Bars, ConfusionMatrix, Curve, Curves, Plot, Reliability, Residuals
+from assay.report.plots import Bars, ConfusionMatrix, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
 from assay.report.report import SCHEMA, Report, Section, Table
 from assay.report.samples import Column, Samples
 from assay.report.slices import Slice
@@ -24,6 +24,7 @@ __all__ = [
     "Curve",
     "Curves",
     "Delta",
+    "Distribution",
     "Flips",
     "Gate",
     "Plot",
@@ -33,6 +34,7 @@ __all__ = [
     "Rule",
     "Samples",
     "Section",
+    "Series",
     "Slice",
     "Table",
     "Unmatched",

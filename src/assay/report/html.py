@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.report import text
 from assay.report.plain import Cell
-from assay.report.plots import Curves, Plot
+from assay.report.plots import Curves, Distribution, Plot
 from assay.report.report import Report
 from assay.report.svg import line_style, to_svg
 
@@ -77,7 +77,9 @@ def _part(name: str) -> str:
 
 
 def _legend(plot: Plot) -> list[tuple[str, str, str, str]]:
-    """For each line of a plot of several: ink, dashes, name, area."""
+    """For each line of a plot of several: ink, dashes, name, area or size."""
+    if isinstance(plot, Distribution) and len(plot.series) > 1:
+        return [(*line_style(i), each.name, f"n = {sum(each.counts):,}") for i, each in enumerate(plot.series)]
     if not isinstance(plot, Curves) or len(plot.curves) < 2:
         return []
     return [

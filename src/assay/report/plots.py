@@ -7,6 +7,7 @@ another program. ``summary()`` says in a sentence what the plot shows: the capti
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -264,7 +265,99 @@ class Bars(Plain, tag="bars"):
         return f"From {low:.4g} ({least}) to {high:.4g} ({most})."
 
 
-Plot: TypeAlias = ConfusionMatrix | Curves | Reliability | Residuals | Bars
+@dataclass(frozen=True, eq=False)
+class Series(Plain):
+    """One of the histograms of a `Distribution`.
+
+    Args:
+        name: which samples: ``"positives"``.
+        counts: how many of them lie in each bin.
+    """
+
+    name: str
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution(Plain, tag="distribution"):
+    """How a number is spread in one group of samples or more: scores of positives and of negatives.
+
+    Args:
+        name: the title.
+        edges: the B + 1 edges of the bins, rising; a bin holds its lower edge, the last one both.
+        series: one histogram a group, on these edges.
+        axis: what the number is.
+
+    Raises:
+        ShapeError: a series has more or fewer counts than there are bins.
+        ConfigError: the edges do not rise.
+
+    Example:
+        >>> scores = Distribution.of("scores", {"positive": [0.7, 0.9], "negative": [0.1]}, bins=2, axis="score")
+        >>> scores.edges, [series.counts for series in scores.series]
+        ((0.1, 0.5, 0.9), [(0, 2), (1, 0)])
+        >>> scores.summary()
+        '2 positive, 1 negative in 2 bins of score.'
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    series: tuple[Series, ...]
+    axis: str = ""
+
+    def _check(self) -> None:
+        for each in self.series:
+            if len(each.counts) + 1 != len(self.edges):
+                expected = f"{len(each.counts) + 1} edges for {len(each.counts)} bins of {each.name!r}"
+                do = "Give both ends of each bin"
+                raise ShapeError(describe("Distribution.edges", len(self.edges), expected, do))
+        if not np.isfinite(self.edges).all() or not (np.diff(self.edges) > 0).all():
+            got = f"{self.edges!r:.60}"
+            raise ConfigError(describe("Distribution.edges", got, "finite numbers that rise", "Sort them"))
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        values: Mapping[str, ArrayLike],
+        bins: int | Sequence[float] = 20,
+        axis: str = "",
+    ) -> Self:
+        """Histograms of values on edges that they share.
+
+        Args:
+            name: the title.
+            values: the numbers of each group; what is not finite is left out.
+            bins: how many bins between the least and the largest value of all, or their edges; values beyond the
+                edges are left out.
+            axis: what the number is.
+        """
+        arrays = {key: np.asarray(each, dtype=np.float64).ravel() for key, each in values.items()}
+        finite = {key: each[np.isfinite(each)] for key, each in arrays.items()}
+        edges = _edges(np.concatenate([np.zeros(0), *finite.values()]), bins)
+        series = tuple(Series(key, np.histogram(each, edges)[0].tolist()) for key, each in finite.items())
+        return cls(name, tuple(edges.tolist()), series, axis)
+
+    def summary(self) -> str:
+        counts = ", ".join(f"{sum(each.counts):,} {each.name}" for each in self.series) or "Nothing"
+        return f"{counts} in {max(0, len(self.edges) - 1)} bins{f' of {self.axis}' if self.axis else ''}."
+
+
+Plot: TypeAlias = ConfusionMatrix | Curves | Reliability | Residuals | Bars | Distribution
+
+
+def _edges(values: Floats, bins: int | Sequence[float]) -> Floats:
+    """Edges of bins over all values; one bin where floats are too coarse or too far apart for more."""
+    if not isinstance(bins, int):
+        return np.asarray(bins, dtype=np.float64)
+    if bins < 1:
+        raise ConfigError(describe("bins", bins, "a whole number above 0, or edges", "Pass bins=20"))
+    least, most = (values.min(), values.max()) if len(values) else (0.0, 1.0)
+    if least == most:
+        least, most = min(least - 0.5, np.nextafter(least, -np.inf)), max(most + 0.5, np.nextafter(most, np.inf))
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = np.linspace(least, most, bins + 1)
+    return edges if (np.diff(edges) > 0).all() else np.array([least, most])
 
 
 def _same_length(owner: str, **series: Any) -> None:

@@ -21,11 +21,12 @@ from assay.report.slices import Slice
 from assay.report.stored import read_json, read_text, to_json
 from assay.report.value import Value
 
-SCHEMA = "assay.report/2"
+SCHEMA = "assay.report/3"
 """The first entry of every stored report. Its number changes when a reader of the old form could not read the new."""
 
-READABLE = ("assay.report/1", SCHEMA)
-"""What can be read. Form 1 has no samples, no slices, and of a value neither its column nor its level."""
+READABLE = ("assay.report/1", "assay.report/2", SCHEMA)
+"""What can be read. Form 1 has no samples, no slices, and of a value neither its column nor its level; form 2 has no
+distributions, no names of the classes of samples, and no least size of slices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,7 @@ class Section(Plain):
         note: a line below the title.
         samples: what each sample contributed, so that reports can be compared sample by sample.
         slices: the same metrics on parts of the samples.
+        min_slice: slices of fewer samples are shown, but say too little to be called the worst.
 
     Raises:
         ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
@@ -84,6 +86,7 @@ class Section(Plain):
     note: str = ""
     samples: Samples | None = None
     slices: tuple[Slice, ...] = ()
+    min_slice: int = 1
 
     def _check(self) -> None:
         _unique("Section.slices", [each.name for each in self.slices])
@@ -139,7 +142,7 @@ class Report(Plain):
         _unique("Report.sections", [section.name for section in self.sections])
 
     def to_json(self) -> str:
-        """The report as JSON, schema ``assay.report/2``, with every digit.
+        """The report as JSON, schema ``assay.report/3``, with every digit.
 
         NaN and infinities, which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; in the
         cells of tables, which may be text too, they are ``{"number": "NaN"}``.

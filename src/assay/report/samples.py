@@ -6,7 +6,7 @@ and a target they are kept, too: then a comparison can say which samples got bet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ class Samples(Plain):
         decision: what was decided for each: a class, as a number or a text.
         target: what would have been right, or the true value.
         data: what tells the data set from others (a digest, a name with a version), empty where that is not known.
+        classes: the names of the classes, where decision and target are class numbers and these are known.
 
     Raises:
         ShapeError: the parts have not one value for each id.
@@ -52,6 +53,7 @@ class Samples(Plain):
     decision: Packed | None = None
     target: Packed | None = None
     data: str = ""
+    classes: tuple[str, ...] = ()
 
     @classmethod
     def pack(
@@ -62,6 +64,7 @@ class Samples(Plain):
         decision: Any = None,
         target: Any = None,
         data: str = "",
+        classes: Sequence[str] = (),
     ) -> Self:
         """Keep samples, in as few bytes as they need.
 
@@ -71,6 +74,7 @@ class Samples(Plain):
             decision: as many decisions, if there are any.
             target: as many targets, if there are any.
             data: what tells the data set from others.
+            classes: the names of the classes that decisions and targets are numbers of.
 
         Raises:
             ShapeError: the parts have not one value for each id.
@@ -88,6 +92,7 @@ class Samples(Plain):
             None if decision is None else Packed.of(decision, "decision"),
             None if target is None else Packed.of(target, "target"),
             data,
+            tuple(classes),
         )
 
     def __len__(self) -> int:

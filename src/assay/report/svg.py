@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from assay.report.plots import Bars, ConfusionMatrix, Curves, Plot, Reliability, Residuals
+from assay.report.plots import Bars, ConfusionMatrix, Curves, Distribution, Plot, Reliability, Residuals
 from assay.report.text import clean, number, shorten
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def _drawing(plot: Plot) -> tuple[Callable[[Any, Any], None], tuple[float, float
         return _draw_reliability, (5.2, 4.4)
     if isinstance(plot, Residuals):
         return _draw_residuals, (5.2, 4.4)
+    if isinstance(plot, Distribution):
+        return _draw_distribution, (5.2, 4.4)
     return _draw_bars, (5.2, 0.9 + 0.32 * max(1, len(plot.labels)))
 
 
@@ -187,6 +189,17 @@ def _draw_residuals(axes: Axes, plot: Residuals) -> None:
     size = 18 if len(preds) < 300 else 6
     axes.scatter(preds, residuals, s=size, color=ink("line0"), alpha=0.6, linewidth=0)
     _name_axes(axes, "Predicted", "Residual (predicted - target)".replace("-", "−"))
+
+
+def _draw_distribution(axes: Axes, plot: Distribution) -> None:
+    """Shares of each group, so that a rare group is seen beside a frequent one."""
+    for i, each in enumerate(plot.series):
+        colour, dashes = line_style(i)
+        share = np.asarray(each.counts, float) / max(1, sum(each.counts))
+        axes.stairs(share, plot.edges, fill=True, color=ink(colour), alpha=0.22, linewidth=0)
+        axes.stairs(share, plot.edges, color=ink(colour), linestyle=dashes, linewidth=1.6, baseline=None)
+    axes.set_ylim(bottom=0)
+    _name_axes(axes, shorten(plot.axis, 60), "Share of each group" if len(plot.series) > 1 else "Share of the samples")
 
 
 def _draw_bars(axes: Axes, plot: Bars) -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from assay.report import text
 from assay.report.plain import Cell
-from assay.report.plots import Bars, ConfusionMatrix, Plot, Reliability, Residuals
+from assay.report.plots import Bars, ConfusionMatrix, Distribution, Plot, Reliability, Residuals
 from assay.report.report import Report, Section, Table
 
 _SHOWN_CLASSES = 16  # a matrix of more does not fit the width of a terminal
@@ -121,6 +121,10 @@ def _plot(plot: Plot, full: str) -> Iterator[RenderableType]:
         yield Padding(_reliability(plot, full), (0, 0, 0, 2))
     elif isinstance(plot, Residuals):
         yield Padding(_histogram(plot, full), (0, 0, 0, 2))
+    elif isinstance(plot, Distribution):
+        for each in plot.series:
+            yield Padding(_text(each.name, "dim"), (0, 0, 0, 2))
+            yield Padding(_spread(plot.edges, each.counts, full), (0, 0, 0, 2))
     elif isinstance(plot, Bars):
         yield Padding(_bars(list(plot.labels), list(plot.values), full), (0, 0, 0, 2))
 
@@ -166,6 +170,14 @@ def _histogram(plot: Residuals, full: str) -> RenderableType:
     counts, edges = np.histogram(residuals, bins=9) if len(residuals) else (np.zeros(0, int), np.zeros(1))
     labels = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
     return _bars(labels, counts.tolist(), full)
+
+
+def _spread(edges: tuple[float, ...], counts: tuple[int, ...], full: str) -> RenderableType:
+    """A histogram in at most ten bars: neighbouring bins are taken together."""
+    step = max(1, -(-len(counts) // 10))
+    starts = range(0, len(counts), step)
+    labels = [f"{edges[i]:.4g} to {edges[min(i + step, len(counts))]:.4g}" for i in starts]
+    return _bars(labels, [sum(counts[i : i + step]) for i in starts], full)
 
 
 def _bars(
