@@ -245,3 +245,11 @@ def test_warnings_name_the_metric_and_the_line_that_called(read, category, name)
         read()
     (warning,) = caught
     assert (warning.filename, warning.lineno) == (__file__, read.__code__.co_firstlineno)
+
+
+def test_some_metrics_are_read_alone():
+    meter = Meter(f1=F1Score(), auroc=AUROC())
+    meter.update(torch.tensor([0.2, 0.7, 0.9]), torch.tensor([0, 1, 1]))
+    assert meter.compute(only=["f1"]) == {"f1": meter.compute()["f1"]}
+    with pytest.raises(ConfigError, match="compute: got no metric acc, expected some of f1, auroc"):
+        meter.compute(only=["acc", "f1"])

@@ -136,18 +136,26 @@ class Meter:
         self._plan.check(Layout(columns["preds"], columns.get("target"), columns.get("weights")))
         return tensors["preds"], target, weights
 
-    def compute(self) -> dict[str, Any]:
+    def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
         """The value of every metric, read on the host.
+
+        Args:
+            only: names of the metrics to read; all unless given.
 
         Returns:
             A dictionary from names to values: float64 tensors on the host, or named tuples of them. A metric without
             data reads NaN and warns.
 
         Raises:
+            ConfigError: there is no metric of a name.
             ValuesError: labels out of range or scores that are NaN were counted; says how many, and for which metric.
         """
+        wanted = set(self.metrics) if only is None else set(only)
+        if wanted - set(self.metrics):
+            got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
+            raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
         states, rows = self._states()
-        return {name: self._value(name, metric, states, rows) for name, metric in self.metrics.items()}
+        return {name: self._value(name, self.metrics[name], states, rows) for name in self.metrics if name in wanted}
 
     def _value(self, name: str, metric: Metric, states: Sequence[State], rows: int) -> Any:
         tally, state = self._plan.state_of(name, states)
