@@ -1,0 +1,86 @@
+"""What a block of code costs on a device: time until its work is done, and the most memory that it held."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+_RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+
+
+@dataclass
+class Cost:
+    """What was measured; complete after the block.
+
+    Attributes:
+        seconds: from the start to the end of the work, also of what was still queued on the device.
+        peak_bytes: the most memory held at once; None where that cannot be asked for.
+        memory: what that number is.
+    """
+
+    seconds: float = 0.0
+    peak_bytes: int | None = None
+    memory: str = "this device does not tell"
+
+
+def wait(device: torch.device) -> None:
+    """Wait until the work that was given to a device is done; nothing on the host."""
+    if device.type not in ("cpu", "meta"):
+        torch.accelerator.synchronize(device)
+
+
+@contextmanager
+def cost(device: str | torch.device) -> Iterator[Cost]:
+    """Measure the block.
+
+    Accelerators tell the peak of what torch's allocator gave out. On the host it is the peak of the whole process,
+    which Linux lets a process start anew; elsewhere it is not known.
+
+    Args:
+        device: where the block works.
+
+    Example:
+        >>> with cost("cpu") as found:
+        ...     total = torch.ones(1000).sum()
+        >>> found.seconds > 0
+        True
+    """
+    device = torch.device(device)
+    found = Cost()
+    wait(device)
+    reset = _reset_peak(device)
+    start = time.perf_counter()
+    try:
+        yield found
+    finally:
+        wait(device)
+        found.seconds = time.perf_counter() - start
+        if reset:
+            found.peak_bytes, found.memory = _peak(device)
+
+
+def _reset_peak(device: torch.device) -> bool:
+    if device.type != "cpu":
+        reset = getattr(getattr(torch, device.type, None), "reset_peak_memory_stats", None)
+        if reset is None:
+            return False
+        reset(device)
+        return True
+    try:
+        _RESET.write_text("5")  # proc(5): resets the peak resident set size
+    except OSError:
+        return False
+    return True
+
+
+def _peak(device: torch.device) -> tuple[int | None, str]:
+    if device.type != "cpu":
+        return int(getattr(torch, device.type).max_memory_allocated(device)), f"given out by torch on {device}"
+    held = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+    return (int(held[1]) * 1024, "of the whole process") if held else (None, Cost.memory)

@@ -1,0 +1,128 @@
+"""Models in local folders as Hugging Face writes them; nothing is downloaded and no code in them is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from assay.errors import ConfigError, MissingDependencyError, StateError, describe
+from assay.language.tokens import Tokenizer
+
+CONFIG = "config.json"
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "spiece.model")
+
+
+class FolderTokenizer:
+    """The tokenizer of a folder.
+
+    Texts are made into tokens without special ones; if the tokenizer would put one before a text, it is `start`.
+
+    Args:
+        tokenizer: one of Hugging Face's.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        first = tokenizer("a").input_ids[:1]
+        self.start: tuple[int, ...] = tuple(first) if first and first[0] == tokenizer.bos_token_id else ()
+        self.unknown: int | None = tokenizer.unk_token_id
+        self.stop: int | None = tokenizer.eos_token_id
+
+    def encode(self, text: str) -> list[int]:
+        # verbose: a text is longer than the model's window on purpose
+        found = self._tokenizer(text, add_special_tokens=False, verbose=False).input_ids
+        return [int(each) for each in found]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def is_model_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a model as Hugging Face writes it."""
+    return (Path(path) / CONFIG).is_file()
+
+
+def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn.Module, Tokenizer | None]:
+    """Read a causal language model and its tokenizer from a local folder.
+
+    Args:
+        path: a folder with `config.json`, weights as safetensors, and mostly a tokenizer.
+        dtype: of the weights; "auto" as they are stored.
+
+    Returns:
+        The model, in evaluation mode on the host, and the tokenizer; None where the folder has none.
+
+    Raises:
+        ConfigError: no such folder, or it is not one of a causal language model.
+        StateError: its files cannot be read.
+        MissingDependencyError: without `assay[lm]`.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        do = "Check the path; models are not downloaded"
+        raise ConfigError(describe("MODEL", f"{folder}, which is no folder", "a local folder with config.json", do))
+    if not is_model_folder(folder):
+        do = "Name the folder that save_pretrained wrote"
+        raise ConfigError(describe("MODEL", f"{folder} without {CONFIG}", "a folder of Hugging Face's form", do))
+    transformers = _transformers()
+    try:
+        model, loaded = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=dtype,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
+        )
+    except Exception as error:
+        got = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        do = "Check that the folder holds a causal language model with all of its safetensors files"
+        raise StateError(describe(str(folder), got, "a model that can be read", do)) from error
+    _check_whole(folder, loaded)
+    model.eval()
+    return model, _tokenizer(folder, transformers)
+
+
+def _check_whole(folder: Path, loaded: Any) -> None:
+    """Raise where weights are missing: Hugging Face fills them with random numbers, and says so in a log only."""
+    found = [each for kind in ("missing_keys", "mismatched_keys") for each in loaded.get(kind) or ()]
+    lacking = [str(each[0] if isinstance(each, tuple) else each) for each in found]
+    if lacking:
+        got = f"no fitting weights for {', '.join(sorted(lacking)[:3])}" + (" and more" if len(lacking) > 3 else "")
+        do = "Check that all of its files are there, and that config.json belongs to them"
+        raise StateError(describe(str(folder), got, "weights for the whole model", do))
+
+
+def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:
+    """The tokenizer of a folder; None where there is none.
+
+    Raises:
+        StateError: its files cannot be read.
+        MissingDependencyError: without `assay[lm]`.
+    """
+    return _tokenizer(Path(path), _transformers())
+
+
+def _tokenizer(folder: Path, transformers: Any) -> Tokenizer | None:
+    if not any((folder / name).is_file() for name in _TOKENIZERS):
+        return None
+    try:
+        return FolderTokenizer(
+            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        )
+    except Exception as error:
+        got = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise StateError(describe(str(folder), got, "a tokenizer that can be read", "Save it again")) from error
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingDependencyError("transformers", extra="lm", purpose="models in folders") from error
+    return transformers

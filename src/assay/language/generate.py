@@ -1,0 +1,221 @@
+"""`generate`: how a language model goes on with a text, how fast, and in how much memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.devices.assign import assign
+from assay.devices.cost import cost
+from assay.devices.placement import to_host
+from assay.errors import ConfigError, ValuesError, describe
+from assay.evaluate.forward import locations, ready
+from assay.language.causal import CausalModel, logits_of, positions_of, takes
+from assay.language.tokens import ByteTokenizer, Tokenizer
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a model went on with.
+
+    Attributes:
+        prompt: the text that was given.
+        text: what the model made of it, without the prompt.
+        ids: the tokens of `text`.
+        prompt_tokens: how many tokens were given.
+        first_s: seconds for the prompt, until the first new token.
+        rest_s: seconds for the others.
+        peak_bytes: the most memory held; None where the device does not tell.
+        memory: what that number is.
+        device: where it ran.
+    """
+
+    prompt: str
+    text: str
+    ids: tuple[int, ...]
+    prompt_tokens: int
+    first_s: float
+    rest_s: float
+    peak_bytes: int | None
+    memory: str
+    device: str
+
+    @property
+    def tokens_per_second(self) -> float:
+        """New tokens a second after the first; NaN where there was but one."""
+        return (len(self.ids) - 1) / self.rest_s if len(self.ids) > 1 and self.rest_s else math.nan
+
+    def __str__(self) -> str:
+        return self.prompt + self.text
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen.
+
+    Tokens are drawn on the host from probabilities in float64, so a seed means the same on every device that gives the
+    same logits.
+
+    Args:
+        temperature: 0 for the most probable token, else what logits are divided by.
+        top_k: draw from the k most probable tokens only; None for all.
+        seed: where the random numbers start.
+
+    Raises:
+        ConfigError: a temperature below 0, or `top_k` below 1.
+    """
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0 or math.isinf(self.temperature):
+            do = "Pass 0 for the most probable token, or about 0.8 to draw"
+            raise ConfigError(describe("temperature", self.temperature, "a number of 0 or more", do))
+        if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
+            raise ConfigError(describe("top_k", repr(self.top_k), "a whole number above 0", "Correct it"))
+
+    def chooser(self) -> Callable[[Tensor], int]:
+        """A function from the logits `(V,)` of the next token to the token; it goes through the random numbers."""
+        generator = torch.Generator().manual_seed(self.seed)
+
+        def choose(logits: Tensor) -> int:
+            scores = to_host(logits).double()
+            if scores.isnan().any():
+                do = "Look at the model: its weights may be damaged, or its dtype too narrow"
+                raise ValuesError(describe("logits", "NaN", "numbers", do))
+            if not self.temperature:
+                return int((scores == scores.max()).nonzero()[0])  # of equal ones the first, on every device
+            if self.top_k is not None and self.top_k < len(scores):
+                least = scores.topk(self.top_k).values[-1]
+                scores = scores.masked_fill(scores < least, -math.inf)
+            return int(torch.multinomial((scores / self.temperature).softmax(0), 1, generator=generator))
+
+        return choose
+
+
+def generate(
+    model: Callable[..., Any],
+    prompt: str,
+    max_new_tokens: int = 50,
+    *,
+    tokenizer: Tokenizer | None = None,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    watch: Callable[[str], None] | None = None,
+) -> Generation:
+    """Let a language model go on with a text: a look at what it says, how fast, and in how much memory.
+
+    Models of Hugging Face keep the keys and values of earlier tokens. Others are given the whole text for each token,
+    at most what they can hold.
+
+    Args:
+        model: a module or function that gives logits `(1, T, V)` for token ids `(1, T)`.
+        prompt: the text to go on with.
+        max_new_tokens: how many tokens at most; fewer where the tokenizer knows a last one and the model gives it.
+        tokenizer: makes tokens of text; bytes unless given.
+        temperature: 0 for the most probable token each time, else what logits are divided by before drawing.
+        top_k: draw from the k most probable tokens only.
+        seed: of the draws.
+        device: where to run; as in `assay.evaluate`.
+        watch: called with the text so far after each token.
+
+    Returns:
+        The text, tokens a second, and peak memory.
+
+    Raises:
+        ConfigError: nothing to go on with, a number that cannot be, or a prompt longer than the model can hold.
+        ShapeError: the model gives no logits per token.
+
+    Example:
+        >>> rows = torch.eye(256).roll(1, 1) * 9  # after each byte the next one
+        >>> generate(torch.nn.Embedding.from_pretrained(rows), "ab", 3, device="cpu").text
+        'cde'
+    """
+    tokenizer = tokenizer or ByteTokenizer()
+    choose = Sampling(temperature, top_k, seed).chooser()
+    ids = [*tokenizer.start, *tokenizer.encode(prompt)]
+    _check(ids, max_new_tokens, positions_of(model))
+    assigned = assign(device, locations(model)).device.value
+    made: list[int] = []
+    with ready(model, assigned), torch.inference_mode():
+        logits = (_Cached if takes(model, "past_key_values") else _Plain)(model, ids, assigned)
+        stream = _tokens(logits, choose, max_new_tokens, tokenizer.stop)
+        with cost(assigned) as first:
+            made += islice(stream, 1)
+        with cost(assigned) as rest:
+            for token in stream:
+                made.append(token)
+                if watch is not None:
+                    watch(tokenizer.decode(made))
+    peaks = [each.peak_bytes for each in (first, rest) if each.peak_bytes is not None]
+    return Generation(
+        prompt,
+        tokenizer.decode(made),
+        tuple(made),
+        len(ids),
+        first.seconds,
+        rest.seconds,
+        max(peaks, default=None),
+        first.memory,
+        str(assigned),
+    )
+
+
+def _check(ids: list[int], count: int, positions: int | None) -> None:
+    if not ids:
+        raise ConfigError(describe("prompt", "no tokens", "a text to go on with", "Give at least a word"))
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ConfigError(describe("max_new_tokens", repr(count), "a whole number above 0", "Correct it"))
+    if positions is not None and len(ids) + count > positions:
+        got = f"{len(ids)} tokens and {count} new ones"
+        do = "Shorten the prompt, or pass a smaller max_new_tokens"
+        raise ConfigError(describe("prompt", got, f"at most {positions}, what the model can hold", do))
+
+
+def _tokens(
+    logits: Callable[[int | None], Tensor], choose: Callable[[Tensor], int], count: int, stop: int | None
+) -> Iterator[int]:
+    token = None
+    for _ in range(count):
+        token = choose(logits(token))
+        if token == stop:
+            return
+        yield token
+
+
+class _Plain:
+    """Gives a model all tokens so far, each time."""
+
+    def __init__(self, model: Callable[..., Any], ids: list[int], device: torch.device) -> None:
+        self._model, self._ids, self._device = CausalModel(model), list(ids), device
+
+    def __call__(self, token: int | None) -> Tensor:
+        """The logits of the token after those so far and this one."""
+        if token is not None:
+            self._ids.append(token)
+        return self._model(torch.tensor([self._ids], device=self._device))[0, -1]  # type: ignore[no-any-return]
+
+
+class _Cached:
+    """Gives a model of Hugging Face what is new, and the keys and values of the rest."""
+
+    def __init__(self, model: Callable[..., Any], ids: list[int], device: torch.device) -> None:
+        self._model, self._prompt, self._device = model, ids, device
+        self._past: Any = None
+
+    def __call__(self, token: int | None) -> Tensor:
+        """The logits of the token after those so far and this one."""
+        new = torch.tensor([self._prompt if token is None else [token]], device=self._device)
+        outputs = self._model(new, past_key_values=self._past, use_cache=True)
+        self._past = outputs.past_key_values
+        return logits_of(outputs)[0, -1]

@@ -1,0 +1,139 @@
+"""`perplexity`: how well a language model predicts a text, every token once."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.evaluate import evaluate
+from assay.language.causal import CausalModel
+from assay.language.tokens import Tokenizer, Tokens, tokens_of
+from assay.language.windows import IGNORED, Windows, sizes
+from assay.metrics import Perplexity
+from assay.report import Report, Section, Table, Value
+
+BATCH_SIZE = 8
+"""Windows at once: the logits of one of 1,024 tokens and 128,000 words are half a gigabyte in float32."""
+
+
+def perplexity(
+    model: Callable[..., Any],
+    data: str | Tensor | Sequence[int] | Tokens,
+    *,
+    tokenizer: Tokenizer | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    device: str | torch.device = "auto",
+    batch_size: int = BATCH_SIZE,
+    precision: str | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    title: str = "Perplexity",
+) -> Report:
+    r"""How well a causal language model predicts a text.
+
+    $$ \exp\left(-\frac1T \sum_{i=1}^{T} \log p(x_i \mid \text{the tokens before it in its window})\right) $$
+
+    The text is cut into windows that overlap (`Windows`). Each token but the very first is predicted once, by the
+    window that gives it the most context, so the number depends on `window` and `stride` and on nothing else: not on
+    the size of batches, nor on how many processes share the work. Log probabilities are computed in float32 and
+    added up exactly.
+
+    Args:
+        model: a module or function that gives logits `(B, T, V)` for token ids `(B, T)`; those of Hugging Face, too.
+        data: a text, or its token ids.
+        tokenizer: makes tokens of a text; bytes unless given.
+        window: how many tokens the model is given at once; unless given what it can hold, at most 1,024.
+        stride: how far apart windows begin; half a window unless given. A smaller one gives more context and costs
+            more: a text is read `window / stride` times.
+        device: where to run; as in `assay.evaluate`, and so are the following.
+        batch_size: windows at once.
+        precision: "bfloat16" or "float16" for autocast.
+        resume: a folder for checkpoints.
+        progress: draw a bar; None: where there is a terminal.
+        title: of the report.
+
+    Returns:
+        The report: perplexity, nats per token, and, where the bytes of the text are known, bits per byte, which also
+        compares models of different tokens; how it was measured, and the proof that every window was counted once.
+
+    Raises:
+        ConfigError: fewer than two tokens, a stride above the window, a window above what the model can hold.
+        ShapeError: the model gives no logits per token.
+        ValuesError: a token is beyond the model's vocabulary.
+
+    Example:
+        >>> report = perplexity(torch.nn.Embedding(256, 256).requires_grad_(False), "abracadabra", device="cpu")
+        >>> [value.name for value in report.sections[0].values]
+        ['perplexity', 'nats per token', 'bits per byte']
+
+    Source: Jelinek, Mercer, Bahl, Baker, Journal of the Acoustical Society of America 62 (1977), S63. Bits per byte:
+    Gao et al., The Pile, arXiv:2101.00027, section 3.1.
+    """
+    causal = model if isinstance(model, CausalModel) else CausalModel(model)
+    tokens = tokens_of(data, tokenizer)
+    windows = Windows(tokens, *sizes(window, stride, causal.positions))
+    report = evaluate(
+        causal,
+        windows,
+        {"perplexity": Perplexity(ignore_index=IGNORED)},
+        device=device,
+        batch_size=batch_size,
+        precision=precision,
+        resume=resume,
+        progress=progress,
+        title=title,
+    )
+    (section,) = report.sections
+    return replace(report, sections=(_told(section, windows),))
+
+
+def _told(section: Section, windows: Windows) -> Section:
+    """The section with what follows from perplexity, and with how it was measured."""
+    (measured,) = (value for value in section.values if value.name == "perplexity")
+    measured = replace(measured, count=windows.scored, better="lower")
+    nats = _scaled(measured, "nats per token", 1.0)
+    values = [measured, nats]
+    size = windows.tokens.num_bytes
+    if size:
+        values.append(_scaled(measured, "bits per byte", windows.scored / math.log(2) / size, windows.tokens.note))
+    return replace(section, values=tuple(values), tables=(how(windows), *section.tables), note=spoken(windows))
+
+
+def _scaled(value: Value, name: str, scale: float, note: str = "") -> Value:
+    """Another number that grows with the logarithm of perplexity."""
+
+    def of(number: float | None) -> float | None:
+        return None if number is None else (math.log(number) if number else -math.inf) * scale
+
+    found = of(value.value)
+    assert found is not None
+    return replace(value, name=name, value=found, lower=of(value.lower), upper=of(value.upper), note=note or value.note)
+
+
+def spoken(windows: Windows) -> str:
+    """How a text was cut, in a sentence."""
+    return (
+        f"{windows.scored:,} tokens predicted once each, in {len(windows):,} windows of {windows.window:,} that begin "
+        f"{windows.stride:,} apart."
+    )
+
+
+def how(windows: Windows) -> Table:
+    """How a text was cut, as a table."""
+    rows: list[tuple[str, int | None]] = [
+        ("tokens predicted", windows.scored),
+        ("bytes that they stand for", windows.tokens.num_bytes),
+        ("window", windows.window),
+        ("stride", windows.stride),
+        ("least context after the first window", windows.window - windows.stride if len(windows) > 1 else None),
+        ("windows", len(windows)),
+    ]
+    note = "The first token of the text has nothing before it and is not predicted."
+    return Table("How it was measured", ("what", "count"), tuple(rows), note=note)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import builtins
+import json
+
+import pytest
+import torch
+
+from assay.errors import ConfigError, MissingDependencyError, StateError
+from assay.language import generate, open_model, perplexity, tokens_of
+from assay.language.folder import open_tokenizer
+from language.models import TEXT, folder, llama
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return folder(tmp_path_factory.mktemp("model"))
+
+
+def values(report):
+    return {value.name: value.value for value in report.sections[0].values}
+
+
+def test_a_model_comes_back_with_its_tokenizer(saved):
+    model, tokenizer = open_model(saved)
+    assert not model.training
+    assert tokenizer.start == (0,)
+    assert (tokenizer.stop, tokenizer.unknown) == (1, None)
+    assert tokenizer.decode(tokenizer.encode(TEXT)) == TEXT
+    assert len(tokenizer.encode(TEXT)) < len(TEXT.encode()) / 2
+
+
+def test_with_a_token_for_the_beginning_every_byte_is_predicted(saved):
+    model, tokenizer = open_model(saved)
+    tokens = tokens_of(TEXT, tokenizer)
+    assert tokens.ids[0] == 0
+    assert tokens.num_bytes == len(TEXT.encode())
+    report = perplexity(model, TEXT, tokenizer=tokenizer, window=64, device="cpu")
+    assert report.sections[0].values[0].count == len(tokenizer.encode(TEXT))
+
+
+def test_without_one_the_bytes_of_the_first_token_are_left_out(tmp_path):
+    folder(tmp_path, start=False)
+    tokenizer = open_tokenizer(tmp_path)
+    assert tokenizer.start == ()
+    first = tokenizer.decode(tokenizer.encode(TEXT)[:1])
+    assert tokens_of(TEXT, tokenizer).num_bytes == len(TEXT.encode()) - len(first.encode())
+
+
+def test_the_library_s_own_loss_agrees(saved):
+    model, tokenizer = open_model(saved)
+    ids = tokens_of(TEXT, tokenizer).ids[:101]
+    with torch.no_grad():
+        expected = float(model(ids[None], labels=ids[None]).loss)
+    found = values(perplexity(model, ids, window=100, device="cpu"))
+    assert found["nats per token"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_text_is_gone_on_with(saved):
+    model, tokenizer = open_model(saved)
+    found = generate(model, "The 3rd", 8, tokenizer=tokenizer, device="cpu")
+    assert 1 <= len(found.ids) <= 8
+    assert found.prompt_tokens == 1 + len(tokenizer.encode("The 3rd"))
+
+
+def test_a_folder_without_a_tokenizer_has_none(tmp_path):
+    llama().save_pretrained(tmp_path)
+    assert open_model(tmp_path)[1] is None
+
+
+def test_a_model_cut_short_is_refused(tmp_path):
+    folder(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    with pytest.raises(StateError, match="expected a model that can be read"):
+        open_model(tmp_path)
+
+
+def test_missing_weights_are_not_made_up(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    tensors = load_file(weights)
+    del tensors["model.layers.1.mlp.up_proj.weight"]
+    save_file(tensors, weights, {"format": "pt"})
+    with pytest.raises(StateError, match=r"no fitting weights for model\.layers\.1\.mlp\.up_proj\.weight"):
+        open_model(tmp_path)
+
+
+def test_a_configuration_of_another_size_is_refused(tmp_path):
+    folder(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "intermediate_size": 64}))
+    with pytest.raises(StateError, match="down_proj"):
+        open_model(tmp_path)
+
+
+def test_a_damaged_tokenizer_is_refused(tmp_path):
+    folder(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(StateError, match="expected a tokenizer that can be read"):
+        open_model(tmp_path)
+
+
+def test_a_place_without_a_model_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"which is no folder, expected a local folder with config\.json"):
+        open_model(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match=r"without config\.json"):
+        open_model(tmp_path)
+
+
+def test_without_the_package_the_extra_is_named(saved, monkeypatch):
+    found = builtins.__import__
+
+    def absent(name, *args, **options):
+        if name == "transformers":
+            raise ImportError(name)
+        return found(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(MissingDependencyError, match=r'pip install "assay\[lm\]"'):
+        open_model(saved)
