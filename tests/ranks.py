@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -77,3 +78,9 @@ def _process(rank: int, act: Callable[[int, int], Any], size: int, folder: str) 
         Path(folder, f"{rank}.json").write_text(json.dumps(act(rank, size)), "utf-8")
     finally:
         dist.destroy_process_group()
+
+
+def as_torchrun(rank: int, size: int) -> None:
+    """Tell a process of a group what torchrun would have told it; some hosts ask the environment."""
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size))
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")  # nobody meets there: the group is there already

@@ -1,0 +1,45 @@
+"""assay inside other libraries: one small module a host, which is imported when a name of it is first used.
+
+The core knows none of them; they import the core.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay import _lazy
+
+if TYPE_CHECKING:
+    from assay.integrations.ignite import IgniteMetric as IgniteMetric
+    from assay.integrations.ignite import as_ignite as as_ignite
+    from assay.integrations.ignite import attach as attach
+    from assay.integrations.keras import KerasMetric as KerasMetric
+    from assay.integrations.keras import as_keras as as_keras
+    from assay.integrations.lightning import CountOnce as CountOnce
+    from assay.integrations.torchmetrics import AssayCollection as AssayCollection
+    from assay.integrations.torchmetrics import AssayMetric as AssayMetric
+    from assay.integrations.torchmetrics import Foreign as Foreign
+    from assay.integrations.torchmetrics import as_torchmetric as as_torchmetric
+    from assay.integrations.torchmetrics import as_torchmetrics as as_torchmetrics
+    from assay.integrations.torchmetrics import from_torchmetrics as from_torchmetrics
+    from assay.integrations.transformers import ComputeMetrics as ComputeMetrics
+    from assay.integrations.transformers import compute_metrics as compute_metrics
+
+_HOMES = {
+    "ignite": ("IgniteMetric", "as_ignite", "attach"),
+    "keras": ("KerasMetric", "as_keras"),
+    "lightning": ("CountOnce",),
+    "torchmetrics": (
+        "AssayCollection",
+        "AssayMetric",
+        "Foreign",
+        "as_torchmetric",
+        "as_torchmetrics",
+        "from_torchmetrics",
+    ),
+    "transformers": ("ComputeMetrics", "compute_metrics"),
+}
+
+__getattr__, __dir__ = _lazy.attach(
+    __name__, {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+)

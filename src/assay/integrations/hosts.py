@@ -1,0 +1,45 @@
+"""The libraries that assay can work inside of: how they are imported, and what is said where one is missing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from assay.errors import MissingDependencyError
+
+PACKAGES = {
+    "torchmetrics": "torchmetrics",
+    "ignite": "pytorch-ignite",
+    "composer": "mosaicml",
+    "lightning": "lightning",
+    "accelerate": "accelerate",
+    "transformers": "transformers",
+    "keras": "keras",
+    "mlflow": "mlflow",
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+}
+"""Of each host the package that brings it. The extra of assay has the host's name."""
+
+
+def host(name: str, purpose: str) -> ModuleType:
+    """A module of a host.
+
+    Args:
+        name: the module; its first part is a host.
+        purpose: what it is needed for, for the message where it is missing.
+
+    Raises:
+        MissingDependencyError: the host is not installed; names the package and the extra.
+
+    Example:
+        >>> host("torchmetrics", "its metrics").__name__
+        'torchmetrics'
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        root = name.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != root:
+            raise  # the host is there and lacks something of its own
+        raise MissingDependencyError(PACKAGES[root], extra=root, purpose=purpose) from error

@@ -1,0 +1,98 @@
+"""Transformers: `compute_metrics` of its Trainer from a meter, at the end or batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.meter import Meter
+from assay.metrics.base import Metric
+
+Transform = Callable[[Any, Any], tuple[Any, ...]]
+
+
+class ComputeMetrics:
+    """What a Trainer calls with predictions and labels; made by `compute_metrics`.
+
+    Attributes:
+        meter: what was counted of the evaluation that is under way.
+    """
+
+    def __init__(self, meter: Meter, transform: Transform | None = None) -> None:
+        self.meter, self._transform = meter, transform
+
+    def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, Any]:
+        """Count predictions, and give the values where this was the last batch.
+
+        Args:
+            prediction: an `EvalPrediction`, of arrays or tensors.
+            compute_result: whether no batch follows.
+        """
+        preds, labels = prediction.predictions, prediction.label_ids
+        given = (self._transform or _firsts)(preds, labels)
+        preds, target, weights = (*map(_tensor, given), None, None)[:3]
+        try:
+            self.meter.update(preds, target, weights=weights)  # type: ignore[arg-type]
+            return _flat(self.meter.compute()) if compute_result else {}
+        finally:
+            if compute_result:
+                self.meter.reset()
+
+
+def _firsts(preds: Any, labels: Any) -> tuple[Any, Any]:
+    """The first part of each: logits come first where a model gives more than them."""
+    first, second = (part[0] if isinstance(part, tuple | list) else part for part in (preds, labels))
+    return first, second
+
+
+def _tensor(part: Any) -> Tensor | None:
+    return part if part is None or isinstance(part, Tensor) else torch.as_tensor(part)
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and lists of them under plain names, as the Trainer logs them."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Tensor):
+            found[name] = value.tolist()
+        else:
+            parts = value._asdict() if hasattr(value, "_asdict") else dict(enumerate(value))
+            found |= _flat({f"{name}_{part}": each for part, each in parts.items()})
+    return found
+
+
+def compute_metrics(metrics: Meter | Mapping[str, Metric], transform: Transform | None = None) -> ComputeMetrics:
+    """Metrics of assay for a `transformers.Trainer`.
+
+    Give it as `Trainer(compute_metrics=...)`. With `batch_eval_metrics=True` in its arguments it counts batch by batch
+    on their device, and no predictions are kept; without, it is given all of them as arrays at the end. The values are
+    the same. The Trainer gathers predictions from all processes itself, and leaves repeated samples out.
+
+    Args:
+        metrics: metrics by name, or a meter, which is copied empty. Labels of -100, with which the Trainer pads, are
+            left out by metrics with `ignore_index=-100`.
+        transform: how predictions and labels become `(preds, target)` or `(preds, target, weights)`; the first part of
+            each unless given.
+
+    Raises:
+        ConfigError: it is neither.
+
+    Example:
+        >>> import numpy as np
+        >>> from types import SimpleNamespace
+        >>> from assay import Accuracy
+        >>> compute = compute_metrics({"accuracy": Accuracy(num_classes=3)})
+        >>> compute(SimpleNamespace(predictions=np.eye(3), label_ids=np.array([0, 1, 1])))
+        {'accuracy': 0.6666666666666666}
+    """
+    if isinstance(metrics, Meter):
+        return ComputeMetrics(metrics.fresh(), transform)
+    given: object = metrics
+    if not isinstance(given, Mapping):
+        got, do = type(given).__name__, 'Pass {"accuracy": Accuracy(num_classes=3)}'
+        raise ConfigError(describe("metrics", got, "metrics by name, or a meter", do))
+    return ComputeMetrics(Meter(**dict[str, Any](metrics)), transform)
