@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import assay.cli
-from assay.report import Comparison, Report, Samples, Section, Value
+from assay.report import Comparison, Report, Samples, Section, Slice, Value
 
 
-def write(path, right, n=300, section="test"):
+def write(path, right, n=300, section="test", slices=()):
     samples = Samples.pack(range(n), {"correct": np.arange(n) < right}, data="made up")
     value = Value("accuracy", right / n, column="correct", better="higher")
-    return Report(path.stem, [Section(section, [value], samples=samples)]).save(path)
+    return Report(path.stem, [Section(section, [value], samples=samples, slices=slices)]).save(path)
 
 
 @pytest.fixture
@@ -50,6 +50,22 @@ def test_it_prints_json_and_markdown(reports, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("### new against main")
     assert "better: the first 2 of 30 by id" in printed
+
+
+def test_slices_are_compared_where_both_have_them(reports, monkeypatch, capsys, tmp_path):
+    assert call(monkeypatch, "compare", "--slices", *reports) == 2
+    assert "slices: got none that both have, expected one or more. Leave out" in capsys.readouterr().err
+    half = np.arange(300) < 240
+    pair = []
+    for name, right in (("before", 250), ("after", 200)):
+        part = Slice.of("first", [Value("accuracy", min(right, 240) / 240, column="correct", better="higher")], half)
+        pair.append(write(tmp_path / name / "report.json", right, slices=[part]))
+    assert call(monkeypatch, "compare", *pair) == 0
+    assert "By slice: 1 worse." in capsys.readouterr().out
+    assert call(monkeypatch, "compare", "--no-slices", *pair) == 0
+    printed = capsys.readouterr().out
+    assert "first" not in printed
+    assert "for 1 test;" in printed
 
 
 def test_it_writes_a_page_and_json(reports, monkeypatch, tmp_path):

@@ -57,6 +57,9 @@ def gate(monkeypatch):
         ("--worst-slice accuracy=0.999", 2),
         ("--worst-slice-max accuracy=0.5", 1),
         ("--worst-slice accuracy=0.5 --min-slice-size 251", 1),
+        ("--min accuracy[first*]=0.9 --max-drop accuracy[*]=0.1", 1),
+        ("--min accuracy[*]=0.9", 0),
+        ("--min accuracy[none]=0.9", 1),
         ("", 2),
         ("--min accuracy", 2),
         ("--min accuracy=nan", 2),
@@ -76,6 +79,7 @@ def test_a_baseline(report, gate, tmp_path, capsys):
     main = write(tmp_path / "main.json", 460)
     assert gate(report, "--baseline", main, "--max-drop", "accuracy=0.05", "--max-rise", "test/accuracy=0") == 0
     assert gate(report, "--baseline", main, "--max-drop", "accuracy=0.02") == 2
+    assert gate(report, "--baseline", main, "--max-drop", "accuracy[first half]=0.1") == 0
     assert gate(report, "--baseline", main, "--max-drop", "accuracy=0.001") == 1
     assert "test/accuracy drops by ≤ 0.001" in capsys.readouterr().out
 

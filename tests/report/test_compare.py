@@ -13,7 +13,7 @@ from rich.console import Console
 from scipy import stats
 
 from assay.errors import ConfigError, StateError
-from assay.report import Comparison, Report, Samples, Section, Value, compare
+from assay.report import Comparison, Report, Samples, Section, Slice, Value, compare
 from assay.report.compare import short_names
 from assay.report.comparison_html import to_html, whisker
 from assay.report.comparison_terminal import show, to_text
@@ -337,7 +337,7 @@ def test_a_comparison_survives_json(tmp_path):
     assert Comparison.load(found.save(tmp_path / "c.json")) == found
     with pytest.raises(StateError, match=r"c.json: got JSON that ends or breaks at .* a whole comparison"):
         Comparison.from_json(found.to_json()[:-30], "c.json")
-    with pytest.raises(StateError, match=r"got schema 'assay.comparison/1', expected schema 'assay.report/1' or"):
+    with pytest.raises(StateError, match=r"got schema 'assay.comparison/2', expected schema 'assay.report/1' or"):
         Report.from_json(found.to_json())
     with pytest.raises(StateError, match=r"Delta.verdict: got 'great', expected one of better, worse"):
         Comparison.from_json(found.to_json().replace('"no evidence"', '"great"'))
@@ -429,3 +429,114 @@ def test_hostile_words_stay_words():
 def test_it_is_written_as_a_page(shown, tmp_path):
     path = shown.to_html(tmp_path / "c.html")
     assert path.read_text(encoding="utf-8") == to_html(shown)
+
+
+def sliced(
+    title: str, seed: int = 0, *, order: np.ndarray | None = None, min_slice: int = 20, best: int = -1, **shares: float
+) -> Report:
+    """One hundred samples a slice, of which such shares are right, and slices of everything else."""
+    n = 100 * len(shares)
+    correct = np.random.default_rng(seed).random(n) < np.repeat(list(shares.values()), 100)
+    loss = np.random.default_rng(seed + 50).exponential(1, n)
+    part = np.repeat(np.arange(len(shares)), 100)
+    rows = np.arange(n) if order is None else order
+    correct, loss, part = correct[rows], loss[rows], part[rows]
+    masks = {f"part = {name}": part == i for i, name in enumerate(shares)}
+    masks |= {"tiny": rows < 3, "called": correct}
+
+    def values(mask: np.ndarray) -> tuple[Value, ...]:
+        return (
+            Value("accuracy", correct[mask].mean(), column="correct", better="higher"),
+            Value("loss", loss[mask].mean(), column="loss", better="lower"),
+        )
+
+    slices = [Slice.of(name, values(mask), mask) for name, mask in masks.items()]
+    samples = Samples.pack(
+        rows, {"correct": correct, "loss": loss}, decision=correct, target=np.ones(n, bool), data="made up"
+    )
+    everything = values(np.ones(n, bool))
+    return Report(title, [Section("test", everything, samples=samples, slices=slices, min_slice=min_slice)])
+
+
+@pytest.fixture
+def by_slice() -> Comparison:
+    return compare(sliced("main", a=0.7, b=0.9, c=0.5), sliced("new", seed=1, a=0.7, b=0.6, c=0.9), flips=2)
+
+
+@pytest.mark.parametrize("order", [None, np.random.default_rng(3).permutation(300)])
+def test_slices_are_compared_on_their_own_samples(order):
+    a, b = sliced("main", a=0.7, b=0.9, c=0.5), sliced("new", seed=1, order=order, a=0.7, b=0.6, c=0.9)
+    found = compare(a, b, correction="none")
+    delta = found.delta("accuracy", slice="part = b")
+    first = column(a, "correct")[100:200]
+    second = column(b, "correct")[np.argsort(b.sections[0].samples.ids.values)][100:200]
+    down, up = int((first & ~second).sum()), int((~first & second).sum())
+    assert (delta.p, delta.lower, delta.upper) == pytest.approx((mcnemar(down, up), *paired_proportions(down, up, 100)))
+    assert (delta.paired, delta.counts, delta.verdict) == (True, (100, 100), "worse")
+    (flips,) = [each for each in found.flips if each.slice == "part = b"]
+    assert (flips.down, flips.up) == (down, up)
+    assert [row[0] for row in flips.downs] == (100 + np.flatnonzero(first & ~second))[:10].tolist()
+    loss = found.delta("loss", slice="part = c")
+    both = [column(r, "loss")[np.argsort(r.sections[0].samples.ids.values)][200:] for r in (a, b)]
+    assert loss.difference == pytest.approx(float(np.mean(both[1] - both[0])))
+    assert loss.paired
+
+
+def test_slices_count_among_the_tests_that_are_corrected_for(by_slice):
+    assert by_slice.family() == 2 * (1 + 3 + 1)  # all samples, three slices, and the one of other samples
+    alone = compare(sliced("main", a=0.7, b=0.9, c=0.5), sliced("new", seed=1, a=0.7, b=0.6, c=0.9), slices=False)
+    assert (alone.family(), {delta.slice for delta in alone.deltas}) == (2, {""})
+    assert by_slice.delta("accuracy").corrected >= alone.delta("accuracy").corrected
+
+
+def test_slices_that_cannot_be_compared_say_why(by_slice):
+    assert {(each.slice, each.metric): each.why for each in by_slice.unmatched} == {
+        ("tiny", ""): "3 samples, fewer than 20"
+    }
+    delta = by_slice.delta("loss", slice="called")
+    assert (delta.paired, delta.note) == (False, "not paired: the slice holds other samples in the two")
+    other = compare(sliced("main", a=0.7, b=0.9), sliced("new", seed=1, a=0.7, d=0.6))
+    assert {each.slice: each.why for each in other.unmatched} == {
+        "part = b": "missing in the run",
+        "part = d": "missing in the baseline",
+        "tiny": "3 samples, fewer than 20",
+    }
+    with pytest.raises(ConfigError, match=r"slices: got none that both have, expected one or more. Leave out slices="):
+        compare(run("a"), run("b"), slices=True)
+    with pytest.raises(ConfigError, match=r"delta 'loss' in 'night': got 0 that fit, .* Name a slice that both have"):
+        by_slice.delta("loss", slice="night")
+
+
+def test_slices_without_members_are_compared_by_their_intervals():
+    def report(title: str, value: float) -> Report:
+        part = Slice("night", 50, [Value("AUROC", value, value - 0.1, value + 0.1, level=0.95)])
+        return Report(title, [Section("test", [Value("AUROC", 0.9)], slices=[part])])
+
+    delta = compare(report("a", 0.8), report("b", 0.7)).delta("AUROC", slice="night")
+    assert (delta.method, delta.difference) == ("z test of two intervals", pytest.approx(-0.1))
+
+
+def test_the_worst_regressions_stand_on_top(by_slice, tmp_path):
+    terminal, markdown = to_text(by_slice), by_slice.to_markdown()
+    assert (
+        terminal.index("part = b · accuracy")
+        < terminal.index("part = a · accuracy")
+        < terminal.index("part = c · accuracy")
+    )
+    assert "By slice: 1 worse, 1 better," in terminal
+    assert "new: test in 'tiny': 3 samples, fewer than 20" in terminal
+    folded = markdown.index("the other slices")
+    assert markdown.index("| part = b | accuracy |") < folded < markdown.index("| part = a | accuracy |")
+    rows = [line for line in markdown.splitlines() if line.startswith("| part")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 10 for row in rows)
+    page = Page(to_html(by_slice))
+    assert page.text.index("part = b") == min(page.text.index(f"part = {name}") for name in "abc")
+    assert "accuracy in part = b, sample by sample" in page.text
+    assert Comparison.from_json(by_slice.to_json()) == by_slice
+    assert max(map(len, to_text(by_slice, width=80).splitlines())) <= 80
+
+
+def test_a_comparison_of_form_1_is_read(shown):
+    old = re.sub(r',\s*"slice": ""', "", shown.to_json()).replace("assay.comparison/2", "assay.comparison/1")
+    assert '"slice"' not in old
+    assert Comparison.from_json(old) == shown

@@ -235,6 +235,88 @@ def test_slices_that_do_not_serve_fail():
             assert check.reason.startswith(f"{reason}; 1 of 3 slices: fail")
 
 
+def of_languages(title: str, min_slice: int = 1, **counts: tuple[int, int]) -> Report:
+    """Slices ``language = xx`` of so many right among so many samples."""
+    report = sliced(*counts.values())
+    section = report.sections[0]
+    slices = [
+        dataclasses.replace(part, name=f"language = {name}") for name, part in zip(counts, section.slices, strict=True)
+    ]
+    return Report(title, [dataclasses.replace(section, slices=tuple(slices), min_slice=min_slice)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "bound", "expected", "said"),
+    [
+        ("min", "accuracy[language = de]", 0.7, "pass", "test/accuracy in 'language = de' (n = 100) ≥ 0.7"),
+        ("min", "test/accuracy [language = de]", 0.9, "fail", "(n = 100) ≥ 0.9"),
+        ("max", "accuracy[language = de]", 0.9, "pass", "(n = 100) ≤ 0.9"),
+        ("min", "accuracy[language = xx]", 0.9, "not enough evidence", "'language = xx' (n = 3)"),  # small, but named
+        ("min", "accuracy[*]", 0.7, "pass", "'language = de' (n = 100)"),
+        ("min", "accuracy[language = *]", 0.9, "fail", "'language = de' (n = 100)"),
+        ("worst-slice", "accuracy[*e*]", 0.7, "pass", "'language = de' (n = 100)"),
+        ("worst-slice", "accuracy", 0.7, "pass", "'language = de' (n = 100)"),
+        ("min", "accuracy[language = fr]", 0.1, "fail", "missing: no slice 'language = fr'; there is 'language = en',"),
+        ("min", "accuracy[region = *]", 0.1, "fail", "missing: no slice 'region = *'"),
+        ("min", "f1[language = de]", 0.1, "fail", "in slices: missing: there is test/accuracy"),
+        ("min", "accuracy[language = x*]", 0.1, "fail", "none of 1 slices has 20 samples"),
+        ("min", "accuracy[]", 0.1, "fail", "missing"),
+    ],
+)
+def test_a_rule_may_name_slices(kind, metric, bound, expected, said):
+    report = of_languages("r", 20, en=(190, 200), de=(80, 100), xx=(2, 3))
+    found = gate(report, {kind: {metric: bound}})
+    assert found.outcome == expected
+    assert said in f"{condition(found.checks[0])}; {found.checks[0].reason}"
+
+
+def test_the_name_of_a_metric_may_hold_brackets():
+    report = stored(0.94, 0.92, 0.96, name="top [5]")
+    assert gate(report, {"min": {"top [5]": 0.9}}).outcome == "pass"
+
+
+def test_a_drop_in_a_slice_is_paired_with_the_baseline():
+    before = of_languages("main", en=(190, 200), de=(90, 100))
+    after = of_languages("new", en=(195, 200), de=(80, 100))
+    (check,) = gate(after, {"max-drop": {"accuracy[language = de]": 0.05}}, before).checks
+    assert (check.outcome, check.value) == ("not enough evidence", pytest.approx(-0.1))
+    assert (check.lower, check.upper) == pytest.approx(paired_proportions(10, 0, 100))
+    (check,) = gate(after, {"max-drop": {"accuracy[*]": 0.05}}, before).checks
+    assert check.where == "test/accuracy in 'language = de' (n = 100)"
+    assert gate(after, {"max-drop": {"accuracy[*]": 0.2}}, before).outcome == "pass"
+    assert (
+        gate(after, {"max-rise": {"accuracy[*]": 0.01}}, before, point=True)
+        .checks[0]
+        .where.startswith("test/accuracy in 'language = en'")
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        ({"en": (195, 200), "fr": (90, 100)}, "in the baseline: no such slice; 2 of 3 slices: fail, this is the worst"),
+        ({"en": (195, 200)}, "missing: the baseline has it; 1 of 2 slices: fail, this is the worst"),
+    ],
+)
+def test_a_slice_that_came_or_went_fails(after, reason):
+    before = of_languages("main", en=(190, 200), de=(90, 100))
+    for point in (False, True):
+        (check,) = gate(of_languages("new", **after), {"max-drop": {"accuracy[*]": 0.9}}, before, point=point).checks
+        assert (check.outcome, check.reason) == ("fail", reason)
+    without = gate(before, {"max-drop": {"accuracy[*]": 0.9}}).checks[0]
+    assert without.reason.startswith("no baseline was given")
+
+
+def test_slices_of_a_rule_can_be_written_down(tmp_path):
+    rule = parse_rule("min", "accuracy[language = de]=0.8")
+    assert (rule.metric, rule.bound) == ("accuracy[language = de]", 0.8)
+    with pytest.raises(ConfigError, match=r"--min: got 'accuracy\[language = de\]', expected metric=number"):
+        parse_rule("min", "accuracy[language = de]")
+    path = tmp_path / "gate.toml"
+    path.write_text('[min]\n"accuracy[language = de]" = 0.8\n', "utf-8")
+    assert read_config(path)["rules"] == (rule,)
+
+
 def test_names_are_found_with_or_without_their_section():
     two = Report("r", [*run(9, 10).sections, *run(8, 10, section="dev").sections])
     (check,) = gate(two, {"min": {"accuracy": 0.0}}).checks

@@ -123,15 +123,19 @@ def _compare(
     ] = "holm",
     seed: Annotated[int, typer.Option("--seed", help="Where random numbers start.")] = 0,
     flips: Annotated[int, typer.Option("--flips", help="Samples to list for each way to flip.")] = 10,
+    slices: Annotated[
+        bool | None,
+        typer.Option("--slices/--no-slices", help="Compare slices, too; those that both have, unless said."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that needs nothing else.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the comparison as JSON.")] = None,
 ) -> None:
-    """Compare runs with a baseline, sample by sample where both kept their samples."""
+    """Compare runs with a baseline, slice by slice, and sample by sample where both kept their samples."""
     from assay.cli.compare import Options, run
 
-    run(reports, Options(level, correction, seed, flips, json, markdown, html, out))
+    run(reports, Options(level, correction, seed, flips, slices, json, markdown, html, out))
 
 
 _BOUNDS = "METRIC=NUMBER"
@@ -161,7 +165,8 @@ def _gate(
         bool | None, typer.Option("--point/--strict", help="Judge by the numbers alone, or by intervals (default).")
     ] = None,
     min_slice_size: Annotated[
-        int | None, typer.Option("--min-slice-size", help="Leave out slices of fewer samples.")
+        int | None,
+        typer.Option("--min-slice-size", help="Leave out slices of fewer samples; what the report says unless given."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
@@ -170,7 +175,8 @@ def _gate(
 
     A rule holds where the whole interval is within its bound. 2 is not enough evidence (the bound is within the
     interval, or there is none), a file that cannot be read, or an option that cannot be. What is in doubt is never 0.
-    Where several sections have a metric of one name, write section/metric.
+    Where several sections have a metric of one name, write section/metric. A metric of one slice is written
+    accuracy[language = de], that of every slice that fits accuracy[language = *].
     """
     from assay.cli.gate import Options, run
 

@@ -18,6 +18,7 @@ class Options:
     correction: str
     seed: int
     flips: int
+    slices: bool | None
     as_json: bool
     markdown: bool
     html: Path | None
@@ -48,6 +49,7 @@ def run(paths: list[Path], options: Options) -> None:
         seed=options.seed,
         flips=options.flips,
         names=short_names(paths),
+        slices=options.slices,
     )
     if options.html is not None:
         comparison.to_html(options.html)

@@ -1,4 +1,4 @@
-"""Comparing reports: metric by metric, sample by sample where both kept their samples."""
+"""Comparing reports: metric by metric and slice by slice, sample by sample where both kept their samples."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy as np
 from assay.errors import ConfigError, describe
 from assay.report.comparison import Comparison, Delta, Flips, Run, Unmatched
 from assay.report.evidence import Measured, difference, why_not_the_same
-from assay.report.packed import Array, Packed
-from assay.report.plain import Cell
+from assay.report.flips import flips as flips_of
+from assay.report.packed import Array
 from assay.report.report import Report, Section
 from assay.report.samples import Samples, align
+from assay.report.slices import Slice
 from assay.report.statistics import correct
+from assay.report.value import Value
 
 FLIPS = 10
 """Samples listed for each way to flip; all of them are counted."""
@@ -26,6 +28,21 @@ class _Settings:
     level: float
     seed: int
     flips: int
+    slices: bool | None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is compared at a time: a section, or one slice of it."""
+
+    section: str
+    slice: str
+    values: tuple[Value, ...]
+    samples: Samples | None = None
+    members: Array | None = None
+
+    def measured(self, name: str) -> Measured:
+        return Measured(next(value for value in self.values if value.name == name), self.samples, self.members)
 
 
 def compare(
@@ -37,24 +54,28 @@ def compare(
     seed: int = 0,
     flips: int = FLIPS,
     names: Sequence[str] | None = None,
+    slices: bool | None = None,
 ) -> Comparison:
     """Compare runs with a baseline.
 
     Metrics are matched by section and name. Where both sides kept the same samples they are paired by id. Where they
-    cannot be paired the test is an unpaired one, and the delta says why.
+    cannot be paired the test is an unpaired one, and the delta says why. Slices that both have are compared in the same
+    way, on their own samples; their tests count among those that p-values are corrected for.
 
     Args:
         a: the baseline.
         b: a run.
         more: further runs; each is compared with the baseline.
         level: the confidence level of the intervals; also how small a corrected p must be, 1 - level.
-        correction: ``"holm"``, ``"bh"`` or ``"none"``, over all metrics and runs.
+        correction: ``"holm"``, ``"bh"`` or ``"none"``, over all metrics, slices and runs.
         seed: where the random numbers of bootstrap and sign flips start.
         flips: how many samples to list for each way to flip.
         names: what to call the reports, the baseline first; their titles where these differ, unless given.
+        slices: whether to compare slices; those that both have, unless said. True where there must be one.
 
     Raises:
-        ConfigError: the level or the correction cannot be, names do not fit, or no section is in both reports.
+        ConfigError: the level or the correction cannot be, names do not fit, no section is in both reports, or no slice
+            is where there must be one.
 
     Example:
         >>> from assay.report import Samples, Value
@@ -69,7 +90,7 @@ def compare(
     if not 0 < level < 1:
         raise ConfigError(describe("level", level, "a number between 0 and 1", "Pass 0.95 for 95 %"))
     reports = (a, b, *more)
-    settings = _Settings(level, seed, flips)
+    settings = _Settings(level, seed, flips, slices)
     runs = tuple(
         Run(name, report.title, report.created, report.device)
         for name, report in zip(_names(reports, names), reports, strict=True)
@@ -80,6 +101,8 @@ def compare(
         for part in _compared(run.name, a, report, settings)
     ]
     deltas = [part for part in found if isinstance(part, Delta)]
+    if slices and not any(delta.slice for delta in deltas):
+        raise ConfigError(describe("slices", "none that both have", "one or more", "Leave out slices=True"))
     corrected = correct([float("nan") if delta.p is None else delta.p for delta in deltas], correction)
     return Comparison(
         runs,
@@ -133,14 +156,49 @@ def _compared(run: str, a: Report, b: Report, settings: _Settings) -> Iterator[D
 
 
 def _section(run: str, a: Section, b: Section, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
+    whole = None if a.samples is None or b.samples is None else align(a.samples, b.samples)
+    first, second = (_Part(each.name, "", each.values, each.samples) for each in (a, b))
+    yield from _part(run, first, second, whole, settings)
+    if settings.slices is not False and a.slices and b.slices:
+        yield from _slices(run, a, b, whole, settings)
+
+
+def _slices(
+    run: str, a: Section, b: Section, whole: Array | str | None, settings: _Settings
+) -> Iterator[Delta | Flips | Unmatched]:
+    firsts, seconds = ({each.name: each for each in section.slices} for section in (a, b))
+    for name in dict.fromkeys([*firsts, *seconds]):
+        if name not in firsts or name not in seconds:
+            yield Unmatched(run, a.name, "", _why_not((int(name in firsts), int(name in seconds))), name)
+        elif (count := min(firsts[name].count, seconds[name].count)) < (least := max(a.min_slice, b.min_slice)):
+            yield Unmatched(run, a.name, "", f"{count:,} samples, fewer than {least:,}", name)
+        else:
+            yield from _part(run, _of_slice(a, firsts[name]), _of_slice(b, seconds[name]), whole, settings)
+
+
+def _of_slice(section: Section, part: Slice) -> _Part:
+    if part.members is None:
+        return _Part(section.name, part.name, part.values)
+    return _Part(section.name, part.name, part.values, section.samples, part.members.values)
+
+
+def _part(
+    run: str, a: _Part, b: _Part, whole: Array | str | None, settings: _Settings
+) -> Iterator[Delta | Flips | Unmatched]:
     firsts, seconds = [v.name for v in a.values], [v.name for v in b.values]
     for name in dict.fromkeys(firsts + seconds):
         times = firsts.count(name), seconds.count(name)
         if times != (1, 1):
-            yield Unmatched(run, a.name, name, _why_not(times))
+            yield Unmatched(run, a.section, name, _why_not(times), a.slice)
             continue
-        first, second = (next(value for value in each.values if value.name == name) for each in (a, b))
-        yield from _metric(run, a.name, Measured(first, a.samples), Measured(second, b.samples), settings)
+        first, second = a.measured(name), b.measured(name)
+        if why := why_not_the_same(first, second):
+            yield Unmatched(run, a.section, name, f"another metric of the same name: {why}", a.slice)
+            continue
+        delta = _delta(run, a, first, second, whole, settings)
+        yield delta
+        if delta.paired and first.has_terms() and first.terms().dtype.kind == "b":
+            yield flips_of(delta, first, second, whole, settings.flips)
 
 
 def _why_not(times: tuple[int, int]) -> str:
@@ -149,19 +207,12 @@ def _why_not(times: tuple[int, int]) -> str:
     return "missing in the run" if times[0] else "missing in the baseline"
 
 
-def _metric(
-    run: str, section: str, a: Measured, b: Measured, settings: _Settings
-) -> Iterator[Delta | Flips | Unmatched]:
-    name = a.value.name
-    if why := why_not_the_same(a, b):
-        yield Unmatched(run, section, name, f"another metric of the same name: {why}")
-        return
-    found = difference(a, b, settings.level, settings.seed)
-    better = a.value.better or b.value.better
-    yield Delta(
+def _delta(run: str, part: _Part, a: Measured, b: Measured, whole: Array | str | None, settings: _Settings) -> Delta:
+    found = difference(a, b, settings.level, settings.seed, whole)
+    return Delta(
         run,
-        section,
-        name,
+        part.section,
+        a.value.name,
         a.value.value,
         b.value.value,
         b.value.value - a.value.value,
@@ -174,15 +225,10 @@ def _metric(
         found.method,
         found.paired,
         _counts(a, b),
-        better,
+        a.value.better or b.value.better,
         note=found.note,
+        slice=part.slice,
     )
-    if _is_yes_or_no(a, found.paired):
-        yield _flips(run, section, name, better, a, b, settings.flips)
-
-
-def _is_yes_or_no(measured: Measured, paired: bool) -> bool:
-    return paired and measured.has_terms() and measured.terms().dtype.kind == "b"
 
 
 def _counts(a: Measured, b: Measured) -> tuple[int, ...]:
@@ -195,7 +241,7 @@ def _count(measured: Measured) -> int | None:
     if measured.samples is None or not measured.has_terms():
         return measured.value.count
     share = measured.share()
-    return len(measured.samples) if share is None else int(share[1].sum())
+    return len(measured.terms()) if share is None else int(share[1].sum())
 
 
 def _judged(delta: Delta, corrected: float, level: float) -> Delta:
@@ -207,55 +253,3 @@ def _judged(delta: Delta, corrected: float, level: float) -> Delta:
         return replace(delta, corrected=corrected, verdict="differs")
     is_better = (delta.difference > 0) == (delta.better == "higher")
     return replace(delta, corrected=corrected, verdict="better" if is_better else "worse")
-
-
-def _flips(run: str, section: str, metric: str, better: str, a: Measured, b: Measured, limit: int) -> Flips:
-    assert a.samples is not None, metric
-    assert b.samples is not None, metric
-    position = align(a.samples, b.samples)
-    assert not isinstance(position, str), position
-    first, second = a.terms(), b.terms()[position]
-    ups, downs = (np.flatnonzero(change) for change in (~first & second, first & ~second))
-    decisions = _decisions(a.samples, b.samples, position)
-    return Flips(
-        run,
-        section,
-        metric,
-        better,
-        len(ups),
-        len(downs),
-        int((first & second).sum()),
-        int((~first & ~second).sum()),
-        None if decisions is None else int(np.sum(np.asarray(decisions[0] != decisions[1]))),
-        *(_listed(a.samples, rows, decisions, limit) for rows in (ups, downs)),
-    )
-
-
-def _decisions(a: Samples, b: Samples, position: Array) -> tuple[Array, Array] | None:
-    if a.decision is None or b.decision is None:
-        return None
-    return a.decision.values, b.decision.values[position]
-
-
-def _listed(
-    samples: Samples, rows: Array, decisions: tuple[Array, Array] | None, limit: int
-) -> tuple[tuple[Cell, ...], ...]:
-    """The first rows by id: id, target, decision of the baseline, decision of the run."""
-    ids = samples.ids.values
-    first = rows[np.argsort(ids[rows], kind="stable")][: max(0, limit)]
-    before, after = decisions or (None, None)
-    return tuple(
-        (_cell(ids, i), _cell(_values(samples.target), i), _cell(before, i), _cell(after, i)) for i in first.tolist()
-    )
-
-
-def _values(packed: Packed | None) -> Array | None:
-    return None if packed is None else packed.values
-
-
-def _cell(array: Array | None, i: int) -> Cell:
-    """One entry for a table, in plain Python; a boolean becomes 0 or 1."""
-    if array is None:
-        return None
-    entry = array[i]
-    return str(entry) if isinstance(entry, str) else int(entry) if array.dtype.kind in "bi" else float(entry)

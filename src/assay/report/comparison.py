@@ -13,8 +13,11 @@ from assay.report.plain import Cell, Plain
 from assay.report.report import _now
 from assay.report.stored import read_json, read_text, to_json
 
-SCHEMA = "assay.comparison/1"
+SCHEMA = "assay.comparison/2"
 """The first entry of every stored comparison."""
+
+READABLE = ("assay.comparison/1", SCHEMA)
+"""What can be read. Form 1 has no slices."""
 
 VERDICTS = ("better", "worse", "differs", "no evidence", "cannot say")
 
@@ -42,6 +45,7 @@ class Delta(Plain):
         better: ``"higher"`` or ``"lower"``, whichever is better; empty where that is not known.
         verdict: one of ``VERDICTS``.
         note: what could not be done, and why.
+        slice: on which slice of the samples; empty for all of them.
     """
 
     run: str
@@ -62,6 +66,7 @@ class Delta(Plain):
     better: str = ""
     verdict: str = "cannot say"
     note: str = ""
+    slice: str = ""
 
     def _check(self) -> None:
         if self.verdict not in VERDICTS:
@@ -85,6 +90,7 @@ class Flips(Plain):
         changed: how many decisions differ at all; None where decisions were not kept.
         ups: the first of those that went up, by id: id, target, decision of the baseline, decision of the run.
         downs: the first of those that went down, in the same way.
+        slice: on which slice of the samples; empty for all of them.
     """
 
     run: str
@@ -98,6 +104,7 @@ class Flips(Plain):
     changed: int | None
     ups: tuple[tuple[Cell, ...], ...] = ()
     downs: tuple[tuple[Cell, ...], ...] = ()
+    slice: str = ""
 
     def groups(self) -> tuple[tuple[str, int, tuple[tuple[Cell, ...], ...]], ...]:
         """The two groups, those that got worse first: what to call them, how many they are, and the first of them."""
@@ -111,19 +118,21 @@ class Flips(Plain):
 
 @dataclass(frozen=True, eq=False)
 class Unmatched(Plain):
-    """A metric that was not compared.
+    """What was not compared.
 
     Args:
         run: the name of the run.
         section: where it stands.
-        metric: its name.
+        metric: its name; empty for all metrics of a slice.
         why: what is missing, or what differs.
+        slice: on which slice of the samples; empty for all of them.
     """
 
     run: str
     section: str
     metric: str
     why: str
+    slice: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +158,7 @@ class Comparison(Plain):
 
     Args:
         runs: the baseline first, then the runs.
-        deltas: the differences, by run, section and metric in the order of the reports.
+        deltas: the differences, by run, section, slice and metric in the order of the reports, all samples first.
         flips: the samples that changed, for each yes-or-no metric that could be paired.
         unmatched: metrics that were not compared.
         level: the confidence level of the intervals; there is a difference where corrected p is below 1 - level.
@@ -173,30 +182,33 @@ class Comparison(Plain):
             expected = "a baseline and one run or more, each with a name of its own"
             raise ConfigError(describe("Comparison.runs", names, expected, "Give each report another name"))
 
-    def delta(self, metric: str, section: str | None = None, run: str | None = None) -> Delta:
+    def delta(self, metric: str, section: str | None = None, run: str | None = None, slice: str = "") -> Delta:
         """The difference of one metric.
 
         Args:
             metric: its name.
             section: where it stands; may be left out where only one section has it.
             run: the name of the run; may be left out where there is one.
+            slice: on which slice; all samples unless given.
 
         Raises:
             ConfigError: none fits, or several do.
         """
-        fit = [d for d in self.deltas if d.metric == metric and section in (None, d.section) and run in (None, d.run)]
+        on = [delta for delta in self.deltas if delta.slice == slice]
+        fit = [d for d in on if d.metric == metric and section in (None, d.section) and run in (None, d.run)]
         if len(fit) == 1:
             return fit[0]
-        there = ", ".join(dict.fromkeys(f"{d.section}/{d.metric}" for d in self.deltas)) or "none"
-        do = "Name metric, section and run"
-        raise ConfigError(describe(f"delta {metric!r}", f"{len(fit)} that fit", f"one of {there}", do))
+        there = ", ".join(dict.fromkeys(f"{d.section}/{d.metric}" for d in on)) or "none"
+        do = "Name metric, section and run" if on or not slice else "Name a slice that both have"
+        where = f"delta {metric!r}" + (f" in {slice!r}" if slice else "")
+        raise ConfigError(describe(where, f"{len(fit)} that fit", f"one of {there}", do))
 
     def family(self) -> int:
         """How many tests p-values were corrected for."""
         return sum(delta.p is not None for delta in self.deltas)
 
     def to_json(self) -> str:
-        """The comparison as JSON, schema ``assay.comparison/1``."""
+        """The comparison as JSON, schema ``assay.comparison/2``."""
         return to_json(self, SCHEMA)
 
     @classmethod
@@ -206,7 +218,7 @@ class Comparison(Plain):
         Raises:
             StateError: the text was cut short, is no comparison, or has another schema.
         """
-        return cls.from_data(read_json(text, where, (SCHEMA,)), where)
+        return cls.from_data(read_json(text, where, READABLE), where)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the comparison as JSON; the file is whole or not there."""

@@ -31,7 +31,9 @@ def to_markdown(comparison: Comparison) -> str:
     """
     baseline, *runs = (run.name for run in comparison.runs)
     parts = [f"### {escape(', '.join(runs))} against {escape(baseline)}"]
-    parts += [_table(baseline, run, section, deltas) for run, section, deltas in words.groups(comparison)]
+    for run, section, deltas in words.groups(comparison):
+        parts.append(_table(baseline, run, section, deltas))
+        parts += _slices(comparison, baseline, run, section)
     parts += _folded(comparison)
     if comparison.unmatched:
         parts.append(
@@ -46,16 +48,44 @@ def _table(baseline: str, run: str, section: str, deltas: list[Delta]) -> str:
         _row([escape(section), escape(baseline), escape(run), "difference", "interval", "p", ""]),
         "|:--|--:|--:|--:|:--|--:|:--|",
     ]
+    lines += [_row([escape(delta.metric), *_numbers(delta)]) for delta in deltas]
+    return "\n".join(lines)
+
+
+def _numbers(delta: Delta) -> list[str]:
+    cells = [text.number(delta.baseline), text.number(delta.value)]
+    difference = f"**{escape(words.signed(delta.difference))}**"
+    rest = [words.interval(delta), words.p_value(delta.corrected), MARKS.get(delta.verdict, delta.verdict)]
+    return [*map(escape, cells), difference, *map(escape, rest)]
+
+
+def _slices(comparison: Comparison, baseline: str, run: str, section: str) -> Iterator[str]:
+    """What differs on slices, the worst on top; the rest is folded."""
+    deltas = words.by_slice(comparison, run, section)
+    told = [delta for delta in deltas if delta.verdict in MARKS]
+    rest = [delta for delta in deltas if delta.verdict not in MARKS]
+    if deltas:
+        yield escape(f"{section} by slice: {words.verdicts(deltas)}")
+    if told:
+        yield _slice_table(comparison, baseline, run, told)
+    if rest:
+        title = f"<details><summary>{escape(f'{section}: the other slices')}</summary>"
+        yield "\n\n".join([title, _slice_table(comparison, baseline, run, rest), "</details>"])
+
+
+def _slice_table(comparison: Comparison, baseline: str, run: str, deltas: list[Delta]) -> str:
+    names = ["slice", "metric", escape(baseline), escape(run), "difference", "interval", "p", "", "samples"]
+    lines = [_row(names), "|:--|:--|--:|--:|--:|:--|--:|:--|:--|"]
     for delta in deltas:
-        cells = [delta.metric, text.number(delta.baseline), text.number(delta.value)]
-        difference = f"**{escape(words.signed(delta.difference))}**"
-        rest = [words.interval(delta), words.p_value(delta.corrected), MARKS.get(delta.verdict, delta.verdict)]
-        lines.append(_row([*map(escape, cells), difference, *map(escape, rest)]))
+        flips = words.flip_counts(words.flips_of(comparison, delta))
+        lines.append(_row([*map(escape, (delta.slice, delta.metric)), *_numbers(delta), escape(flips)]))
     return "\n".join(lines)
 
 
 def _folded(comparison: Comparison) -> Iterator[str]:
     for flips in comparison.flips:
+        if flips.slice:  # counted in the table of slices
+            continue
         where = f"{flips.run}: {flips.section}/{flips.metric}: {words.flipped(flips)}"
         lists = [_list(words.listed(name, count, rows), rows) for name, count, rows in flips.groups() if rows]
         if lists:

@@ -19,6 +19,9 @@ from assay.report.plain import Cell
 from assay.report.terminal import print_plainly
 
 WIDE = 110
+SLICES = 12
+"""Differences on slices that are shown; the others are counted."""
+
 STYLES = {"better": "green", "worse": "red", "differs": "yellow", "no evidence": "dim", "cannot say": "dim"}
 
 
@@ -49,8 +52,10 @@ def render(comparison: Comparison, *, wide: bool = True) -> RenderableType:
         parts += [Text(), Rule(_text(f"{section} · {run}", "bold"), align="left", style="dim")]
         parts += [_deltas(baseline, run, deltas, wide=wide), *_notes(deltas)]
         for flips in comparison.flips:
-            if (flips.run, flips.section) == (run, section):
+            if (flips.run, flips.section, flips.slice) == (run, section, ""):
                 parts += _flips(flips)
+        if slices := words.by_slice(comparison, run, section):
+            parts += _slices(comparison, baseline, run, slices)
     if comparison.unmatched:
         parts += [Text(), Rule(_text("Not compared", "bold"), align="left", style="dim")]
         parts += [_text(f"  {words.unmatched(entry)}") for entry in comparison.unmatched]
@@ -58,36 +63,59 @@ def render(comparison: Comparison, *, wide: bool = True) -> RenderableType:
 
 
 def _deltas(baseline: str, run: str, deltas: list[Delta], *, wide: bool) -> RenderableType:
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    longest = max(len(word) for delta in deltas for word in delta.metric.split())
-    grid.add_column("metric", overflow="fold", min_width=min(longest, 24))
-    for name in (baseline, run, "difference"):
-        grid.add_column(_text(text.shorten(name, 16)), justify="right", no_wrap=True)
-    grid.add_column("interval", no_wrap=True)
-    grid.add_column("p", justify="right", no_wrap=True)
-    grid.add_column("", overflow="fold", min_width=10)
+    grid = _grid(("metric", [delta.metric for delta in deltas]), baseline, run)
     if wide:
         grid.add_column("effect", no_wrap=True)
     for delta in deltas:
-        cells: list[Text | str] = [
-            _text(delta.metric),
-            text.number(delta.baseline),
-            text.number(delta.value),
-            Text(words.signed(delta.difference), "bold"),
-            Text(words.interval(delta), "dim"),
-            words.p_value(delta.corrected),
-            Text(delta.verdict, STYLES[delta.verdict]),
-        ]
-        grid.add_row(*cells, *([_text(words.effect(delta), "dim")] if wide else []))
+        grid.add_row(_text(delta.metric), *_numbers(delta), *([_text(words.effect(delta), "dim")] if wide else []))
     return Padding(grid, (1, 0, 0, 2))
 
 
-def _notes(deltas: list[Delta]) -> Iterator[RenderableType]:
+def _slices(comparison: Comparison, baseline: str, run: str, deltas: list[Delta]) -> Iterator[RenderableType]:
+    """The worst regressions on slices; the others as a count."""
+    yield Padding(_text(f"By slice: {words.verdicts(deltas)}", "bold"), (1, 0, 0, 2))
+    shown = deltas[:SLICES]
+    grid = _grid(("slice", [f"{delta.slice} · {delta.metric}" for delta in shown]), baseline, run)
+    grid.add_column("samples", no_wrap=False, min_width=8)
+    for delta in shown:
+        flips = words.flip_counts(words.flips_of(comparison, delta))
+        grid.add_row(_text(f"{delta.slice} · {delta.metric}"), *_numbers(delta), _text(flips, "dim"))
+    yield Padding(grid, (1, 0, 0, 2))
+    if len(deltas) > SLICES:
+        yield _text(f"  and {len(deltas) - SLICES:,} more: {words.verdicts(deltas[SLICES:])}", "dim")
+    yield from _notes(deltas, counted=False)
+
+
+def _grid(first: tuple[str, list[str]], baseline: str, run: str) -> Grid:
+    name, entries = first
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    longest = max(len(word) for entry in entries for word in entry.split() or [""])
+    grid.add_column(name, overflow="fold", min_width=min(longest, 24))
+    for column in (baseline, run, "difference"):
+        grid.add_column(_text(text.shorten(column, 16)), justify="right", no_wrap=True)
+    grid.add_column("interval", no_wrap=True)
+    grid.add_column("p", justify="right", no_wrap=True)
+    grid.add_column("", overflow="fold", min_width=10)
+    return grid
+
+
+def _numbers(delta: Delta) -> list[Text | str]:
+    return [
+        text.number(delta.baseline),
+        text.number(delta.value),
+        Text(words.signed(delta.difference), "bold"),
+        Text(words.interval(delta), "dim"),
+        words.p_value(delta.corrected),
+        Text(delta.verdict, STYLES[delta.verdict]),
+    ]
+
+
+def _notes(deltas: list[Delta], *, counted: bool = True) -> Iterator[RenderableType]:
     """How each was tested, metrics of one kind together."""
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, dict[str, None]] = {}
     for delta in deltas:
-        parts = [part for part in (words.method(delta), delta.note, _samples(delta)) if part]
-        kinds.setdefault("; ".join(parts), []).append(delta.metric)
+        parts = [part for part in (words.method(delta), delta.note, _samples(delta) if counted else "") if part]
+        kinds.setdefault("; ".join(parts), {})[delta.metric] = None
     for said, metrics in kinds.items():
         yield Padding(_text(f"{', '.join(metrics)}: {said}.", "dim"), (0, 0, 0, 2))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -11,6 +12,7 @@ from assay.report.comparison import Comparison, Delta, Flips, Unmatched
 from assay.report.plain import Cell
 
 CORRECTION_NAMES = {"holm": "by Holm", "bh": "by Benjamini and Hochberg", "none": "not at all"}
+ORDER = ("worse", "differs", "better", "no evidence", "cannot say")
 COLUMNS = ("id", "target", "before", "now")
 
 
@@ -76,9 +78,63 @@ def settings(comparison: Comparison) -> str:
 
 
 def groups(comparison: Comparison) -> Iterator[tuple[str, str, list[Delta]]]:
-    """The differences of each run and section, in order."""
-    for (run, section), deltas in groupby(comparison.deltas, key=lambda delta: (delta.run, delta.section)):
+    """The differences of each run and section over all samples, in order."""
+    whole = (delta for delta in comparison.deltas if not delta.slice)
+    for (run, section), deltas in groupby(whole, key=lambda delta: (delta.run, delta.section)):
         yield run, section, list(deltas)
+
+
+def by_slice(comparison: Comparison, run: str, section: str) -> list[Delta]:
+    """The differences on slices, the surest regression first and the surest improvement last.
+
+    Example:
+        >>> from assay.report.comparison import Run
+        >>> def on(name, change, p):
+        ...     return Delta("new", "test", "recall", 0.5, 0.5 + change, change, p=p, better="higher", slice=name)
+        >>> deltas = [on("better", 0.3, 0.001), on("worse", -0.3, 0.001), on("as good", 0.0, 1.0)]
+        >>> [d.slice for d in by_slice(Comparison((Run("main"), Run("new")), deltas), "new", "test")]
+        ['worse', 'as good', 'better']
+    """
+    own = [delta for delta in comparison.deltas if delta.slice and (delta.run, delta.section) == (run, section)]
+    return sorted(own, key=_goodness)
+
+
+def _goodness(delta: Delta) -> float:
+    """Between -1, surely worse, and 1, surely better; what differs without a better side counts as worse."""
+    if delta.p is None or not delta.difference:
+        return 0.0
+    is_better = delta.better and (delta.difference > 0) == (delta.better == "higher")
+    return (1 - delta.p) if is_better else (delta.p - 1)
+
+
+def verdicts(deltas: list[Delta]) -> str:
+    """How many verdicts there are of each kind, in a sentence.
+
+    Example:
+        >>> deltas = [Delta("new", "test", "a", 0, 1, 1, verdict=v) for v in ("no evidence", "worse", "no evidence")]
+        >>> verdicts(deltas)
+        '1 worse, 2 no evidence.'
+    """
+    counts = Counter(delta.verdict for delta in deltas)
+    return ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in ORDER if counts[verdict]) + "."
+
+
+def flips_of(comparison: Comparison, delta: Delta) -> Flips | None:
+    """The samples that changed sides behind a difference."""
+    wanted = delta.run, delta.section, delta.metric, delta.slice
+    return next((f for f in comparison.flips if (f.run, f.section, f.metric, f.slice) == wanted), None)
+
+
+def flip_counts(flips: Flips | None) -> str:
+    """How many samples flipped either way, in a few characters.
+
+    Example:
+        >>> flip_counts(Flips("new", "test", "accuracy", "higher", 9, 3, 80, 8, 15))
+        '3 worse, 9 better'
+    """
+    if flips is None:
+        return ""
+    return ", ".join(f"{count:,} {name}" for name, count, _ in flips.groups())
 
 
 def flipped(flips: Flips) -> str:
@@ -111,4 +167,5 @@ def used(rows: tuple[tuple[Cell, ...], ...]) -> list[int]:
 
 def unmatched(entry: Unmatched) -> str:
     """What was not compared, and why."""
-    return f"{entry.run}: {entry.section}/{entry.metric}: {entry.why}"
+    where = "/".join(part for part in (entry.section, entry.metric) if part)
+    return f"{entry.run}: {where}{f' in {entry.slice!r}' if entry.slice else ''}: {entry.why}"

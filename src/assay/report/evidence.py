@@ -68,7 +68,7 @@ class Measured:
         among = self.samples.column(self.value.over) if self.value.over else np.ones(len(yes), dtype=bool)
         if yes.dtype.kind != "b" or among.dtype.kind != "b" or (yes & ~among).any():
             return None
-        return (yes, among) if self.members is None else (yes & self.members, among & self.members)
+        return (yes, among) if self.members is None else (yes[self.members], among[self.members])
 
     def terms(self) -> Array:
         """What each sample contributes: booleans, or numbers whose mean is the value.
@@ -152,7 +152,9 @@ def why_not_the_same(a: Measured, b: Measured) -> str:
     return ""
 
 
-def difference(a: Measured, b: Measured, level: float = 0.95, seed: int = 0) -> Evidence:
+def difference(
+    a: Measured, b: Measured, level: float = 0.95, seed: int = 0, whole: Array | str | None = None
+) -> Evidence:
     """What is known of the difference of two values, the second minus the first.
 
     Paired by sample where that can be done; else unpaired, with the reason as note.
@@ -162,6 +164,7 @@ def difference(a: Measured, b: Measured, level: float = 0.95, seed: int = 0) -> 
         b: the second.
         level: the confidence level.
         seed: where random numbers start.
+        whole: what `align` says of all samples of both, where that is known.
 
     Example:
         >>> of = lambda *right: Samples.pack(range(len(right)), {"correct": np.array(right, dtype=bool)})
@@ -178,7 +181,7 @@ def difference(a: Measured, b: Measured, level: float = 0.95, seed: int = 0) -> 
     terms = a.terms(), b.terms()
     if not all(len(each) and np.isfinite(each).all() for each in terms):
         return Evidence(note="no samples, or some contribute nothing finite")
-    position = _position(a, b)
+    position = pair(a, b, whole)
     shares = a.share(), b.share()
     if isinstance(position, str):
         found = _unpaired_shares(shares, level) or _unpaired(*terms, level)
@@ -190,12 +193,32 @@ def difference(a: Measured, b: Measured, level: float = 0.95, seed: int = 0) -> 
     return replace(found, note=f"{found.note}; {alone}" if found.note else alone)
 
 
-def _position(a: Measured, b: Measured) -> Array | str:
+def pair(a: Measured, b: Measured, whole: Array | str | None = None) -> Array | str:
+    """Which terms of ``b`` belong to the samples of the terms of ``a``.
+
+    Args:
+        a: a value with its samples, on all of them or on a slice.
+        b: another, on the same slice.
+        whole: what `align` says of all samples of both, where that is known.
+
+    Returns:
+        For each term of ``a`` the position of its partner, or why there are none, as a part of a sentence.
+
+    Example:
+        >>> samples = Samples.pack([7, 8, 9], {"x": [1.0, 2.0, 3.0]}), Samples.pack([9, 8, 7], {"x": [3.0, 2.0, 1.0]})
+        >>> masks = np.array([True, False, True]), np.array([True, False, True])
+        >>> pair(*(Measured(Value("x", 2.0, column="x"), each, mask) for each, mask in zip(samples, masks)))
+        array([1, 0])
+    """
     assert a.samples is not None, a.value.name
     assert b.samples is not None, b.value.name
-    if a.members is not None or b.members is not None:
-        return "slices are not paired"
-    return align(a.samples, b.samples)
+    position = align(a.samples, b.samples) if whole is None else whole
+    if isinstance(position, str) or (a.members is None and b.members is None):
+        return position
+    first, second = (np.ones(len(position), bool) if m is None else m for m in (a.members, b.members))
+    if not np.array_equal(first, second[position]):
+        return "the slice holds other samples in the two"
+    return np.asarray((np.cumsum(second) - 1)[position[first]])
 
 
 _Shares: TypeAlias = tuple[tuple[Array, Array] | None, tuple[Array, Array] | None]

@@ -24,14 +24,14 @@ class Settings:
         baseline: the file of the baseline.
         level: the confidence level.
         point: whether to judge without intervals.
-        min_slice_size: slices of fewer samples are left out.
+        min_slice_size: slices of fewer samples are left out; None for what the report says.
     """
 
     rules: tuple[Rule, ...] = ()
     baseline: Path | None = None
     level: float = 0.95
     point: bool = False
-    min_slice_size: int = 1
+    min_slice_size: int | None = None
 
 
 def parse_rule(kind: str, written: str) -> Rule:
@@ -39,7 +39,7 @@ def parse_rule(kind: str, written: str) -> Rule:
 
     Args:
         kind: one of ``KINDS``.
-        written: ``metric=number``; the metric may hold further equals signs.
+        written: ``metric=number`` or ``metric[slice]=number``; the metric may hold further equals signs.
 
     Raises:
         ConfigError: there is no equals sign, no metric or no finite number.

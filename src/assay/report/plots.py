@@ -311,7 +311,7 @@ class Distribution(Plain, tag="distribution"):
                 expected = f"{len(each.counts) + 1} edges for {len(each.counts)} bins of {each.name!r}"
                 do = "Give both ends of each bin"
                 raise ShapeError(describe("Distribution.edges", len(self.edges), expected, do))
-        if not np.isfinite(self.edges).all() or not (np.diff(self.edges) > 0).all():
+        if not np.isfinite(self.edges).all() or not _rise(self.edges):
             got = f"{self.edges!r:.60}"
             raise ConfigError(describe("Distribution.edges", got, "finite numbers that rise", "Sort them"))
 
@@ -353,11 +353,17 @@ def _edges(values: Floats, bins: int | Sequence[float]) -> Floats:
     if bins < 1:
         raise ConfigError(describe("bins", bins, "a whole number above 0, or edges", "Pass bins=20"))
     least, most = (values.min(), values.max()) if len(values) else (0.0, 1.0)
-    if least == most:
-        least, most = min(least - 0.5, np.nextafter(least, -np.inf)), max(most + 0.5, np.nextafter(most, np.inf))
+    largest = np.finfo(np.float64).max
     with np.errstate(over="ignore", invalid="ignore"):
+        if least == most:
+            least, most = min(least - 0.5, np.nextafter(least, -largest)), max(most + 0.5, np.nextafter(most, largest))
         edges = np.linspace(least, most, bins + 1)
-    return edges if (np.diff(edges) > 0).all() else np.array([least, most])
+    return edges if _rise(edges) else np.array([least, most])
+
+
+def _rise(edges: ArrayLike) -> bool:
+    array = np.asarray(edges, dtype=np.float64)
+    return bool((array[1:] > array[:-1]).all())
 
 
 def _same_length(owner: str, **series: Any) -> None:

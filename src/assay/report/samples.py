@@ -164,10 +164,11 @@ def align(a: Samples, b: Samples) -> Array | str:
     ids_a, ids_b = a.ids.values, b.ids.values
     if len(ids_a) and len(ids_b) and ids_a.dtype.kind != ids_b.dtype.kind:
         return "ids are numbers in one and texts in the other"
-    if not np.array_equal(ids_a, ids_b) and (apart := _apart(ids_a, ids_b)):
-        return apart
-    position = np.empty(len(ids_a), dtype=np.int64)
-    position[np.argsort(ids_a, kind="stable")] = np.argsort(ids_b, kind="stable")
+    position = np.arange(len(ids_a))
+    if not np.array_equal(ids_a, ids_b):
+        if apart := _apart(ids_a, ids_b):
+            return apart
+        position[np.argsort(ids_a, kind="stable")] = np.argsort(ids_b, kind="stable")
     other = _other_targets(a, b, position)
     return other if other else position
 
