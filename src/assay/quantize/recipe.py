@@ -1,0 +1,235 @@
+"""Which layers get which scheme: rules by name, from a scheme, a mapping, TOML or a TorchChat ``--quantize`` JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from assay.errors import ConfigError, describe
+from assay.quantize.recipe_torchchat import Step, is_torchchat, steps
+from assay.quantize.scheme import Scheme
+
+Kind: TypeAlias = Literal["linear", "embedding"]
+EMBEDDING = "embedding:"
+SKIP = "skip"
+FILES = (".toml", ".json")
+KEYS = ("layers", "device", "dtype", "method")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What happens to the layers of one kind whose names match a pattern.
+
+    Attributes:
+        pattern: a name, or a part of one between dots; ``*`` and ``?`` as in the names of files.
+        schemes: the first that a layer's shape allows is taken; none leaves the layers alone.
+        kind: ``"linear"`` or ``"embedding"``.
+    """
+
+    pattern: str
+    schemes: tuple[Scheme, ...]
+    kind: Kind = "linear"
+
+    def matches(self, name: str, kind: Kind) -> bool:
+        """Whether the rule speaks of this layer.
+
+        Example:
+            >>> rule = Rule("layers.1", ())
+            >>> [rule.matches(name, "linear") for name in ("model.layers.1.fc", "layers.10.fc")]
+            [True, False]
+        """
+        return kind == self.kind and matches(self.pattern, name)
+
+    @property
+    def key(self) -> str:
+        """The pattern as a recipe writes it."""
+        return (EMBEDDING if self.kind == "embedding" else "") + self.pattern
+
+    def __str__(self) -> str:
+        return f"{self.key} = {', '.join(map(str, self.schemes)) or SKIP}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Rules for the layers of a model, and where it shall run.
+
+    Attributes:
+        rules: a rule that is exactly the name of a layer goes first, else the first one that matches.
+        device: where the model shall run, or empty.
+        dtype: of its activations, or empty.
+        method: how weights are rounded, or empty.
+        notes: what the source of the recipe asked for and is done in another way here.
+    """
+
+    rules: tuple[Rule, ...]
+    device: str = ""
+    dtype: str = ""
+    method: str = ""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def parse(cls, given: RecipeLike | object) -> Recipe:
+        """Read a recipe.
+
+        Args:
+            given: a scheme (``"int4"``; ``"int4:g128, int8"`` takes the second where the first does not fit), a
+                mapping of patterns to schemes or ``"skip"``, a file of TOML or JSON, or a TorchChat ``--quantize``
+                JSON as a text, a mapping or a file. ``"embedding:*"`` is a pattern for embeddings.
+
+        Returns:
+            The recipe.
+
+        Raises:
+            ConfigError: a file that is not there or cannot be read, an unknown scheme or key.
+
+        Example:
+            >>> recipe = Recipe.parse({"lm_head": "skip", "embedding:*": "int8", "*": "int4"})
+            >>> str(recipe.rule_for("model.lm_head", "linear"))
+            'lm_head = skip'
+            >>> recipe.rule_for("model.wte", "embedding").schemes[0].bits
+            8
+        """
+        if isinstance(given, Recipe):
+            return given
+        if isinstance(given, Scheme):
+            return cls((Rule("*", (given,)),))
+        if isinstance(given, Mapping):
+            return _of_mapping(given, "recipe")
+        if isinstance(given, os.PathLike) or (isinstance(given, str) and given.strip().endswith(FILES)):
+            return _of_file(Path(given))
+        if isinstance(given, str) and given.lstrip().startswith("{"):
+            return _of_mapping(_json(given, "recipe"), "recipe")
+        if isinstance(given, str):
+            return cls((Rule("*", _schemes(given, "scheme")),))
+        expected = "a scheme, a mapping, a file or JSON"
+        raise ConfigError(describe("recipe", type(given).__name__, expected, 'Write "int4" or {"*": "int4"}'))
+
+    def rule_for(self, name: str, kind: Kind) -> Rule | None:
+        """The rule for one layer: the one that is exactly its name, else the first that matches; or none."""
+        matching = [rule for rule in self.rules if rule.matches(name, kind)]
+        return next((rule for rule in matching if rule.pattern == name), matching[0] if matching else None)
+
+    def to_toml(self) -> str:
+        """The recipe as TOML, which :meth:`parse` reads.
+
+        Example:
+            >>> print(Recipe.parse({"lm_head": "skip", "*": "int8"}).to_toml(), end="")
+            [layers]
+            "lm_head" = "skip"
+            "*" = "int8"
+        """
+        named = {"device": self.device, "dtype": self.dtype, "method": self.method}
+        head = [f"{key} = {json.dumps(value)}" for key, value in named.items() if value]
+        rules = [f"{json.dumps(rule.key)} = {json.dumps(_written(rule))}" for rule in self.rules]
+        return "\n".join([*head, *([""] if head else []), "[layers]", *rules, ""])
+
+
+RecipeLike: TypeAlias = "Recipe | Scheme | str | os.PathLike[str] | Mapping[str, Any]"
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a pattern is a name or a part of it between dots; ``*`` and ``?`` as in the names of files.
+
+    Example:
+        >>> matches("lm_head", "model.lm_head"), matches("head", "model.lm_head"), matches("*head", "model.lm_head")
+        (True, False, True)
+    """
+    return fnmatchcase(f".{name}.", f"*.{pattern}.*")
+
+
+def _written(rule: Rule) -> str | list[str]:
+    texts = [str(scheme) for scheme in rule.schemes]
+    return texts if len(texts) > 1 else texts[0] if texts else SKIP
+
+
+def _of_file(path: Path) -> Recipe:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(describe("recipe", f"{path} ({error})", "a file of TOML or JSON", "Check it")) from error
+    if path.suffix == ".json":
+        return _of_mapping(_json(text, str(path)), str(path))
+    try:
+        return _of_mapping(tomllib.loads(text), str(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            describe(str(path), f"no TOML ({error})", '[layers] and "*" = "int4"', "Correct it")
+        ) from error
+
+
+def _json(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(describe(where, f"no JSON ({error})", '{"*": "int4"}', "Correct it")) from error
+    if not isinstance(read, dict):
+        raise ConfigError(describe(where, type(read).__name__, "an object of patterns and schemes", "Correct it"))
+    return read
+
+
+def _of_mapping(given: Mapping[str, Any], where: str) -> Recipe:
+    """One of three forms: TorchChat's steps, ``layers`` with what belongs to it, or the layers alone."""
+    if not given:
+        raise ConfigError(describe(where, "no rule", "at least one pattern with a scheme", 'Write {"*": "int4"}'))
+    if is_torchchat(given):
+        return _of_steps(steps(given))
+    if "layers" not in given or isinstance(given["layers"], str):
+        return Recipe(_rules(given, where))
+    if unknown := sorted(set(given) - set(KEYS)):
+        raise ConfigError(describe(where, f"the key {unknown[0]!r}", f"keys among {', '.join(KEYS)}", "Correct it"))
+    if not isinstance(given["layers"], Mapping) or not given["layers"]:
+        raise ConfigError(describe(f"{where}: layers", repr(given["layers"]), "patterns and schemes", "Write some"))
+    device, dtype, method = (_text(given.get(key, ""), f"{where}: {key}") for key in KEYS[1:])
+    return Recipe(_rules(given["layers"], where), device, dtype, method)
+
+
+def _text(value: object, where: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise ConfigError(describe(where, repr(value), "a text", "Write it in quotes"))
+
+
+def _rules(given: Mapping[str, Any], where: str) -> tuple[Rule, ...]:
+    return tuple(_rule(key, value, where) for key, value in given.items())
+
+
+def _rule(key: object, value: object, where: str) -> Rule:
+    if not isinstance(key, str) or not key.removeprefix(EMBEDDING):
+        raise ConfigError(describe(where, f"the pattern {key!r}", "the name of a layer, or '*'", "Correct it"))
+    kind: Kind = "embedding" if key.startswith(EMBEDDING) else "linear"
+    return Rule(key.removeprefix(EMBEDDING), _schemes(value, f"{where}: {key}"), kind)
+
+
+def _schemes(value: object, where: str) -> tuple[Scheme, ...]:
+    """One scheme, several in order of preference, or none for ``"skip"``."""
+    if value is None or value == SKIP:
+        return ()
+    if isinstance(value, Scheme):
+        return (value,)
+    parts: Sequence[object] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
+    if not parts:
+        expected = 'a scheme such as "int4", a list of them, or "skip"'
+        raise ConfigError(describe(where, repr(value), expected, "Correct it"))
+    return tuple(each if isinstance(each, Scheme) else Scheme.parse(str(each).strip()) for each in parts)
+
+
+def _of_steps(read: Sequence[Step]) -> Recipe:
+    """The recipe that TorchChat's steps are: a layer that one step took is not seen by those after it."""
+    rules = [Rule(step.pattern, (step.scheme,) if step.scheme else (), step.kind) for step in read if step.pattern]
+    return Recipe(
+        tuple(rules),
+        device=_last([step.device for step in read]),
+        dtype=_last([step.dtype for step in read]),
+        method=_last([step.method for step in read]),
+        notes=tuple(note for step in read for note in step.notes),
+    )
+
+
+def _last(values: Sequence[str]) -> str:
+    return next((value for value in reversed(values) if value), "")
