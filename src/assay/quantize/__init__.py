@@ -1,0 +1,26 @@
+"""Weight-only quantization that knows the device: plan, round, pack, save, and measure what it cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay._lazy import attach
+
+if TYPE_CHECKING:
+    from assay.quantize.integers import Integers
+    from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+    from assay.quantize.rounding import quantize_weight
+    from assay.quantize.scheme import Scheme
+
+__all__ = ["Integers", "QuantizedEmbedding", "QuantizedLinear", "Scheme", "quantize_weight"]
+
+_HOMES = {
+    "integers": ("Integers",),
+    "layers": ("QuantizedEmbedding", "QuantizedLinear"),
+    "rounding": ("quantize_weight",),
+    "scheme": ("Scheme",),
+}
+
+__getattr__, __dir__ = attach(
+    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+)
