@@ -44,9 +44,9 @@ $(STAMPS)/base: constraints.txt
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/demo:  EXTRAS := demo
-$(STAMPS)/test:  EXTRAS := demo,test,bench
+$(STAMPS)/test:  EXTRAS := demo,test,bench,test-hosts
 $(STAMPS)/dev:   EXTRAS := dev
-$(STAMPS)/bench: EXTRAS := bench
+$(STAMPS)/bench: EXTRAS := bench,test-hosts
 $(STAMPS)/demo $(STAMPS)/test $(STAMPS)/dev $(STAMPS)/bench: $(STAMPS)/base pyproject.toml hatch_build.py $(wildcard src/assay/native/*.c)
 	@echo "installing assay[$(EXTRAS)]"
 	@$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
