@@ -202,9 +202,13 @@ class Account:
         """Ids as numbers that are the same on every rank."""
         if self.expected is not None:
             return np.empty(0, np.int64)
-        numbers = [key if isinstance(key, int) and abs(key) < 2**62 else _number(str(key)) for key in self.keys]
-        return np.array(numbers, np.int64)
+        return numbers_of(self.keys)
 
 
-def _number(text: str) -> int:
+def numbers_of(ids: Iterable[Any]) -> NDArray[np.int64]:
+    """Ids as whole numbers of 64 bits, the same in every process."""
+    return np.array([key if isinstance(key, int) and abs(key) < 2**62 else _digest(str(key)) for key in ids], np.int64)
+
+
+def _digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)

@@ -31,10 +31,12 @@ class Reader:
         target: a name, a position or a function; None for what is usual.
         weights: the same, of the samples' weights; None for none.
         ids: the same, of the samples' ids; None for none.
+        slices: the same by name, of values that samples are told apart by.
         preds: a name, a position or a function of what the model gives; None for what is usual.
 
     Usual are pairs `(x, y)`, tuples of as many parts as the model takes and a target, mappings, named tuples and
-    dataclasses with a part that is named like a target, and single tensors without a target.
+    dataclasses with a part that is named like a target, and single tensors without a target. Parts that are weights,
+    ids or slices are no inputs, unless the model takes one of that name.
 
     Raises:
         ConfigError: a part that was asked for is not there, or what is usual does not fit; shows the batch.
@@ -49,10 +51,14 @@ class Reader:
         weights: Selector = None,
         ids: Selector = None,
         preds: Selector = None,
+        slices: Mapping[str, Selector] | None = None,
     ) -> None:
         self._inputs, self._target, self._weights, self._ids, self._preds = inputs, target, weights, ids, preds
         self._positions, self._needed, self._names = _signature(model)
-        self._plain = inputs is None and target is None
+        self._slices = dict(slices or {})
+        aside = [each for each in (weights, ids, *self._slices.values()) if isinstance(each, str | int)]
+        self._aside = set(aside) - (self._names or set())
+        self._plain = inputs is None and target is None and not self._aside
 
     @property
     def weighted(self) -> bool:
@@ -73,6 +79,10 @@ class Reader:
                 do = "Give one whole number or text a sample"
                 raise ConfigError(describe("ids", f"{type(each).__name__} in {structure(batch)}", "ids", do))
         return found
+
+    def slices(self, batch: Any) -> dict[str, Any]:
+        """The values of the samples of a batch that tell slices apart, as tensors or lists that nobody overwrites."""
+        return {name: _copied(_selected(batch, each, f"slices: {name}"), name) for name, each in self._slices.items()}
 
     def read(self, batch: Any) -> tuple[Arguments, Any, Any]:
         """The arguments of the model, the target and the weights."""
@@ -100,24 +110,33 @@ class Reader:
         if named is not None:
             return self._targeted_by_name(batch, dict(named))
         if isinstance(batch, tuple | list):
-            parts = list(batch)
+            parts = self._without_aside(batch)
             if self._target is not None:
                 found = _selected(batch, self._target, "target")
-                rest = [p for k, p in enumerate(parts) if k != self._target] if type(self._target) is int else parts
-                return rest, found
+                rest = [k for k in parts if not (type(self._target) is int and k == self._target % len(batch))]
+                return [batch[k] for k in rest], found
+            parts = [batch[k] for k in parts]
             if len(parts) >= 2:
                 return parts[:-1], parts[-1]
             return parts, None
         return [batch], None if self._target is None else _selected(batch, self._target, "target")
 
     def _targeted_by_name(self, batch: Any, named: dict[Any, Any]) -> tuple[Any, Any]:
-        if self._target is not None:
-            found = _selected(batch, self._target, "target")
-            if isinstance(self._target, str):
-                named.pop(self._target, None)
-            return named, found
-        name = next((name for name in TARGETS if name in named), None)
-        return named, None if name is None else named.pop(name)
+        name = self._target if isinstance(self._target, str) else None
+        if self._target is None:
+            name = next((name for name in TARGETS if name in named), None)
+            target = None if name is None else named[name]
+        else:
+            target = _selected(batch, self._target, "target")
+        return {each: part for each, part in named.items() if each != name and each not in self._aside}, target
+
+    def _without_aside(self, batch: Sequence[Any]) -> list[int]:
+        """The positions of inputs and target; a part by which slices are told apart may be one of these, too."""
+        kept, least = list(range(len(batch))), (self._positions or 1) + 1
+        for k in reversed(range(len(batch))):
+            if len(kept) > least and {k, k - len(batch)} & self._aside:
+                kept.remove(k)
+        return kept
 
     def _arguments(self, batch: Any, rest: Any) -> Arguments:
         if self._inputs is not None:
@@ -170,6 +189,18 @@ def as_column(value: Any, what: str) -> Tensor:
     except (TypeError, ValueError, RuntimeError) as error:
         do = f"Say with {what}= how the batch becomes a tensor"
         raise ShapeError(describe(what, structure(value), "a tensor, or numbers in one shape", do)) from error
+
+
+def _copied(values: Any, name: str) -> Any:
+    """Values as a tensor or a list of their own."""
+    if isinstance(values, Tensor) and values.ndim:
+        return values.detach().clone()
+    if isinstance(values, np.ndarray) and values.ndim:
+        return values.copy()
+    if isinstance(values, list | tuple):
+        return list(values)
+    do = "Give a part, or a function, with one value a sample"
+    raise ConfigError(describe(f"slices: {name}", structure(values), "a tensor, an array or a list", do))
 
 
 def _as_arguments(value: Any) -> Arguments:

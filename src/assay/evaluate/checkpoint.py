@@ -24,16 +24,17 @@ from assay import __version__
 from assay._atomic import write_whole
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluate.account import Account
+from assay.evaluate.follow import Followers, part_of, prefixed
 from assay.evaluate.ranks import Ranks
 from assay.meter import Meter
 from assay.meter.file import checksum
 
 Folder: TypeAlias = "str | os.PathLike[str] | None"
 
-SCHEMA = "assay.checkpoint/1"
+SCHEMA = "assay.checkpoint/2"
 MOST_OF_THE_TIME = 0.05
 _ABOUT, _SUM = "assay.checkpoint", "sha256"
-_METER, _SEEN, _KEYS = "meter.", "seen", "keys"
+_METER, _FOLLOWERS, _SEEN, _KEYS = "meter", "followers", "seen", "keys"
 _ANEW = "Name another folder, or delete this one to start anew"
 
 
@@ -43,6 +44,7 @@ class Part:
 
     name: str
     state: dict[str, Tensor]
+    followed: dict[str, Tensor]
     seen: NDArray[np.bool_]
     keys: list[Any]
     position: int
@@ -69,11 +71,12 @@ class Checkpoints:
         self.before_s = 0.0
         self.resumed_rows = 0
 
-    def restore(self, meter: Meter, account: Account) -> tuple[NDArray[np.bool_] | None, int]:
+    def restore(self, meter: Meter, followers: Followers, account: Account) -> tuple[NDArray[np.bool_] | None, int]:
         """Take over what files hold.
 
         Args:
             meter: gets this rank's share of the counts.
+            followers: and of what they counted.
             account: and of the samples.
 
         Returns:
@@ -90,6 +93,7 @@ class Checkpoints:
             counted = meter.fresh()
             counted.load_state_dict(part.state)
             meter.merge(counted)
+            followers.load(part.followed)
             account.rows += part.rows
             account.repeated += part.repeated
             account.keys.update(part.keys)
@@ -100,7 +104,7 @@ class Checkpoints:
         position = sum(part.position for part in mine)
         foreign = [part for part in mine if _number(part.name) >= self._ranks.count]
         if foreign:
-            self.save(meter, account, position)
+            self.save(meter, followers, account, position)
             for part in foreign:
                 (self._folder / part.name).unlink()
         seen = None
@@ -112,12 +116,12 @@ class Checkpoints:
         """Whether it is time for the next file."""
         return self._folder is not None and time.monotonic() >= self._next
 
-    def save(self, meter: Meter, account: Account, position: int) -> None:
+    def save(self, meter: Meter, followers: Followers, account: Account, position: int) -> None:
         """Write this rank's file."""
         if self._folder is None:
             return
         start = time.monotonic()
-        tensors = {_METER + name: tensor for name, tensor in meter.state_dict().items()}
+        tensors = prefixed(_METER, meter.state_dict()) | prefixed(_FOLLOWERS, followers.saved())
         tensors[_SEEN] = torch.from_numpy(np.packbits(account.counts > 0))
         keys = json.dumps(sorted(account.keys, key=str), separators=(",", ":")).encode()
         tensors[_KEYS] = torch.from_numpy(np.frombuffer(keys, np.uint8).copy())
@@ -174,8 +178,9 @@ class Checkpoints:
         size = said["size"]
         seen = np.unpackbits(tensors.pop(_SEEN).numpy(), count=size).astype(bool)
         keys = json.loads(tensors.pop(_KEYS).numpy().tobytes())
-        state = {name.removeprefix(_METER): tensor for name, tensor in tensors.items()}
-        return Part(path.name, state, seen, keys, said["position"], said["rows"], said["repeated"], said["elapsed_s"])
+        state, followed = part_of(_METER, tensors), part_of(_FOLLOWERS, tensors)
+        numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s"))
+        return Part(path.name, state, followed, seen, keys, *numbers)
 
     def _check(self, where: str, said: dict[str, Any]) -> None:
         now = {"schema": SCHEMA, "assay": __version__, "torch": torch.__version__}

@@ -15,6 +15,7 @@ from assay.evaluate.account import Account
 from assay.evaluate.batch import Reader
 from assay.evaluate.checkpoint import Checkpoints
 from assay.evaluate.errors import BatchError, RankError
+from assay.evaluate.follow import Followers
 from assay.evaluate.forward import Forward
 from assay.evaluate.memory import Limit
 from assay.evaluate.ranks import Ranks
@@ -39,8 +40,8 @@ class Loop:
     Attributes:
         forward: predicts.
         reader: knows the ids of a stream's samples.
-        meter: counts. What else is to be counted of a sample (slices, replicates, its own share) belongs beside it, in
-            `_count`, where predictions, target and ids of the same rows are at hand.
+        meter: counts.
+        followers: count and keep what else is wanted of the samples.
         account: notes which samples were counted.
         checkpoints: written in between.
         ranks: asked whether the others live.
@@ -54,6 +55,7 @@ class Loop:
     forward: Forward
     reader: Reader
     meter: Meter
+    followers: Followers
     account: Account
     checkpoints: Checkpoints
     ranks: Ranks
@@ -84,8 +86,8 @@ class Loop:
 
     def save(self) -> None:
         """Write what was counted so far, unless a failure left it between two batches."""
-        if not self.torn:
-            self.checkpoints.save(self.meter, self.account, self.position)
+        if not (self.torn or self.followers.broken):
+            self.checkpoints.save(self.meter, self.followers, self.account, self.position)
 
     def _one(self, unit: Unit) -> int:
         if unit.error is not None:
@@ -138,10 +140,16 @@ class Loop:
     def _count(self, index: Index, batch: Any, predicted: tuple[Tensor, Tensor | None, Tensor | None]) -> int:
         preds, target, weights = predicted
         rows = int(preds.shape[0]) if preds.ndim else 1
-        if index is not None and rows != len(index):
-            got = f"{rows} rows of predictions for {len(index)} samples ({structure(batch)})"
+        ids, known = None, None
+        if self.reader.has_ids and (index is None or self.followers):
+            ids = self.reader.ids(batch)
+        samples = index if index is not None else ids
+        if samples is not None and rows != len(samples):
+            got = f"{rows} rows of predictions for {len(samples)} samples ({structure(batch)})"
             do = "Give one row a sample; say with preds= which part of the outputs has them"
             raise ShapeError(describe("batch", got, "as many", do))
+        if self.followers:
+            known = self.followers.known(index, ids, batch, rows)
         self.torn = True
         try:
             self.meter.update(preds, target, weights=weights)
@@ -149,9 +157,11 @@ class Loop:
             self.torn = False
             error.add_note(f"In the batch with {self._named(index, batch)}.")
             raise
+        if known is not None:
+            self.followers.push(known, self.account.rows, preds, target, weights)
         self.account.count(index, rows)
-        if index is None and self.account.keyed:
-            self.account.know(self.reader.ids(batch))
+        if index is None and ids is not None:
+            self.account.know(ids)
         self.torn = False
         return rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
@@ -31,11 +32,20 @@ class Progress:
         shown: draw it; None: where there is a terminal.
         rank: this process.
         count: how many processes there are.
+        metrics: the names of what is read from the meter; all unless given.
     """
 
-    def __init__(self, meter: Meter, total: int | None, shown: bool | None, rank: int, count: int) -> None:
+    def __init__(
+        self,
+        meter: Meter,
+        total: int | None,
+        shown: bool | None,
+        rank: int,
+        count: int,
+        metrics: Iterable[str] | None = None,
+    ) -> None:
         self.shown = rank == 0 and (sys.stderr.isatty() if shown is None else shown)
-        self._meter, self._total, self._count = meter, total, count
+        self._meter, self._total, self._count, self._metrics = meter, total, count, metrics
         self._rows = self._batches = self._drawn_batches = 0
         self._start = self._next_draw = self._next_read = time.monotonic()
         self._text = ""
@@ -92,7 +102,7 @@ class Progress:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                values = self._meter.compute()
+                values = self._meter.compute(only=self._metrics)
             except AssayError:
                 return ""  # told at the end
         return "  ".join(f"{name} {float(value):.4f}" for name, value in list(values.items()) if _is_number(value))

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,47 +14,25 @@ from typing import Any
 import torch
 
 from assay.devices.assign import Assigned, assign
-from assay.devices.names import name_of
 from assay.errors import ConfigError, describe
-from assay.evaluate.account import Account, Lists, Proof
+from assay.evaluate.account import Account, Lists
 from assay.evaluate.batch import Reader, Selector
 from assay.evaluate.checkpoint import Checkpoints, fingerprint
+from assay.evaluate.details import Details, details_of
+from assay.evaluate.follow import Follower, Followers
 from assay.evaluate.forward import Forward, locations, ready
+from assay.evaluate.kept import MOST, Kept
 from assay.evaluate.loop import Loop
+from assay.evaluate.options import Options
 from assay.evaluate.progress import Progress
 from assay.evaluate.ranks import TIMEOUT_S, Ranks, local_rank, process_group
+from assay.evaluate.reported import Done, reported
+from assay.evaluate.slices import Asked, Slicer, Slices, asked
 from assay.evaluate.source import Source, source
-from assay.evaluate.values import section
 from assay.meter import Meter
 from assay.meter.file import Description
 from assay.metrics.base import Metric
-from assay.report import Report, Table
-
-ON_ERROR = ("raise", "skip")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How an evaluation is run; the arguments of `evaluate`."""
-
-    device: str | torch.device = "auto"
-    inputs: Selector = None
-    target: Selector = None
-    preds: Selector = None
-    weights: Selector = None
-    ids: Selector = None
-    precision: str | None = None
-    compile: bool | Mapping[str, Any] = False
-    batch_size: int = 64
-    num_workers: int = 0
-    shards: bool | None = None
-    resume: str | os.PathLike[str] | None = None
-    checkpoint_s: float = 30.0
-    on_error: str = "raise"
-    progress: bool | None = None
-    seed: int = 0
-    title: str = "Evaluation"
-    rank_timeout_s: float = TIMEOUT_S
+from assay.report import Report
 
 
 def evaluate(
@@ -69,6 +46,13 @@ def evaluate(
     preds: Selector = None,
     weights: Selector = None,
     ids: Selector = None,
+    slices: Slices = None,
+    min_slice: int = 20,
+    level: float | None = 0.95,
+    replicates: int = 400,
+    samples: bool = True,
+    details: bool = True,
+    classes: Sequence[str] = (),
     precision: str | None = None,
     compile: bool | Mapping[str, Any] = False,
     batch_size: int = 64,
@@ -98,7 +82,15 @@ def evaluate(
         preds: how the model's outputs become predictions; not needed for tensors and outputs with `logits`.
         weights: how a batch becomes weights of the samples; None for none.
         ids: how a batch becomes the ids of its samples. Samples of a data set with indices are known by those, and ids
-            name them in messages. Of a stream, a sample whose id was there before is not counted again.
+            name them in messages and reports. Of a stream, a sample whose id was there before is not counted again.
+        slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
+            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed.
+        min_slice: slices of fewer samples are shown, but never named as the worst.
+        level: the confidence level of intervals; None for no intervals.
+        replicates: how often the bootstrap draws, where no interval of closed form is standard.
+        samples: keep what each sample contributes to the metrics, so that reports can be compared sample by sample.
+        details: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
+        classes: names of the classes or labels, for the report.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.
         compile: pass the model through `torch.compile`, with these options.
         batch_size: of a data set that comes without a loader.
@@ -114,8 +106,8 @@ def evaluate(
         rank_timeout_s: seconds after which a process that says nothing is taken for dead.
 
     Returns:
-        The report, the same on all processes: values, the proof that every sample was counted once, and what was
-        decided and why.
+        The report, the same on all processes: values with intervals, slices, what each sample contributed, details,
+        the proof that every sample was counted once, and what was decided and why.
 
     Raises:
         ConfigError: an option, the data or a batch cannot be understood; shows what was found.
@@ -128,55 +120,63 @@ def evaluate(
         >>> x = torch.eye(3)
         >>> data = torch.utils.data.TensorDataset(x, torch.tensor([0, 1, 1]))
         >>> report = evaluate(torch.nn.Identity(), data, Accuracy(num_classes=3), device="cpu")
-        >>> round(report.sections[0].values[0].value, 4), report.sections[0].tables[0].rows[:2]
-        (0.6667, (('expected', 3), ('seen', 3)))
+        >>> value = report.sections[0].values[0]
+        >>> round(value.value, 4), round(value.lower, 4), round(value.upper, 4), value.note
+        (0.6667, 0.2077, 0.9385, "Wilson's interval")
+        >>> report.notes[0]
+        'Every sample once: 3 expected, 3 seen, 0 twice, 0 missed.'
     """
     options = Options(
-        device,
-        inputs,
-        target,
-        preds,
-        weights,
-        ids,
-        precision,
-        compile,
-        batch_size,
-        num_workers,
-        shards,
-        resume,
-        checkpoint_s,
-        on_error,
-        progress,
-        seed,
-        title,
-        rank_timeout_s,
+        device=device,
+        inputs=inputs,
+        target=target,
+        preds=preds,
+        weights=weights,
+        ids=ids,
+        slices=slices,
+        min_slice=min_slice,
+        level=level,
+        replicates=replicates,
+        samples=samples,
+        details=details,
+        classes=classes,
+        precision=precision,
+        compile=compile,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        shards=shards,
+        resume=resume,
+        checkpoint_s=checkpoint_s,
+        on_error=on_error,
+        progress=progress,
+        seed=seed,
+        title=title,
+        rank_timeout_s=rank_timeout_s,
     )
-    _check(options)
     with process_group(), Ranks(rank_timeout_s) as ranks, _seeded(seed):
         return _evaluate(model, data, metrics, options, ranks)
 
 
-def _check(options: Options) -> None:
-    if options.on_error not in ON_ERROR:
-        raise ConfigError(describe("on_error", repr(options.on_error), " or ".join(ON_ERROR), "Correct it"))
-    if not isinstance(options.batch_size, int) or options.batch_size < 1:
-        raise ConfigError(describe("batch_size", repr(options.batch_size), "a whole number above 0", "Correct it"))
+@dataclass(frozen=True)
+class _Prepared:
+    """What is known before the data are looked at."""
+
+    metrics: dict[str, Metric]
+    details: Details
+    meter: Meter
+    slices: Asked
+    reader: Reader
+    assigned: Assigned
+    forward: Forward
 
 
 def _evaluate(model: Callable[..., Any], data: Any, metrics: Any, options: Options, ranks: Ranks) -> Report:
     start = time.perf_counter()
-
-    def prepared() -> tuple[Meter, Reader, Assigned, Forward]:
-        reader = _reader(model, options)
-        assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
-        meter = _meter(metrics, reader.weighted)
-        runs = torch.compile(model, **_compile(options)) if options.compile else model
-        return meter, reader, assigned, Forward(runs, reader, assigned, options.precision)
-
-    made: list[tuple[Meter, Reader, Assigned, Forward]] = []
-    ranks.gather(lambda: made.append(prepared()))
+    made: list[_Prepared] = []
+    ranks.gather(lambda: made.append(_prepared(model, metrics, options, ranks)))
     alike = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
-    meter, reader, assigned, forward = made[0]
+    ready_made = made[0]
+    meter, assigned = ready_made.meter, ready_made.assigned
     seen = source(
         data,
         ranks,
@@ -185,14 +185,26 @@ def _evaluate(model: Callable[..., Any], data: Any, metrics: Any, options: Optio
         pin=assigned.pin.value,
         shards=options.shards,
     )
-    account = _account(seen, reader)
+    account = _account(seen, ready_made.reader)
+    followers = Followers(ready_made.reader, _followers(ready_made, seen, options, ranks))
     identity = _identity(model, meter, seen, options, ranks)
     checkpoints = Checkpoints(options.resume, identity, ranks, options.checkpoint_s)
-    done, position = checkpoints.restore(meter, account)
-    loop = Loop(forward, reader, meter, account, checkpoints, ranks, options.on_error, position=position)
+    done, position = checkpoints.restore(meter, followers, account)
+    loop = Loop(
+        ready_made.forward,
+        ready_made.reader,
+        meter,
+        followers,
+        account,
+        checkpoints,
+        ranks,
+        options.on_error,
+        position=position,
+    )
     left = _left(seen, done, position)
     total = len(left) if not isinstance(left, int) else seen.total
-    with ready(model, assigned.device.value), Progress(meter, total, options.progress, ranks.own, ranks.count) as bar:
+    shown = Progress(meter, total, options.progress, ranks.own, ranks.count, ready_made.metrics)
+    with ready(model, assigned.device.value), shown as bar:
         try:
             loop.run(seen.batches(left), bar.watcher)
         except BaseException:
@@ -201,7 +213,44 @@ def _evaluate(model: Callable[..., Any], data: Any, metrics: Any, options: Optio
             raise
         loop.save()
     ranks.meet()
-    return _reported(loop, seen, assigned, options, start, alike)
+    return reported(Done(loop, ready_made.metrics, ready_made.details, seen, assigned, options, start, alike))
+
+
+def _prepared(model: Callable[..., Any], metrics: Any, options: Options, ranks: Ranks) -> _Prepared:
+    slices = asked(options.slices)
+    reader = Reader(
+        model,
+        inputs=options.inputs,
+        target=options.target,
+        weights=options.weights,
+        ids=options.ids,
+        preds=options.preds,
+        slices=slices.selectors,
+    )
+    assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
+    wanted = _meter(metrics, reader.weighted)
+    details = details_of(wanted.metrics, wanted.weighted, options.classes, options.details)
+    meter = _like(wanted, {**wanted.metrics, **details.metrics})
+    runs = torch.compile(model, **_compile(options)) if options.compile else model
+    forward = Forward(runs, reader, assigned, options.precision)
+    return _Prepared(wanted.metrics, details, meter, slices, reader, assigned, forward)
+
+
+def _followers(prepared: _Prepared, seen: Source, options: Options, ranks: Ranks) -> dict[str, Follower]:
+    """What is counted or kept of every sample besides the metrics."""
+    like = _like(prepared.meter, prepared.metrics)
+    followers: dict[str, Follower] = {}
+    is_named = seen.shares is not None or prepared.reader.has_ids
+    if options.samples and is_named:
+        followers["samples"] = Kept(prepared.metrics)
+    if prepared.slices.slices:
+        followers["slices"] = Slicer(prepared.slices.slices, like, MOST if "samples" in followers else 0)
+    return followers
+
+
+def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
+    """A meter of other metrics with the options of one."""
+    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
 
 
 def _account(seen: Source, reader: Reader) -> Account:
@@ -218,89 +267,6 @@ def _left(seen: Source, done: Any, position: int) -> Lists | int:
         return seen.shares.lists
     left = [batch[~done[batch]] for batch in seen.shares.lists]
     return [batch for batch in left if len(batch)]
-
-
-def _reported(loop: Loop, seen: Source, assigned: Assigned, options: Options, start: float, alike: bool) -> Report:
-    ranks = loop.ranks
-    told = ranks.gather(lambda: (str(assigned.device.value), loop.failures, str(loop.limit), _rounded(loop.forward)))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        total = loop.meter.sync()
-        found = total.compute()
-    proof = loop.account.proof(ranks, total.rows)
-    duration = loop.checkpoints.before_s + time.perf_counter() - start
-    for each in caught:
-        warnings.warn(each.message, stacklevel=4)
-    failures = [failure for _, of_rank, _, _ in told for failure in of_rank]
-    notes = [str(each.message) for each in caught] + _notes(proof, seen, failures)
-    if not alike:
-        notes.append("The model has other values on other processes: they measured different models, or parts of one.")
-    decisions = _decisions(loop, seen, assigned, options, told)
-    run = [
-        ("samples", f"{total.rows:,}"),
-        ("processes", f"{ranks.count}"),
-        ("seed", f"{options.seed}"),
-        ("samples a second", f"{total.rows / max(duration, 1e-9):,.0f}"),
-    ]
-    if options.resume is not None:
-        run.append(("samples from checkpoints", f"{loop.checkpoints.resumed_rows:,}"))
-    tables = [proof.table(), decisions, Table("Run", ("what", "value"), tuple(run))]
-    if failures:
-        tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
-    kinds = {name: type(metric).__name__ for name, metric in total.metrics.items()}
-    measured = section(options.title, found, kinds, total.rows, tables)
-    devices = ", ".join(dict.fromkeys(f"{device} ({name_of(torch.device(device))})" for device, *_ in told[:1]))
-    return Report(options.title, (measured,), device=devices, notes=tuple(notes), duration_s=duration)
-
-
-def _notes(proof: Proof, seen: Source, failures: list[tuple[str, str]]) -> list[str]:
-    known = proof.expected is not None or proof.twice is not None
-    notes = [f"Every sample once: {proof}." if known else f"Samples are known by {proof.by}: {proof}."]
-    if seen.unused:
-        notes.append(f"The loader gives {seen.unused:,} samples of the data set to nobody (a sampler, or drop_last).")
-    if failures:
-        notes.append(f"{len(failures)} batches failed and were left out: {proof.skipped:,} samples.")
-    if not proof.whole and not failures:
-        notes.append("Not every sample was counted exactly once.")
-    return notes
-
-
-def _decisions(loop: Loop, seen: Source, assigned: Assigned, options: Options, told: list[Any]) -> Table:
-    rows: list[tuple[str, str, str]] = [
-        ("device", str(assigned.device.value), assigned.device.reason),
-        ("pinned memory", _yes(assigned.pin.value), assigned.pin.reason),
-        ("non-blocking copies", _yes(assigned.non_blocking.value), assigned.non_blocking.reason),
-        ("precision", options.precision or "the model's", "asked for" if options.precision else "none was asked for"),
-        ("data", seen.how, "" if seen.shares is None else seen.shares.how),
-    ]
-    memory = list(dict.fromkeys(each[2] for each in told))
-    rows.append(("memory", "; ".join(memory), "learnt when memory runs out"))
-    rows += list(dict.fromkeys(decision for each in told for decision in each[3]))
-    return Table("Decisions", ("what", "choice", "why"), tuple(rows))
-
-
-def _rounded(forward: Forward) -> list[tuple[str, str, str]]:
-    lacks = f"{forward.device} has no such dtype"
-    found = [("inputs", f"{dtype} was rounded to a narrower dtype", lacks) for dtype in forward.narrowed]
-    do = "a cast in the data set would keep them on the device"
-    return found + [
-        ("target", f"{dtype} meets the predictions on the host", f"{lacks}; {do}") for dtype in forward.on_host
-    ]
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-def _reader(model: Callable[..., Any], options: Options) -> Reader:
-    return Reader(
-        model,
-        inputs=options.inputs,
-        target=options.target,
-        weights=options.weights,
-        ids=options.ids,
-        preds=options.preds,
-    )
 
 
 def _meter(metrics: Any, weighted: bool) -> Meter:
@@ -328,7 +294,14 @@ def _identity(model: Any, meter: Meter, seen: Source, options: Options, ranks: R
     data: Any = f"a stream on {ranks.count} ranks"
     if seen.shares is not None:
         data = [len(seen.shares.expected), hashlib.sha256(seen.shares.expected.tobytes()).hexdigest()]
-    return {"metrics": metrics, "data": data, "model": fingerprint(model), "precision": options.precision}
+    followed = [options.samples, options.level is not None, options.seed, list(asked(options.slices).slices.items())]
+    return {
+        "metrics": metrics,
+        "data": data,
+        "model": fingerprint(model),
+        "precision": options.precision,
+        "slices, samples, intervals or seed": json.loads(json.dumps(followed)),
+    }
 
 
 @contextmanager

@@ -1,54 +1,137 @@
-"""What metrics read, as the values, tables and plots of a report."""
+"""What metrics read, as the values and tables of a report, and the interval that goes with each value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
-from assay.report import ConfusionMatrix, Plot, Section, Table, Value
+from assay.errors import ConfigError
+from assay.evaluate.follow import Array
+from assay.evaluate.pending import Interval
+from assay.metrics.base import Metric
+from assay.report import ConfusionMatrix, Plot, Samples, Table, Value
+from assay.report.evidence import Measured, interval_of
+from assay.report.statistics import mean_interval
 
-_MOST_CLASSES = 100
+MOST_CLASSES = 100
+MOST_DRAWN = 1000
+"""Samples up to which the interval of a mean is drawn; Student's is as good for more, and costs nothing."""
 
 
-def section(name: str, found: Mapping[str, Any], kinds: Mapping[str, str], rows: int, tables: list[Table]) -> Section:
-    """Lay out what was read.
+@dataclass(frozen=True)
+class Evidence:
+    """What intervals of values are made from.
 
-    Args:
-        name: the title.
-        found: the values by the names of the metrics.
-        kinds: the classes of the metrics by their names.
-        rows: how many samples were counted.
-        tables: tables that follow.
+    Attributes:
+        level: their level; None for none.
+        seed: of what is drawn.
+        samples: what each sample contributed.
+        terms: by metric, the column that it is the mean of, and the one that is divided by.
+        members: which samples count; all unless given.
+        closed: intervals of closed form, by value.
+        drawn: intervals of the bootstrap.
     """
-    values: list[Value] = []
-    details: list[Table] = []
+
+    level: float | None = None
+    seed: int = 0
+    samples: Samples | None = None
+    terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    members: Array | None = None
+    closed: Mapping[str, Interval] = field(default_factory=dict)
+    drawn: Mapping[str, Interval] = field(default_factory=dict)
+
+    def known_of(self, value: Value) -> Value:
+        """A value with its column and its interval, as far as there are any."""
+        value = self._with_column(value)
+        if self.level is None or math.isnan(value.value):
+            return value
+        if value.name in self.closed:
+            return _between(value, self.closed[value.name])
+        if value.column and (found := self._of_terms(value, self.level)) is not None:
+            return _between(value, found)
+        return _between(value, self.drawn[value.name]) if value.name in self.drawn else value
+
+    def _with_column(self, value: Value) -> Value:
+        if value.name not in self.terms or self.samples is None:
+            return value
+        column, over = self.terms[value.name]
+        found = replace(value, column=column, over=over)
+        try:
+            found.check_column(self.samples, self.members)
+        except ConfigError:  # as where a metric leaves out what cannot be measured
+            return value
+        return found
+
+    def _of_terms(self, value: Value, level: float) -> Interval | None:
+        measured = Measured(value, self.samples, self.members)
+        if measured.share() is None:
+            terms = measured.terms().astype(np.float64)
+            if len(terms) > MOST_DRAWN and np.isfinite(terms).all() and (terms != terms[0]).any():
+                return Interval(*mean_interval(terms, level), level, "Student's interval")
+        found = interval_of(measured, level, self.seed)
+        if found.lower is None or found.upper is None:
+            return None
+        return Interval(found.lower, found.upper, level, found.method)
+
+
+def _between(value: Value, interval: Interval) -> Value:
+    if math.isnan(interval.lower) or math.isnan(interval.upper):
+        return value
+    note = "; ".join(part for part in (value.note, interval.method) if part)
+    return replace(value, lower=interval.lower, upper=interval.upper, level=interval.level, note=note)
+
+
+def values_of(found: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
+    """The single numbers that metrics read, each with the name of its metric."""
+    for name, value in found.items():
+        better = getattr(metrics[name], "better", "")
+        if isinstance(value, Tensor) and value.ndim == 0:
+            yield name, Value(name, float(value), count=rows, better=better)
+        elif isinstance(value, tuple) and all(isinstance(each, Tensor) and each.ndim == 0 for each in value):
+            parts = getattr(value, "_fields", tuple(map(str, range(len(value)))))
+            for part, each in zip(parts, value, strict=True):
+                yield name, Value(f"{name} {part}", float(each), count=rows)
+
+
+def rest_of(
+    found: Mapping[str, Any], metrics: Mapping[str, Metric], classes: Sequence[str]
+) -> tuple[list[Table], list[Plot], list[str]]:
+    """What metrics read that is no single number: tables, plots, and the names of what is not shown."""
+    tables: list[Table] = []
     plots: list[Plot] = []
     left: list[str] = []
-    for metric, value in found.items():
-        if isinstance(value, Tensor) and value.ndim == 0:
-            values.append(Value(metric, float(value), count=rows))
-        elif isinstance(value, Tensor) and value.ndim == 1 and len(value) <= _MOST_CLASSES:
-            per_class = tuple((str(k), each) for k, each in enumerate(value.double().tolist()))
-            details.append(Table(metric, ("class or output", metric), per_class))
-        elif kinds[metric] == "ConfusionMatrix" and value.ndim == 2 and not value.is_floating_point():
-            plots.append(_matrix(metric, value))
-        elif isinstance(value, tuple) and all(isinstance(each, Tensor) and each.ndim == 0 for each in value):
-            names = getattr(value, "_fields", range(len(value)))
-            values += [
-                Value(f"{metric} {part}", float(each), count=rows) for part, each in zip(names, value, strict=True)
-            ]
-        elif hasattr(value, "rows"):
+    for name, value in found.items():
+        names = _names(classes, len(value)) if hasattr(value, "__len__") and not _is_number(value) else ()
+        if _is_number(value) or (
+            isinstance(value, tuple) and not hasattr(value, "rows") and all(map(_is_number, value))
+        ):
+            continue
+        if hasattr(value, "rows"):
             columns = ("class", "precision", "recall", "F1", "support")
-            classes = [str(k) for k in range(len(value.support))]
-            details.append(Table(metric, columns, tuple(map(tuple, value.rows(classes)))))
+            tables.append(Table(name, columns, tuple(map(tuple, value.rows(_names(classes, len(value.support)))))))
+        elif isinstance(value, Tensor) and value.ndim == 1 and len(value) <= MOST_CLASSES:
+            cells = tuple(zip(names, value.double().tolist(), strict=True))
+            tables.append(Table(name, ("class or output", name), cells))
+        elif _is_matrix(metrics[name], value):
+            plots.append(ConfusionMatrix(name, names, tuple(map(tuple, value.tolist()))))
         else:
-            left.append(metric)
-    note = f"{rows:,} samples." + (f" Not shown here: {', '.join(left)}." if left else "")
-    return Section(name, tuple(values), (*details, *tables), tuple(plots), note=note)
+            left.append(name)
+    return tables, plots, left
 
 
-def _matrix(name: str, counts: Tensor) -> ConfusionMatrix:
-    labels = tuple(str(k) for k in range(len(counts)))
-    return ConfusionMatrix(name, labels, tuple(map(tuple, counts.tolist())))
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 0
+
+
+def _is_matrix(metric: Metric, value: Any) -> bool:
+    counts = isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point()
+    return type(metric).__name__ == "ConfusionMatrix" and counts
+
+
+def _names(classes: Sequence[str], count: int) -> tuple[str, ...]:
+    return tuple(classes) if len(classes) == count else tuple(map(str, range(count)))

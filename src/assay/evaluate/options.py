@@ -1,0 +1,67 @@
+"""How an evaluation is run: the options of `evaluate`, and which values they may have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from assay.errors import ConfigError, describe
+from assay.evaluate.batch import Selector
+from assay.evaluate.ranks import TIMEOUT_S
+from assay.evaluate.slices import Slices
+
+ON_ERROR = ("raise", "skip")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an evaluation is run; the arguments of `evaluate`.
+
+    Raises:
+        ConfigError: a value that cannot be.
+    """
+
+    device: str | torch.device = "auto"
+    inputs: Selector = None
+    target: Selector = None
+    preds: Selector = None
+    weights: Selector = None
+    ids: Selector = None
+    slices: Slices = None
+    min_slice: int = 20
+    level: float | None = 0.95
+    replicates: int = 400
+    samples: bool = True
+    details: bool = True
+    classes: Sequence[str] = ()
+    precision: str | None = None
+    compile: bool | Mapping[str, Any] = False
+    batch_size: int = 64
+    num_workers: int = 0
+    shards: bool | None = None
+    resume: str | os.PathLike[str] | None = None
+    checkpoint_s: float = 30.0
+    on_error: str = "raise"
+    progress: bool | None = None
+    seed: int = 0
+    title: str = "Evaluation"
+    rank_timeout_s: float = TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ON_ERROR:
+            raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), "Correct it"))
+        for name, least in (("batch_size", 1), ("min_slice", 1), ("replicates", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                expected = f"a whole number above {least - 1}"
+                raise ConfigError(describe(name, repr(value), expected, "Correct it"))
+        if self.level is not None and not (isinstance(self.level, float) and 0 < self.level < 1):
+            do = "Pass 0.95 for 95 %, or None for no intervals"
+            raise ConfigError(describe("level", repr(self.level), "a number between 0 and 1", do))
+        if isinstance(self.classes, str):
+            do = "Pass a list of names"
+            raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))
