@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import Direction, number
 from assay.metrics.rational import over_root, rounded
 from assay.metrics.stat_scores import LabelMetric
 from assay.tally.base import Tally
@@ -49,6 +49,8 @@ class MatthewsCorrCoef(LabelMetric):
 
     Source: Gorodkin, Computational Biology and Chemistry 28 (2004), 367-374.
     """
+
+    better: ClassVar[Direction] = "higher"
 
     def read(self, counted: Counts | ClassTotals) -> Tensor:
         totals = counted.totals()
@@ -92,6 +94,8 @@ class CohenKappa(LabelMetric):
 
     Source: Cohen, Psychological Bulletin 70 (1968), 213-220.
     """
+
+    better: ClassVar[Direction] = "higher"
 
     weights: KappaWeights | None = None
 

@@ -6,21 +6,30 @@ import dataclasses
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.tally.base import Tally
+from assay.metrics.contributions import Contributions
+from assay.tally.base import Batch, Tally
+
+Direction = Literal["higher", "lower", ""]
+"""Which values are better; empty where that is not so, or where a metric gives no single value."""
 
 
 class Metric(ABC):
     """A frozen description: nothing in a metric changes, so one can be shared, compared, hashed and written down.
 
     Subclasses are frozen dataclasses whose fields are plain values (numbers, strings, booleans, tuples of them).
+
+    Attributes:
+        better: which values are better; empty where neither is.
     """
+
+    better: ClassVar[Direction] = ""
 
     def __post_init__(self) -> None:
         """Make numbers of NumPy and torch plain ones; raise for what is no number where one is stated."""
@@ -37,6 +46,17 @@ class Metric(ABC):
     @abstractmethod
     def read(self, counted: Any) -> Any:
         """The value, from what the tally's `read` gives. A tensor, or a named tuple of tensors; on the host."""
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        """What each row contributes, where the value is a mean over rows or the quotient of two; see `contributions`.
+
+        No value may be read on the host. Weights are multiplied in afterwards.
+        """
+        return None
+
+    def decide(self, batch: Batch) -> Tensor | None:
+        """What is decided for each row, of shape `(N,)`; None where that is not one thing."""
+        return None
 
     def __call__(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> Any:
         """The value of this metric on one batch.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number, vector
+from assay.metrics.base import Direction, Metric, number, vector
 from assay.metrics.rational import quotient, result, root, rounded
 from assay.tally.base import Tally
 from assay.tally.histogram import Bins, Confidence
@@ -78,6 +78,8 @@ class CalibrationError(ConfidenceMetric):
 
     Source: C. Guo et al., On calibration of modern neural networks, ICML 2017.
     """
+
+    better: ClassVar[Direction] = "lower"
 
     norm: Norm = "l1"
 
@@ -164,6 +166,8 @@ class BrierScore(Metric):
     Source: G. W. Brier, Verification of forecasts expressed in terms of probability, Monthly Weather Review 78 (1950).
     """
 
+    better: ClassVar[Direction] = "lower"
+
     num_classes: int | None = None
     ignore_index: int | None = None
     logits: bool = False
@@ -209,6 +213,8 @@ class LogLoss(Metric):
 
     Source: I. J. Good, Rational decisions, J. Royal Statistical Society B 14 (1952).
     """
+
+    better: ClassVar[Direction] = "lower"
 
     num_classes: int | None = None
     ignore_index: int | None = None
@@ -256,6 +262,8 @@ class HingeLoss(Metric):
     Source: K. Crammer, Y. Singer, On the algorithmic implementation of multiclass kernel-based vector machines, JMLR 2
     (2001).
     """
+
+    better: ClassVar[Direction] = "lower"
 
     num_classes: int | None = None
     squared: bool = False
@@ -311,6 +319,8 @@ class KLDivergence(Metric):
 
     Source: S. Kullback, R. A. Leibler, On information and sufficiency, Annals of Mathematical Statistics 22 (1951).
     """
+
+    better: ClassVar[Direction] = "lower"
 
     log_prob: bool = False
     reduction: Literal["mean", "sum"] = "mean"

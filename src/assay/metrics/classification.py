@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import Direction, number
 from assay.metrics.stat_scores import Average, Outcomes, RatioMetric, TopKMetric, fixed, mean
 from assay.tally.confusion import ClassTotals, Counts
 
@@ -54,6 +54,10 @@ class Accuracy(RatioMetric):
     """
 
     average: Average | None = "micro"
+
+    share = ("correct", "")
+    pooled = "correct"
+    by_support = True
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         if self.num_classes is not None:
@@ -94,6 +98,9 @@ class Precision(RatioMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    share = ("true positives", "predicted positives")
+    pooled = "correct"
+
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return of.tp, of.tp + of.fp
 
@@ -130,6 +137,10 @@ class Recall(RatioMetric):
 
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
+
+    share = ("true positives", "positives")
+    pooled = "correct"
+    by_support = True
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return of.tp, of.support
@@ -168,6 +179,8 @@ class Specificity(RatioMetric):
     Source: Yerushalmy, Public Health Reports 62 (1947), 1432-1449.
     """
 
+    share = ("true negatives", "negatives")
+
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return of.tn, of.tn + of.fp
 
@@ -204,6 +217,8 @@ class NegativePredictiveValue(RatioMetric):
 
     Source: Altman and Bland, BMJ 309 (1994), 102.
     """
+
+    share = ("true negatives", "predicted negatives")
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return of.tn, of.tn + of.fn
@@ -244,6 +259,8 @@ class FBetaScore(RatioMetric):
     """
 
     beta: float = 1.0
+
+    pooled = "correct"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -290,6 +307,9 @@ class F1Score(RatioMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    share = ("true positives", "mean of positives and predicted positives")
+    pooled = "correct"
+
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return 2 * of.tp, 2 * of.tp + of.fn + of.fp
 
@@ -326,6 +346,9 @@ class DiceScore(RatioMetric):
 
     Source: Dice, Ecology 26 (1945), 297-302.
     """
+
+    share = ("true positives", "mean of positives and predicted positives")
+    pooled = "correct"
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return 2 * of.tp, 2 * of.tp + of.fn + of.fp
@@ -364,6 +387,8 @@ class JaccardIndex(RatioMetric):
     Source: Jaccard, New Phytologist 11 (1912), 37-50.
     """
 
+    share = ("true positives", "positives or predicted positives")
+
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return of.tp, of.tp + of.fn + of.fp
 
@@ -401,7 +426,13 @@ class HammingDistance(RatioMetric):
     Source: Hamming, Bell System Technical Journal 29 (1950), 147-160.
     """
 
-    undefined: ClassVar[int] = 1
+    better: ClassVar[Direction] = "lower"
+
+    better = "lower"
+    undefined = 1
+    share = ("wrong", "")
+    pooled = "wrong"
+    by_support = True
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         if self.num_classes is not None:
@@ -439,6 +470,8 @@ class BalancedAccuracy(TopKMetric):
 
     Source: Brodersen et al., The balanced accuracy and its posterior distribution, ICPR 2010.
     """
+
+    better: ClassVar[Direction] = "higher"
 
     def read(self, counted: Counts | ClassTotals) -> Tensor:
         totals = counted.totals()

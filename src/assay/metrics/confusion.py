@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number, vector
+from assay.metrics.base import Direction, number, vector
 from assay.metrics.classification import F1Score, Precision, Recall
 from assay.metrics.stat_scores import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
 from assay.tally.base import Tally
@@ -188,6 +188,8 @@ class ExactMatch(LabelMetric):
 
     Source: Sorower, A literature survey on algorithms for multi-label learning (2010), section 7.
     """
+
+    better: ClassVar[Direction] = "higher"
 
     def tally(self, weighted: bool) -> Tally:
         return SampleHits(self.labels, weighted)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric
+from assay.metrics.base import Direction, Metric
 from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
 from assay.metrics.rational import over_root, quotient, result
 from assay.tally.base import Tally
@@ -42,6 +42,8 @@ def spread(counted: Totals, k: int) -> Spread | None:
 @dataclass(frozen=True)
 class Correlation(OutputMetric):
     """A metric that is read from the spread of each output."""
+
+    better: ClassVar[Direction] = "higher"
 
     @property
     def terms(self) -> frozenset[Term]:
@@ -153,6 +155,8 @@ class CosineSimilarity(Metric):
 
     Source: Salton and McGill, Introduction to Modern Information Retrieval (1983), section 6.3.
     """
+
+    better: ClassVar[Direction] = "higher"
 
     reduction: Literal["sum", "mean"] = "sum"
 

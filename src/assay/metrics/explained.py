@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from assay.errors import ConfigError, describe
+from assay.metrics.base import Direction
 from assay.metrics.outputs import (
     OverOutputs,
     share_left,
@@ -130,6 +132,8 @@ class RelativeSquaredError(OverOutputs):
 
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
+
+    better: ClassVar[Direction] = "lower"
 
     squared: bool = True
 

@@ -7,12 +7,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number
+from assay.metrics.base import Direction, Metric, number
 from assay.metrics.rational import combined, quotient, result, rounded
 from assay.tally.base import Tally
 from assay.tally.sums import PREDS, TARGET, Number, Product, Sums, Term, Totals
@@ -51,6 +51,8 @@ class OutputMetric(Metric):
 class PerOutput(OutputMetric):
     """A metric whose one output takes arguments of any shape, every element of which is a sample."""
 
+    better: ClassVar[Direction] = "lower"
+
     def tally(self, weighted: bool) -> Tally:
         return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
 
@@ -61,6 +63,8 @@ class PerOutput(OutputMetric):
 @dataclass(frozen=True)
 class OverOutputs(OutputMetric):
     """A metric that sets errors against the spread of the target, and reduces over outputs."""
+
+    better: ClassVar[Direction] = "higher"
 
     multioutput: MultiOutput = field(default="uniform_average", kw_only=True)
 

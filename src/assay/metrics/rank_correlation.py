@@ -6,13 +6,13 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric
+from assay.metrics.base import Direction, Metric
 from assay.metrics.rational import over_root, result
 from assay.tally.base import Tally
 from assay.tally.samples import Kept, Samples
@@ -25,6 +25,8 @@ Array = np.ndarray[Any, Any]
 @dataclass(frozen=True)
 class RankCorrelation(Metric):
     """A correlation that depends on the order of the samples' values only, with one value per output."""
+
+    better: ClassVar[Direction] = "higher"
 
     num_outputs: int = field(default=1, kw_only=True)
 

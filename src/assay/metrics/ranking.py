@@ -7,14 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
-from assay.metrics.base import Metric, number, vector
+from assay.metrics.base import Direction, Metric, number, vector
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, Interval, Ranking
@@ -95,6 +95,8 @@ class RankingMetric(Metric):
 @dataclass(frozen=True, kw_only=True)
 class RankingArea(RankingMetric):
     """An area under a curve, averaged over classes or labels."""
+
+    better: ClassVar[Direction] = "higher"
 
     average: Average | None = "macro"
     bounds: bool = False
@@ -322,6 +324,8 @@ def _curve(columns: Sequence[Array], single: bool) -> Tensor | tuple[Tensor, ...
 @dataclass(frozen=True, kw_only=True)
 class OperatingPointMetric(RankingMetric):
     """The highest value of one rate among the thresholds at which another reaches a minimum."""
+
+    better: ClassVar[Direction] = "higher"
 
     @property
     @abstractmethod

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from assay.errors import ConfigError, describe
+from assay.metrics.base import Direction
 from assay.metrics.outputs import (
     SQUARES,
     PerOutput,
@@ -379,6 +381,8 @@ class CriticalSuccessIndex(PerOutput):
 
     Source: Schaefer, Weather and Forecasting 5 (1990), 570-575.
     """
+
+    better: ClassVar[Direction] = "higher"
 
     threshold: float
 

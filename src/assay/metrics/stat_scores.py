@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import nan
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number, vector
-from assay.tally.base import Tally
+from assay.metrics.base import Direction, Metric, number, vector
+from assay.metrics.contributions import Contributions
+from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Counts, class_tally
-from assay.tally.labels import Labels
+from assay.tally.labels import Labels, true_labels
 
 Average = Literal["micro", "macro", "weighted"]
 
@@ -58,6 +60,78 @@ class LabelMetric(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return class_tally(self.labels, weighted)
+
+    def decide(self, batch: Batch) -> Tensor | None:
+        if self.num_labels is not None or batch.needed_target.ndim > 1:
+            return None
+        labels = self.labels
+        return (labels if self.num_classes is None else replace(labels, decision=Argmax())).predicted(batch)
+
+    def answers(self, batch: Batch) -> Answers:
+        """What was predicted and what is right, of the shape of the target."""
+        shape = batch.needed_target.shape
+        predicted, target = self.labels.predicted(batch).view(shape), true_labels(batch).view(shape)
+        counted = None if self.ignore_index is None else target != self.ignore_index
+        return Answers(predicted, target, counted, self.condition)
+
+    @property
+    def condition(self) -> str:
+        """What the names of columns must say besides: all that decides over them."""
+        threshold = "" if self.num_classes is not None or self.threshold == 0.5 else f", threshold {self.threshold}"
+        return threshold + ("" if self.ignore_index is None else f", without {self.ignore_index}")
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Predicted and true labels of samples, as columns of booleans.
+
+    Attributes:
+        predicted: labels.
+        target: labels, alike.
+        counted: where the target is not to be ignored; None where all are counted.
+        condition: what the names of columns say besides.
+    """
+
+    predicted: Tensor
+    target: Tensor
+    counted: Tensor | None
+    condition: str
+
+    def __getitem__(self, what: str) -> Tensor:
+        """A column by its name in `ANSWERS`; where a target is ignored it is False, or 0."""
+        column = ANSWERS[what](self.predicted, self.target)
+        return column if self.counted is None else column * self.counted
+
+    def share(self, column: str, over: str = "") -> Contributions:
+        """The quotient of the means of two columns; `over` nothing, the mean of one over all that are counted."""
+        if over:
+            found = self[column], self[over]
+        elif self.counted is not None:
+            over, found = "counted", (self[column], self.counted)
+        else:
+            return self._named(column, self[column])
+        return self._named(column, found[0], over, found[1])
+
+    def _named(self, column: str, values: Tensor, over: str = "", counts: Tensor | None = None) -> Contributions:
+        """The columns; of several labels for each sample, their sums, or the share of them."""
+        if values.ndim > 1:
+            values = values.float().mean(1)
+            counts = None if counts is None else counts.float().mean(1)
+        return Contributions.of(column + self.condition, values, over + self.condition, counts)
+
+
+ANSWERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "correct": torch.eq,
+    "wrong": torch.ne,
+    "positives": lambda p, t: t == 1,
+    "negatives": lambda p, t: t == 0,
+    "predicted positives": lambda p, t: p == 1,
+    "predicted negatives": lambda p, t: p == 0,
+    "true positives": lambda p, t: (p == 1) & (t == 1),
+    "true negatives": lambda p, t: (p == 0) & (t == 0),
+    "positives or predicted positives": lambda p, t: (p == 1) | (t == 1),
+    "mean of positives and predicted positives": lambda p, t: ((p == 1).float() + (t == 1)) / 2,
+}
 
 
 @dataclass(frozen=True)
@@ -117,6 +191,10 @@ class TopKMetric(LabelMetric):
     def _decision(self) -> Decision:
         return Argmax() if self.top_k == 1 else TopK(self.top_k)
 
+    @property
+    def condition(self) -> str:
+        return ("" if self.top_k == 1 else f", top {self.top_k}") + super().condition
+
     def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
         """The outcomes of each class, each label, or the positive class."""
         return outcomes(counted.totals(), self.num_classes is not None)
@@ -124,11 +202,22 @@ class TopKMetric(LabelMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class RatioMetric(TopKMetric):
-    """A metric that is a quotient of outcomes, for each class or averaged over them."""
+    """A metric that is a quotient of outcomes, for each class or averaged over them.
+
+    Attributes:
+        undefined: what 0 / 0 is of a class that has data.
+        share: of one class, the names in `ANSWERS` of what is divided; nothing is divided by where the second is empty.
+        pooled: what the value is the share of where classes are pooled; empty where it is none.
+        by_support: whether weighing the classes by how often each is the target gives the same as pooling them.
+    """
+
+    better: ClassVar[Direction] = "higher"
+    undefined: ClassVar[int] = 0
+    share: ClassVar[tuple[str, str]]
+    pooled: ClassVar[str] = ""
+    by_support: ClassVar[bool] = False
 
     average: Average | None = "macro"
-
-    undefined: ClassVar[int] = 0  # what 0 / 0 is of a class that has data
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,6 +232,20 @@ class RatioMetric(TopKMetric):
         binary = self.num_classes is None and self.num_labels is None
         values = averaged(self.ratio, of, None if binary else self.average, self.undefined)
         return vector(values) if self.average is None and not binary else number(values[0])
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
+            return None
+        if self.num_classes is not None:
+            whole = self.average == "micro" or (self.average == "weighted" and self.by_support)
+            return self.answers(batch).share(self.pooled) if whole and self.pooled else None
+        if self.num_labels is not None and not self._averages_samples():
+            return None
+        return self.answers(batch).share(*self.share)
+
+    def _averages_samples(self) -> bool:
+        """Whether the average over labels is one over samples: when pooled, or when all labels have as many samples."""
+        return self.average == "micro" or (self.average == "macro" and not self.share[1] and self.ignore_index is None)
 
 
 Ratio = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]

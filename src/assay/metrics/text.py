@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
-from assay.metrics.base import Metric, number
+from assay.metrics.base import Direction, Metric, number
 from assay.metrics.rational import quotient, rounded
 from assay.tally.base import Tally
 from assay.tally.rowwise import NegativeLogLikelihood, RowSum
@@ -42,6 +43,8 @@ class Perplexity(Metric):
 
     Source: Jelinek, Mercer, Bahl, Baker, Journal of the Acoustical Society of America 62 (1977), S63.
     """
+
+    better: ClassVar[Direction] = "lower"
 
     ignore_index: int | None = None
 

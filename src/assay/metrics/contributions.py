@@ -1,0 +1,141 @@
+"""What each sample contributes to a metric that is a mean over samples, and what was decided for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from assay.devices.policies import policy
+from assay.tally.base import Batch, Column, Layout
+
+if TYPE_CHECKING:
+    from assay.metrics.base import Metric
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """One number or boolean a sample, in columns whose names say what they are.
+
+    Equal names mean equal numbers: metrics of the same samples share their columns. (What scores are, such as logits,
+    is no part of a name: metrics that are given the same scores agree about that.)
+
+    Attributes:
+        columns: tensors of shape `(N,)`, on the device of the predictions.
+        column: the one whose mean is the value,
+        over: divided by the mean of this one; empty where nothing is divided by.
+    """
+
+    columns: Mapping[str, Tensor]
+    column: str
+    over: str = ""
+
+    @classmethod
+    def of(cls, name: str, values: Tensor, over: str = "", counts: Tensor | None = None) -> Contributions:
+        """The mean of `values`; or, with `counts`, their sum over that of the counts."""
+        columns = {name: values}
+        if counts is not None:
+            columns[over] = counts
+        return cls(columns, name, over if counts is not None else "")
+
+    def weighted(self, weights: Tensor) -> Contributions:
+        """The same for samples with weights `(N,)`."""
+        weights = weights if weights.dtype == torch.float64 else weights.float()
+        columns = {_weighed(name): column * weights for name, column in self.columns.items()}
+        if not self.over:
+            columns["weight"] = weights
+        return Contributions(columns, _weighed(self.column), _weighed(self.over) if self.over else "weight")
+
+
+def _weighed(name: str) -> str:
+    return f"{name}, weighted"
+
+
+def contributions(
+    metric: Metric, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None
+) -> Contributions | None:
+    """What each sample contributes to a metric, where its value is a mean over samples or the quotient of two.
+
+    The value is `mean(column)`, or `mean(column) / mean(over)`, up to the rounding of the terms; where that is 0 / 0, a
+    metric may define another value. Nothing is read on the host.
+
+    Args:
+        metric: any metric.
+        preds: a batch, as for `Meter.update`.
+        target: likewise.
+        weights: likewise.
+
+    Returns:
+        The columns; None where the metric is no such mean, or where a row has more than one sample in it, as images do.
+
+    Raises:
+        InputError: what the metric's update would raise for this batch.
+
+    Example:
+        >>> from assay import Recall
+        >>> found = contributions(Recall(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
+        >>> found.column, found.over
+        ('true positives', 'positives')
+        >>> found.columns["true positives"]
+        tensor([False,  True, False])
+    """
+    batch = _batch(metric, preds, target, weights)
+    with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
+        found = metric.contribute(batch)
+        if found is None or batch.weights is None:
+            return found
+        each = single(batch.weights)
+        return None if each is None else found.weighted(each)
+
+
+def decisions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> Tensor | None:
+    """What was decided for each sample: the label of a classification, or the prediction of a regression.
+
+    Args:
+        metric: any metric.
+        preds: a batch, as for `Meter.update`.
+        target: likewise.
+
+    Returns:
+        Labels, int64 of shape `(N,)`, or predictions of that shape; None where the metric decides nothing (as it ranks
+        scores) or several things about a sample.
+
+    Raises:
+        InputError: what the metric's update would raise for this batch.
+
+    Example:
+        >>> from assay import Accuracy
+        >>> decisions(Accuracy(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
+        tensor([0, 1, 1])
+    """
+    batch = _batch(metric, preds, target, None)
+    with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
+        return metric.decide(batch)
+
+
+def _batch(metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
+    """A batch whose metadata was found to be right."""
+    from assay.meter.arguments import checked, readable  # the meter knows metrics; they meet it when they are called
+
+    given = {"preds": preds, "target": target, "weights": weights}
+    tensors = {name: readable(each.detach()) for name, each in checked(given, weights is not None, False).items()}
+    columns = {name: Column(each.dtype, tuple(each.shape[1:])) for name, each in tensors.items()}
+    layout = Layout(columns["preds"], columns.get("target"), columns.get("weights"))
+    metric.tally(weights is not None).check(layout)
+    compiled = policy(tensors["preds"].device).compiled.value
+    return Batch(tensors["preds"], tensors.get("target"), tensors.get("weights"), compiled=compiled)
+
+
+def single(rows: Tensor) -> Tensor | None:
+    """The one value of each row, of shape `(N,)`; None where rows have more.
+
+    Example:
+        >>> single(torch.zeros(3, 1)).shape, single(torch.zeros(3, 2))
+        (torch.Size([3]), None)
+    """
+    if rows.ndim == 1:
+        return rows
+    return rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else None

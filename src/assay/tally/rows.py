@@ -1,0 +1,78 @@
+"""Rows of any shape, kept whole: for metrics of other libraries, which are given all of them when they are read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ShapeError, describe
+from assay.tally.base import Batch, Column, Layout, Rule, State, Tally, shown
+from assay.tally.samples import ANY, SampleStore, canonical
+
+_SORTED = 64
+"""Elements of a row up to which rows are sorted by their bits; longer ones are sorted by a digest of them."""
+
+
+@dataclass(frozen=True)
+class Rows(Tally):
+    """Every row of the arguments, with their shapes. State: one `SampleStore`, of the size of the data.
+
+    Args:
+        preds: the shape of a row of `preds`.
+        target: the same of `target`; None where there is none.
+    """
+
+    preds: tuple[int, ...] = ()
+    target: tuple[int, ...] | None = ()
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        return {"rows": "samples"}
+
+    @property
+    def reads_target(self) -> bool:
+        return self.target is not None
+
+    @property
+    def _tails(self) -> dict[str, tuple[int, ...]]:
+        return {"preds": self.preds} if self.target is None else {"preds": self.preds, "target": self.target}
+
+    def check(self, layout: Layout) -> None:
+        for name, tail in self._tails.items():
+            column: Column | None = getattr(layout, name)
+            if column is None or column.tail != tail:
+                got = "nothing" if column is None else f"shape {shown(column.tail)}"
+                raise ShapeError(describe(name, got, f"shape {shown(tail)}", f"Say another shape of rows for {name}"))
+            if column.dtype.is_complex:
+                raise ShapeError(describe(name, column.dtype, "real numbers", "Pass torch.view_as_real(...)"))
+
+    def zero(self, device: torch.device) -> State:
+        return {"rows": SampleStore({name: Column(ANY, tail) for name, tail in self._tails.items()})}
+
+    def add(self, state: State, batch: Batch) -> None:
+        state["rows"].append(**{name: getattr(batch, name) for name in self._tails})
+
+    def settle(self, state: State, rows: int) -> State:
+        store: SampleStore = state["rows"]
+        if sum(int(np.prod(tail)) for tail in self._tails.values()) <= _SORTED:
+            return {"rows": canonical(store)}
+        values = {name: store.column(name).contiguous() for name in store.columns}
+        order = torch.from_numpy(np.argsort(_digests(list(values.values())), kind="stable"))
+        return {"rows": store.replaced({name: value[order] for name, value in values.items()})}
+
+    def read(self, state: State) -> tuple[Tensor, ...]:
+        """The columns, on the host."""
+        store: SampleStore = state["rows"]
+        return tuple(store.column(name) for name in self._tails)
+
+
+def _digests(columns: list[Tensor]) -> np.ndarray:
+    """For each row a digest of its bytes in all columns."""
+    raw = [column.reshape(len(column), -1).view(torch.uint8).numpy() for column in columns]
+    rows = (b"".join(each.tobytes() for each in row) for row in zip(*raw, strict=True))
+    return np.array([hashlib.blake2b(row, digest_size=16).digest() for row in rows], dtype="S16")

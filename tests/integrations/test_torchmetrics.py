@@ -1,0 +1,263 @@
+"""assay's metrics as metrics of TorchMetrics, held to what its hosts ask of one; and the other way round."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torchmetrics import Metric as TorchMetric
+from torchmetrics import MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
+from torchmetrics.image import PeakSignalNoiseRatio
+from torchmetrics.regression import SpearmanCorrCoef as TheirSpearman
+
+from assay import Accuracy, F1Score, MeanSquaredError, Meter
+from assay.errors import ConfigError, ShapeError, StateError
+from assay.integrations import as_torchmetric, as_torchmetrics, from_torchmetrics
+from ranks import processes
+
+CLASSES = 5
+METRICS = {"acc": Accuracy(num_classes=CLASSES), "f1": F1Score(num_classes=CLASSES, average="macro")}
+
+
+def batches(count=4, rows=16, seed=0):
+    made = torch.Generator().manual_seed(seed)
+    return [
+        (torch.randn(rows, CLASSES, generator=made), torch.randint(CLASSES, (rows,), generator=made))
+        for _ in range(count)
+    ]
+
+
+def test_it_is_a_metric_of_torchmetrics_with_its_value():
+    metric = as_torchmetric(Accuracy(num_classes=CLASSES))
+    theirs = MulticlassAccuracy(CLASSES, average="micro")
+    assert isinstance(metric, TorchMetric)
+    for batch in batches():
+        metric.update(*batch)
+        theirs.update(*batch)
+    assert metric.compute().item() == pytest.approx(theirs.compute().item(), abs=1e-7)
+    assert (metric.update_count, metric.update_called) == (4, True)
+    metric.reset()
+    assert metric.meter.rows == 0
+    assert not metric.update_called
+
+
+def test_forward_gives_the_value_of_the_batch_and_counts_it():
+    metric, (one, two) = as_torchmetric(Accuracy(num_classes=CLASSES)), batches(2)
+    assert metric(*one) == Accuracy(num_classes=CLASSES)(*one)
+    assert metric(*two) == metric._forward_cache == Accuracy(num_classes=CLASSES)(*two)
+    assert metric.compute() == Accuracy(num_classes=CLASSES)(*map(torch.cat, zip(one, two, strict=True)))
+
+
+def test_a_meter_gives_its_values_by_name():
+    metric, batch = as_torchmetric(Meter(**METRICS)), batches(1)[0]
+    metric.update(*batch)
+    assert metric.compute() == values_of(batch)
+
+
+def values_of(*given):
+    meter = Meter(**METRICS)
+    for batch in given:
+        meter.update(*batch)
+    return meter.compute()
+
+
+def test_weights():
+    metric, (preds, target) = as_torchmetric(Accuracy(num_classes=CLASSES), weighted=True), batches(1)[0]
+    weights = torch.rand(16)
+    metric.update(preds, target, weights=weights)
+    assert metric.compute() == Accuracy(num_classes=CLASSES)(preds, target, weights=weights)
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)), lambda m: m.clone()])
+def test_copies_count_on_their_own(make):
+    metric, (one, two) = as_torchmetric(Accuracy(num_classes=CLASSES)), batches(2)
+    metric.update(*one)
+    copied = make(metric)
+    before = metric.compute()
+    copied.update(*two)
+    assert metric.compute() == before
+    assert copied.compute() == Accuracy(num_classes=CLASSES)(*map(torch.cat, zip(one, two, strict=True)))
+
+
+def test_counts_go_into_a_checkpoint_when_asked():
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.acc = nn.Linear(2, 2), as_torchmetric(Accuracy(num_classes=CLASSES))
+
+    model, other = Model(), Model()
+    assert set(model.state_dict()) == {"layer.weight", "layer.bias"}
+    for each in (model, other):
+        each.acc.persistent(True)
+    model.acc.update(*batches(1)[0])
+    assert not torch.nn.Module.load_state_dict(other, model.state_dict()).missing_keys
+    assert other.acc.compute() == model.acc.compute()
+    assert other.acc.update_called
+    with pytest.raises(RuntimeError, match=r"Missing key.*acc\.about"):
+        other.load_state_dict({name: each for name, each in model.state_dict().items() if "acc" not in name})
+
+
+def test_counts_of_other_metrics_are_refused():
+    one, two = as_torchmetric(Accuracy(num_classes=CLASSES)), as_torchmetric(Accuracy(num_classes=3))
+    for each in (one, two):
+        each.persistent(True)
+    with pytest.raises(RuntimeError, match="expected for"):
+        one.load_state_dict(two.state_dict())
+
+
+@pytest.mark.devices("mps", "cuda:1")
+def test_moving_it_moves_nothing_and_keeps_float64(device, pretended):
+    metric = as_torchmetric(Accuracy(num_classes=CLASSES))
+    metric.update(*batches(1)[0])
+    before = metric.compute()
+    metric = metric.to(device)
+    assert metric.device == device
+    on_device = [each.to(device) for each in batches(1)[0]]
+    metric.update(*on_device)
+    assert metric.compute() == before
+    assert before.dtype == torch.float64
+
+
+def test_arithmetic_and_collections_of_torchmetrics_take_it():
+    batch = batches(1)[0]
+    both = as_torchmetric(Accuracy(num_classes=CLASSES)) + as_torchmetric(Accuracy(num_classes=CLASSES))
+    both.update(*batch)
+    assert both.compute() == 2 * Accuracy(num_classes=CLASSES)(*batch)
+    mixed = MetricCollection(
+        {"ours": as_torchmetric(METRICS["acc"]), "theirs": MulticlassAccuracy(CLASSES, average="micro")}
+    )
+    mixed.update(*batch)
+    values = mixed.compute()
+    assert values["ours"].item() == pytest.approx(values["theirs"].item(), abs=1e-7)
+
+
+def test_a_collection_counts_each_batch_once():
+    metrics = as_torchmetrics(METRICS, prefix="val_")
+    assert isinstance(metrics, MetricCollection)
+    given = batches(3)
+    for batch in given:
+        metrics.update(*batch)
+    assert metrics.meter.rows == 48
+    expected = {f"val_{name}": value for name, value in values_of(*given).items()}
+    assert metrics.compute() == expected
+    assert metrics(*given[0]) == {f"val_{name}": value for name, value in values_of(given[0]).items()}
+    assert metrics.meter.rows == 64
+    assert {name: member._forward_cache for name, member in metrics.items()} == metrics(*given[0])
+    assert copy.deepcopy(metrics).compute() == metrics.compute()
+    metrics.reset()
+    assert metrics.meter.rows == 0
+
+
+def test_a_collection_is_kept_in_a_checkpoint_once():
+    metrics, other = as_torchmetrics(METRICS), as_torchmetrics(METRICS)
+    for each in (metrics, other):
+        each.persistent(True)
+    metrics.update(*batches(1)[0])
+    assert sum(name.endswith("about") for name in metrics.state_dict()) == 1
+    other.load_state_dict(metrics.state_dict())
+    assert other.compute() == metrics.compute()
+
+
+def test_what_cannot_be_asked_of_a_collection():
+    metrics = as_torchmetrics(METRICS)
+    with pytest.raises(StateError, match=r"update of acc: got a batch for one member, expected one for all"):
+        metrics["acc"].update(*batches(1)[0])
+    with pytest.raises(StateError, match="add_metrics: got another metric"):
+        metrics.add_metrics({"more": as_torchmetric(METRICS["acc"])})
+
+
+def test_bad_arguments():
+    with pytest.raises(ConfigError, match="metric: got Linear, expected a metric or a meter of assay"):
+        as_torchmetric(nn.Linear(1, 1))
+    with pytest.raises(ConfigError, match=r"dist_sync_fn: got .* expected nothing"):
+        as_torchmetric(METRICS["acc"], dist_sync_fn=print)
+    with pytest.raises(StateError, match=r"merge_state: got MulticlassAccuracy, expected what as_torchmetric made"):
+        as_torchmetric(METRICS["acc"]).merge_state(MulticlassAccuracy(CLASSES))
+    with pytest.raises(StateError, match="unsync: got one's own counts"):
+        as_torchmetric(METRICS["acc"]).unsync()
+
+
+def test_merging():
+    one, two = (as_torchmetric(METRICS["acc"]) for _ in range(2))
+    given = batches(2)
+    one.update(*given[0])
+    two.update(*given[1])
+    one.merge_state(two)
+    assert one.compute() == values_of(*given)["acc"]
+
+
+def on_two_ranks(rank, size):
+    metric, metrics = as_torchmetric(METRICS["acc"]), as_torchmetrics(METRICS)
+    for batch in batches(4)[rank::2][: 2 - rank]:  # rank 1 has fewer
+        metric.update(*batch)
+        metrics.update(*batch)
+    value, values, own = metric.compute(), metrics.compute(), metric.meter.rows
+    return value.item(), {name: each.item() for name, each in values.items()}, own
+
+
+def test_two_processes_have_the_value_of_all_samples(tmp_path):
+    given = batches(4)
+    expected = {name: value.item() for name, value in values_of(given[0], given[2], given[1]).items()}
+    for rank, (value, values, own) in enumerate(processes(on_two_ranks, 2, tmp_path)):
+        assert value == expected["acc"]
+        assert values == expected
+        assert own == (32, 16)[rank]
+
+
+def test_higher_is_better_is_said():
+    assert as_torchmetric(Accuracy(num_classes=CLASSES)).higher_is_better is True
+    assert as_torchmetric(MeanSquaredError()).higher_is_better is False
+
+
+@pytest.mark.parametrize(
+    ("theirs", "preds", "target", "made"),
+    [
+        (lambda: MulticlassF1Score(CLASSES), (CLASSES,), (), lambda: batches(4)),
+        (TheirSpearman, (), (), lambda: [(torch.rand(16), torch.rand(16)) for _ in range(4)]),
+        (
+            lambda: PeakSignalNoiseRatio(data_range=1.0),
+            (3, 8, 8),
+            (3, 8, 8),
+            lambda: [(torch.rand(4, 3, 8, 8), torch.rand(4, 3, 8, 8)) for _ in range(4)],
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Metric `SpearmanCorrcoef` will save")
+def test_their_metric_in_a_meter(theirs, preds, target, made):
+    given, theirs = made(), theirs()
+    meter = Meter(value=from_torchmetrics(theirs, preds=preds, target=target))
+    for batch in given:
+        meter.update(*batch)
+    alone = theirs.clone()
+    alone.update(*map(torch.cat, zip(*given, strict=True)))
+    value = meter.compute()["value"]
+    assert value.item() == pytest.approx(alone.compute().item(), rel=1e-5)
+    turned = Meter(value=from_torchmetrics(theirs, preds=preds, target=target))
+    for batch in reversed(given):
+        turned.update(*batch)
+    assert torch.equal(turned.compute()["value"], value)
+    assert not theirs.update_called
+
+
+@pytest.mark.devices("mps", "cuda:1")
+def test_their_metric_takes_batches_of_several_devices(device, pretended):
+    preds, target = batches(1)[0]
+    metric = from_torchmetrics(MulticlassAccuracy(CLASSES, average="micro"), preds=(CLASSES,))
+    meter = Meter(acc=metric)
+    meter.update(preds.to(device), target.to(device))
+    meter.update(preds, target)
+    assert meter.compute()["acc"].item() == pytest.approx(Accuracy(num_classes=CLASSES)(preds, target).item())
+
+
+def test_their_metric_says_what_it_cannot_take():
+    metric = from_torchmetrics(MulticlassAccuracy(CLASSES), preds=(CLASSES,))
+    with pytest.raises(ShapeError, match=r"preds: got shape \(N,\), expected shape \(N, 5\)"):
+        Meter(metric).update(torch.rand(3), torch.zeros(3))
+    with pytest.raises(ConfigError, match="MulticlassAccuracy: got weights, expected none"):
+        Meter(metric, weighted=True)
+    with pytest.raises(ConfigError, match="metric: got Linear, expected a metric of TorchMetrics"):
+        from_torchmetrics(nn.Linear(1, 1))
