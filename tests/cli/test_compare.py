@@ -64,7 +64,7 @@ def test_slices_are_compared_where_both_have_them(reports, monkeypatch, capsys, 
     assert "By slice: 1 worse." in capsys.readouterr().out
     assert call(monkeypatch, "compare", "--no-slices", *pair) == 0
     printed = capsys.readouterr().out
-    assert "first" not in printed
+    assert "By slice" not in printed
     assert "for 1 test;" in printed
 
 

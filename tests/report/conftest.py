@@ -15,8 +15,10 @@ from assay.report import (
     Reliability,
     Report,
     Residuals,
+    Samples,
     Section,
     Series,
+    Slice,
     Table,
     Value,
 )
@@ -42,7 +44,16 @@ def everything(word: str = "name") -> Report:
     )
     cells = [(word, 1, 0.1, None), ("NaN", 2**70, math.nan, math.inf), (word, -1, -math.inf, None)]
     table = Table(word, (word, "int", "float", "none"), cells, note=word)
-    sections = (Section(word, values, (table,), plots, note=word), Section("empty"))
+    ids = [f"{word} {i}" for i in range(4)]
+    samples = Samples.pack(
+        ids, {word: [0.5, 2.0, math.nan, 1.0]}, decision=[word, "b", "b", word], target=[word] * 4, data=word
+    )
+    slices = [
+        Slice.of(f"{word} {name}", [Value(word, value, value - 0.1, value + 0.1, note=word, better="lower")], mask)
+        for name, value, mask in (("x", 0.5, [1, 1, 0, 0]), ("y", 1.5, [0, 0, 1, 1]), ("tiny", 9.0, [1, 0, 0, 0]))
+    ]
+    whole = Section(word, values, (table,), plots, note=word, samples=samples, slices=slices, min_slice=2)
+    sections = (whole, Section("empty"))
     return Report(word, sections, device=word, notes=(word,), duration_s=1.5, environment={word: word})
 
 

@@ -19,8 +19,8 @@ from pages import Page
 
 def test_the_page_holds_all_that_the_report_says(report):
     page = Page(to_html(report))
-    assert len(page.all("svg")) == len(report.sections[0].plots)
-    assert len(page.all("figcaption")) == len(report.sections[0].plots)
+    drawn = len(report.sections[0].plots) + 1  # and the slices
+    assert len(page.all("svg")) == len(page.all("figcaption")) == drawn
     for word in ("0.3333", "[0.3000, 0.4000]", "n = 1,152,921,504,606,846,976", "∞", "1.5 s"):
         assert word in page.text
     assert {"title": str(1 / 3)} in page.all("strong")

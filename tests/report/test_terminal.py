@@ -83,8 +83,9 @@ def test_show_prints_to_the_standard_output(report, capsys):
 def test_markdown_has_a_table_of_values_and_of_cells(report):
     text = to_markdown(report)
     assert text == report.to_markdown()
-    assert "| metric | value | interval | n | note |" in text
-    assert "| nan | – |  |  |  |" in text
+    assert "| metric | value | interval | n |\n" in text
+    assert "| nan | – |  |  |\n" in text
+    assert "Intervals: name: name." in text  # how intervals were found stands below
     assert "| name | int | float | none |\n|:--|--:|--:|--:|" in text
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from assay.report import text
 from assay.report.plain import Cell
 from assay.report.plots import Curves, Distribution, Plot
-from assay.report.report import Report
+from assay.report.report import Report, Section, Table
+from assay.report.sliced import Dots, Slices, dots_of, slices_of
 from assay.report.svg import line_style, to_svg
+from assay.report.value import methods
+from assay.report.worst import worst_errors
 
 
 def to_html(report: Report) -> str:
@@ -37,10 +41,43 @@ def to_html(report: Report) -> str:
     return page(
         "page.html",
         report=report,
+        shown=[_shown(i, section) for i, section in enumerate(report.sections, 1)],
         draw=lambda plot: Markup(to_svg(plot, next(keys))),
         legend=_legend,
         interval=text.interval,
+        methods=methods,
     )
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A section as the page shows it.
+
+    Args:
+        section: the section.
+        slices: its slices, with the worst marked.
+        dots: one plot a headline metric, over the slices.
+        tables: the worst errors and the tables of the section, each with the id of its heading.
+        parts: ids and titles of the headings, for the contents.
+    """
+
+    section: Section
+    slices: Slices | None
+    dots: tuple[Dots, ...]
+    tables: tuple[tuple[str, Table], ...]
+    parts: tuple[tuple[str, str], ...]
+
+
+def _shown(number: int, section: Section) -> _Shown:
+    worst = worst_errors(section)
+    slices = slices_of(section)
+    tables = tuple(
+        (f"s{number}-t{i}", table) for i, table in enumerate((*((worst,) if worst else ()), *section.tables))
+    )
+    parts = [(f"s{number}-plots", "Plots")] if section.plots else []
+    parts += [(f"s{number}-slices", "Slices")] if slices else []
+    parts += [(key, table.name) for key, table in tables]
+    return _Shown(section, slices, dots_of(section), tables, tuple(parts))
 
 
 def page(template: str, **content: Any) -> str:

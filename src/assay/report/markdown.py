@@ -7,6 +7,9 @@ import re
 from assay.report import text
 from assay.report.plain import Cell
 from assay.report.report import Report, Section, Table
+from assay.report.sliced import Slices, slices_of
+from assay.report.value import Value, methods
+from assay.report.worst import worst_errors
 
 
 def to_markdown(report: Report) -> str:
@@ -41,8 +44,11 @@ def _section(section: Section) -> list[str]:
     if section.note:
         parts.append(escape(section.note))
     if section.values:
-        parts.append(_values(section))
-    for table in section.shown_tables():
+        parts += [_values(section), *map(escape, methods(section.values))]
+    if slices := slices_of(section):
+        parts += _slices(slices)
+    worst = worst_errors(section)
+    for table in (*([worst] if worst else []), *section.tables):
         parts += [f"### {escape(table.name)}", _table(table.columns, table.rows)]
         parts += [escape(table.note)] if table.note else []
     parts += [f"**{escape(plot.name)}**: {escape(plot.summary())}" for plot in section.plots]
@@ -50,14 +56,34 @@ def _section(section: Section) -> list[str]:
 
 
 def _values(section: Section) -> str:
-    """The headline numbers; columns that would be empty are left out."""
-    rows: list[tuple[Cell, ...]] = [
-        (v.name, v.value, text.interval(v.lower, v.upper) or None, v.count, v.note or None) for v in section.values
-    ]
+    """The headline numbers; columns that would be empty are left out, and what is said below the table."""
+    rows: list[tuple[Cell, ...]] = []
+    for value in section.values:
+        interval = text.interval(value.lower, value.upper) or None
+        rows.append((value.name, value.value, interval, value.count, None if interval else value.note or None))
     names = ("metric", "value", "interval", "n", "note")
     used = [i for i in range(len(names)) if i < 2 or any(row[i] is not None for row in rows)]
     columns = tuple(names[i] for i in used)
     return _table(columns, tuple(tuple("" if row[i] is None else row[i] for i in used) for row in rows))
+
+
+def _slices(slices: Slices) -> list[str]:
+    """The slices with the interval beside each number; the worst of a metric is bold."""
+    lines = [["slice", "n", *map(escape, slices.metrics)], [":--", *["--:"] * (1 + len(slices.metrics))]]
+    for row in slices.rows:
+        cells = [_slice_value(value, worst) for value, worst in zip(row.values, row.is_worst, strict=True)]
+        lines.append([escape(row.name), f"{row.count:,}", *cells])
+    head, sides, *rows = lines
+    table = "\n".join([_row(head), "|" + "|".join(sides) + "|", *map(_row, rows)])
+    said = [escape(slices.note()), *map(escape, methods(slices.values()))]
+    return ["### Slices", table, *[" ".join(part for part in said if part)]]
+
+
+def _slice_value(value: Value | None, is_worst: bool) -> str:
+    if value is None:
+        return text.UNDEFINED
+    number = f"**{escape(text.number(value.value))}** worst" if is_worst else escape(text.number(value.value))
+    return f"{number} {escape(text.interval(value.lower, value.upper))}".rstrip()
 
 
 def _table(columns: tuple[str, ...], rows: tuple[tuple[Cell, ...], ...]) -> str:

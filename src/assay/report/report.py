@@ -95,14 +95,6 @@ class Section(Plain):
         for each in self.slices:
             each.check_samples(self.samples)
 
-    def shown_tables(self) -> tuple[Table, ...]:
-        """The tables that a reader sees: those of the section, and one of its slices where there are any."""
-        if not self.slices:
-            return self.tables
-        names = tuple(dict.fromkeys(value.name for each in self.slices for value in each.values))
-        rows = tuple((each.name, each.count, *(each.number(name) for name in names)) for each in self.slices)
-        return (Table("Slices", ("slice", "n", *names), rows), *self.tables)
-
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from assay.report.plots import Bars, ConfusionMatrix, Curves, Distribution, Plot, Reliability, Residuals
+from assay.report.sliced import Dots
 from assay.report.text import clean, number, shorten
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def line_style(index: int) -> tuple[str, str]:
     return f"line{index % COLOURS}", ("solid", "dashed", "dotted")[index // COLOURS % 3]
 
 
-def to_svg(plot: Plot, key: str) -> str:
+def to_svg(plot: Plot | Dots, key: str) -> str:
     """Draw a plot.
 
     Args:
@@ -78,7 +79,7 @@ def to_svg(plot: Plot, key: str) -> str:
     return _for_page(buffer.getvalue(), key, f"{plot.name}: {plot.summary()}")
 
 
-def _drawing(plot: Plot) -> tuple[Callable[[Any, Any], None], tuple[float, float]]:
+def _drawing(plot: Plot | Dots) -> tuple[Callable[[Any, Any], None], tuple[float, float]]:
     """The function that draws a kind of plot, and its size in inches."""
     if isinstance(plot, ConfusionMatrix):
         return _draw_confusion, (5.2, 4.4 if len(plot.labels) < 5 else 5.0)
@@ -90,6 +91,8 @@ def _drawing(plot: Plot) -> tuple[Callable[[Any, Any], None], tuple[float, float
         return _draw_residuals, (5.2, 4.4)
     if isinstance(plot, Distribution):
         return _draw_distribution, (5.2, 4.4)
+    if isinstance(plot, Dots):
+        return _draw_dots, (5.2, 0.8 + 0.27 * len(plot.rows))
     return _draw_bars, (5.2, 0.9 + 0.32 * max(1, len(plot.labels)))
 
 
@@ -215,6 +218,21 @@ def _draw_bars(axes: Axes, plot: Bars) -> None:
     axes.set_yticks(place, [shorten(label, 22) for label in plot.labels], color=ink("ink"))
     axes.invert_yaxis()
     axes.margins(x=0.15)
+    axes.grid(False, axis="y")
+
+
+def _draw_dots(axes: Axes, plot: Dots) -> None:
+    """A dot and its interval a slice; the worst in the colour of errors, those too small to say faint."""
+    for i, (row, value) in enumerate(plot.rows):
+        is_worst = any(w and v is value for v, w in zip(row.values, row.is_worst, strict=True))
+        colour = ink("faint" if row.is_small else "warm" if is_worst else "heat")
+        if value.lower is not None and value.upper is not None and np.isfinite([value.lower, value.upper]).all():
+            axes.plot([value.lower, value.upper], [i, i], color=colour, linewidth=1.6, solid_capstyle="round")
+        axes.plot([value.value], [i], "o", color=colour, markersize=5)
+    if plot.overall is not None:
+        axes.axvline(plot.overall.value, color=ink("ink"), linewidth=1, linestyle=(0, (3, 2)))
+    axes.set_yticks(range(len(plot.rows)), [f"{shorten(row.name, 22)}  n={row.count:,}" for row, _ in plot.rows])
+    axes.set_ylim(len(plot.rows) - 0.4, -0.6)
     axes.grid(False, axis="y")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from itertools import pairwise
 
@@ -18,6 +18,9 @@ from assay.report import text
 from assay.report.plain import Cell
 from assay.report.plots import Bars, ConfusionMatrix, Distribution, Plot, Reliability, Residuals
 from assay.report.report import Report, Section, Table
+from assay.report.sliced import Slices, slices_of
+from assay.report.value import Value, methods
+from assay.report.worst import worst_errors
 
 _SHOWN_CLASSES = 16  # a matrix of more does not fit the width of a terminal
 _BAR = 24
@@ -80,8 +83,11 @@ def _section(section: Section, full: str) -> RenderableType:
     if section.note:
         parts.append(_text(section.note, "dim"))
     if section.values:
-        parts += [_values(section), Text()]
-    for table in section.shown_tables():
+        parts += [_values(section), *_lines(methods(section.values)), Text()]
+    if slices := slices_of(section):
+        parts += [_slices(slices), *_lines([slices.note(), *methods(slices.values())]), Text()]
+    worst = worst_errors(section)
+    for table in (*([worst] if worst else []), *section.tables):
         parts.append(_table(table))
     for plot in section.plots:
         parts += [*_plot(plot, full), Text()]
@@ -96,8 +102,37 @@ def _values(section: Section) -> RenderableType:
         interval = text.interval(value.lower, value.upper)
         count = "" if value.count is None else f"n = {value.count:,}"
         name, number = _text(value.name), Text(text.number(value.value), "bold")
-        grid.add_row(name, number, Text(interval, "dim"), Text(count, "dim"), _text(value.note, "dim"))
+        note = "" if interval else value.note  # how an interval was found stands below
+        grid.add_row(name, number, Text(interval, "dim"), Text(count, "dim"), _text(note, "dim"))
     return Padding(grid, (0, 0, 0, 2))
+
+
+def _lines(lines: Iterable[str]) -> list[RenderableType]:
+    return [Padding(_text(line, "dim"), (0, 0, 0, 2)) for line in lines if line]
+
+
+def _slices(slices: Slices) -> RenderableType:
+    """A row a slice, with the intervals below the numbers; the worst of a metric is marked."""
+    grid = Grid(
+        title=_text("Slices", "bold"), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
+    )
+    grid.add_column("slice", overflow="fold")
+    grid.add_column("n", justify="right")
+    for metric in slices.metrics:
+        grid.add_column(_text(metric), justify="right", overflow="fold")
+    for row in slices.rows:
+        cells = [_slice_value(value, worst) for value, worst in zip(row.values, row.is_worst, strict=True)]
+        grid.add_row(_text(row.name), f"{row.count:,}", *cells, style="dim" if row.is_small else "")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _slice_value(value: Value | None, is_worst: bool) -> Text:
+    if value is None:
+        return Text(text.UNDEFINED)
+    shown = Text("worst ", "yellow") if is_worst else Text()
+    shown.append(text.number(value.value), "bold yellow" if is_worst else "")
+    interval = text.interval(value.lower, value.upper)
+    return shown.append(f"\n{interval}", "dim") if interval else shown
 
 
 def _table(table: Table) -> RenderableType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +92,26 @@ class Value(Plain):
             of = f"the mean of {self.column!r}" + (f" over that of {self.over!r}" if self.over else "")
             do = "Name the column that it is the mean of, or none"
             raise ConfigError(describe(f"Value {self.name!r}", self.value, f"{mean!r}, {of}", do))
+
+
+def methods(values: Iterable[Value]) -> tuple[str, ...]:
+    """How the intervals of values were found, metrics of one method together: the lines below a table of them.
+
+    Example:
+        >>> ends = {"lower": 0.9, "upper": 0.96, "level": 0.95, "note": "Wilson's interval"}
+        >>> methods([Value("accuracy", 0.94, **ends), Value("recall", 0.93, **ends), Value("F1", 0.9)])
+        ("Intervals of 95 %: accuracy, recall: Wilson's interval.",)
+    """
+    levels: dict[float | None, dict[str, dict[str, None]]] = {}
+    for value in values:
+        if value.lower is not None and value.upper is not None:
+            levels.setdefault(value.level, {}).setdefault(value.note, {})[value.name] = None
+    lines = []
+    for level, notes in levels.items():
+        of = "Intervals" if level is None else f"Intervals of {100 * level:g} %"
+        found = [f"{', '.join(names)}: {note}" for note, names in notes.items() if note]
+        lines.append(f"{of}: {'; '.join(found)}." if found else f"{of}.")
+    return tuple(lines)
 
 
 def columns_of(samples: Samples, column: str, over: str, members: Array | None = None) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ for (const button of document.querySelectorAll("table.sortable th button")) {
     header.setAttribute("aria-sort", order);
     const key = (row) => {
       const cell = row.cells[column];
-      const word = cell.dataset.key.replace("inf", "Infinity");
+      const word = (cell.dataset.key ?? "").replace("inf", "Infinity");
       return word === "" ? cell.textContent : Number(word);
     };
     const compare = (a, b) => {
@@ -23,5 +23,7 @@ for (const button of document.querySelectorAll("table.sortable th button")) {
     };
     const body = table.tBodies[0];
     body.append(...[...body.rows].sort(compare));
+    const said = document.getElementById("said");
+    if (said) said.textContent = `sorted by ${button.textContent}, ${order}`;
   });
 }

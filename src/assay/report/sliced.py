@@ -1,0 +1,154 @@
+"""The slices of a section as a reader sees them: which is the worst of each metric, which are too small to say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from assay.report import text
+from assay.report.report import Section
+from assay.report.slices import Slice
+from assay.report.value import Value
+
+MOST = 30
+"""Slices in one plot; of more, the worst are shown."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One slice: its values in the order of the metrics, and of which of them it is the worst."""
+
+    name: str
+    count: int
+    is_small: bool
+    values: tuple[Value | None, ...]
+    is_worst: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Dots:
+    """One metric on the slices, beside its value on all samples; what a plot of dots and intervals shows.
+
+    Args:
+        name: the metric.
+        rows: the slices, with the value of each.
+        overall: the value on all samples; None where there is none.
+        total: how many slices there are.
+    """
+
+    name: str
+    rows: tuple[tuple[Row, Value], ...]
+    overall: Value | None
+    total: int
+
+    def summary(self) -> str:
+        """What the plot shows, in a sentence."""
+        shown = f"{self.total:,} slices" if len(self.rows) == self.total else f"The {len(self.rows)} worst slices"
+        of = f" of {self.total:,}" if len(self.rows) < self.total else ""
+        low, high = (f(self.rows, key=lambda each: each[1].value) for f in (min, max))
+        overall = "" if self.overall is None else f"; the line is all samples, {text.number(self.overall.value)}"
+        ends = (f"{text.number(value.value)} ({row.name})" for row, value in (low, high))
+        return f"{shown}{of}, from {' to '.join(ends)}{overall}."
+
+
+@dataclass(frozen=True)
+class Slices:
+    """All slices of a section.
+
+    Args:
+        metrics: the names of the metrics, those of the section first.
+        rows: the slices, in their order.
+        least: slices of fewer samples are too small to be called the worst.
+    """
+
+    metrics: tuple[str, ...]
+    rows: tuple[Row, ...]
+    least: int
+
+    def values(self) -> tuple[Value, ...]:
+        """All values that there are."""
+        return tuple(value for row in self.rows for value in row.values if value is not None)
+
+    def note(self) -> str:
+        """What the marks mean; empty where there are none."""
+        marked = any(any(row.is_worst) for row in self.rows)
+        parts = ["“worst” marks the worst slice of a metric" if marked else ""]
+        parts.append(
+            f"slices of fewer than {self.least:,} samples are grey" if any(r.is_small for r in self.rows) else ""
+        )
+        said = "; ".join(part for part in parts if part)
+        return f"{said[0].upper()}{said[1:]}." if said else ""
+
+
+def slices_of(section: Section) -> Slices | None:
+    """The slices of a section with the worst of each metric; None where there are none.
+
+    Example:
+        >>> parts = [Slice(name, 50, [Value("accuracy", v, better="higher")]) for name, v in (("de", 0.7), ("en", 0.9))]
+        >>> [(row.name, row.is_worst) for row in slices_of(Section("test", slices=parts)).rows]
+        [('de', (True,)), ('en', (False,))]
+    """
+    if not section.slices:
+        return None
+    names = [value.name for value in section.values]
+    there = dict.fromkeys(value.name for part in section.slices for value in part.values)
+    metrics = tuple(sorted(there, key=lambda name: names.index(name) if name in names else len(names)))
+    worst = {name: _worst(section, name) for name in metrics}
+    rows = tuple(
+        Row(
+            part.name,
+            part.count,
+            part.count < section.min_slice,
+            tuple(_value(part, name) for name in metrics),
+            tuple(worst[name] == part.name for name in metrics),
+        )
+        for part in section.slices
+    )
+    return Slices(metrics, rows, section.min_slice)
+
+
+def dots_of(section: Section) -> tuple[Dots, ...]:
+    """One plot for each headline metric that at least two slices have as a finite number."""
+    slices = slices_of(section)
+    if slices is None:
+        return ()
+    overall = {value.name: value for value in section.values}
+    found = []
+    for i, name in enumerate(slices.metrics):
+        values = [(row, value) for row in slices.rows if (value := row.values[i]) and math.isfinite(value.value)]
+        if name in overall and len(values) > 1:
+            finite = overall[name] if math.isfinite(overall[name].value) else None
+            found.append(Dots(name, tuple(_shown(values, better(section, name))), finite, len(values)))
+    return tuple(found)
+
+
+def better(section: Section, metric: str) -> str:
+    """Which way is better, as the section or one of its slices says it."""
+    values = [value for value in section.values if value.name == metric]
+    values += [value for part in section.slices for value in part.values if value.name == metric]
+    return next((value.better for value in values if value.better), "")
+
+
+def _shown(values: list[tuple[Row, Value]], way: str) -> list[tuple[Row, Value]]:
+    """All of a few, in their order; the worst of many, the worst first."""
+    if len(values) <= MOST:
+        return values
+    sign = -1.0 if way == "lower" else 1.0
+    return sorted(values, key=lambda each: (each[0].is_small, sign * each[1].value))[:MOST]
+
+
+def _worst(section: Section, metric: str) -> str | None:
+    """The name of the worst slice; None where nothing says which way is better, or fewer than two are large enough."""
+    way = better(section, metric)
+    large = [part for part in section.slices if part.count >= section.min_slice]
+    values = [(value.value, part.name) for part in large if (value := _value(part, metric)) is not None]
+    known = [(number, name) for number, name in values if math.isfinite(number)]
+    numbers = {number for number, _ in known}
+    if not way or len(numbers) < 2:
+        return None
+    worst = min(numbers) if way == "higher" else max(numbers)
+    return next(name for number, name in known if number == worst)
+
+
+def _value(part: Slice, metric: str) -> Value | None:
+    return next((value for value in part.values if value.name == metric), None)

@@ -1,0 +1,138 @@
+"""The worst errors of a section: the samples on which a model was most wrong, by id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.report.packed import Array, Packed
+from assay.report.plain import Cell
+from assay.report.plots import ConfusionMatrix
+from assay.report.report import Section, Table
+from assay.report.samples import Samples
+
+LIMIT = 20
+CONFIDENCE = "confidence"
+"""A column of this name orders wrong decisions where no loss was kept: the surest first."""
+
+APART = "|decision − target|"
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Which samples count as errors, and how bad each is."""
+
+    wrong: Array
+    size: Array
+    name: str
+    what: str
+
+
+def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
+    """The samples on which a model was most wrong, the worst first.
+
+    Decisions that are numbers are ordered by how far they are from the target. Wrong decisions among classes are
+    ordered by the first loss of the section that is a mean over samples, else by confidence, else by id. A loss that is
+    NaN comes first. Where there are no decisions, samples are ordered by the loss.
+
+    Args:
+        section: what was measured, with its samples.
+        limit: how many to list.
+
+    Returns:
+        A table of id, target, decision and the size of the error, or None where samples were not kept, none is wrong,
+        or nothing tells how wrong they are.
+
+    Example:
+        >>> from assay.report import Value
+        >>> samples = Samples.pack([7, 8, 9], {"loss": [0.1, 2.5, 0.9]}, decision=[0, 1, 1], target=[0, 0, 0],
+        ...                        classes=("cat", "dog"))
+        >>> section = Section("test", [Value("log loss", 3.5 / 3, column="loss", better="lower")], samples=samples)
+        >>> worst_errors(section).rows
+        (('8', 'cat', 'dog', 2.5), ('9', 'cat', 'dog', 0.9))
+    """
+    samples = section.samples
+    order = None if samples is None or not len(samples) else _order(section, samples)
+    if samples is None or order is None or not order.wrong.any():
+        return None
+    rows = _first(samples, order, limit)
+    named = {
+        "id": _plain(samples.ids, rows),
+        "target": _named(samples.target, rows, class_names(section)),
+        "decision": _named(samples.decision, rows, class_names(section)),
+        order.name: order.size[rows].tolist() if order.name else None,
+    }
+    columns = {name: cells for name, cells in named.items() if cells is not None}
+    total = int(order.wrong.sum())
+    by = f"by {order.name}, the largest first" if order.name else "by id: no loss of single samples was kept"
+    note = f"{len(rows):,} of {total:,} {order.what}, {by}."
+    return Table("Worst errors", tuple(columns), tuple(zip(*columns.values(), strict=True)), note)
+
+
+def class_names(section: Section) -> tuple[str, ...]:
+    """The names of the classes of a section: those of its samples, else those of its confusion matrix."""
+    if section.samples is not None and section.samples.classes:
+        return section.samples.classes
+    return next((plot.labels for plot in section.plots if isinstance(plot, ConfusionMatrix)), ())
+
+
+def _order(section: Section, samples: Samples) -> _Order | None:
+    name, loss = _loss(section, samples)
+    everything = np.ones(len(samples), dtype=bool)
+    if samples.decision is not None and samples.target is not None:
+        decision, target = samples.decision.values, samples.target.values
+        if "f" in (decision.dtype.kind, target.dtype.kind) and "O" not in (decision.dtype.kind, target.dtype.kind):
+            with np.errstate(all="ignore"):
+                apart = np.abs(decision.astype(np.float64) - target)
+            return _Order((apart != 0) & everything, apart, APART, "samples that are off")
+        wrong = np.asarray(decision != target, dtype=bool) & everything
+        if loss is None:
+            name, loss = _confidence(samples)
+        return _Order(wrong, np.zeros(len(samples)) if loss is None else loss, name, "wrong decisions")
+    return None if loss is None else _Order(everything, loss, name, "samples")
+
+
+def _loss(section: Section, samples: Samples) -> tuple[str, Array | None]:
+    """The first loss that is a mean over samples; its name is that of its column."""
+    for value in section.values:
+        if value.better == "lower" and value.column and not value.over:
+            column = samples.column(value.column)
+            if column.dtype.kind != "b":
+                return value.column, column.astype(np.float64)
+    return "", None
+
+
+def _confidence(samples: Samples) -> tuple[str, Array | None]:
+    if CONFIDENCE not in [column.name for column in samples.columns]:
+        return "", None
+    return CONFIDENCE, samples.column(CONFIDENCE).astype(np.float64)
+
+
+def _first(samples: Samples, order: _Order, limit: int) -> Array:
+    """Where the worst errors stand: the largest first, equal ones by id."""
+    rows = np.flatnonzero(order.wrong)
+    size = np.where(np.isnan(order.size[rows]), np.inf, order.size[rows])
+    if len(rows) > limit:  # sorting ids costs more than all else
+        least = np.partition(size, len(size) - limit)[len(size) - limit]
+        rows, size = rows[size >= least], size[size >= least]
+    rank = np.argsort(np.argsort(samples.ids.values[rows], kind="stable"), kind="stable")
+    return rows[np.lexsort((rank, -size))[:limit]]
+
+
+def _named(packed: Packed | None, rows: Array, names: tuple[str, ...]) -> list[Cell] | None:
+    """Entries with the names of the classes that their numbers stand for, where all of these have one."""
+    if packed is None:
+        return None
+    entries = packed.values[rows]
+    if names and entries.dtype.kind in "bi" and (entries >= 0).all() and (entries < len(names)).all():
+        return [names[int(entry)] for entry in entries]
+    return _plain(packed, rows)
+
+
+def _plain(packed: Packed, rows: Array) -> list[Cell]:
+    """Entries as they stand in the data: a whole number is a name and takes no commas."""
+    entries = packed.values[rows]
+    if entries.dtype.kind == "f":
+        return [float(entry) for entry in entries]
+    return [str(int(entry)) if entries.dtype.kind in "bi" else str(entry) for entry in entries]

@@ -1,0 +1,115 @@
+"""Slices as they are shown: the worst of each metric, those too small to say, the plots, in every form."""
+
+from __future__ import annotations
+
+import math
+from io import StringIO
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from assay.report import Report, Section, Slice, Value
+from assay.report.html import to_html
+from assay.report.sliced import MOST, dots_of, slices_of
+from assay.report.svg import to_svg
+from assay.report.terminal import show, to_text
+from assay.report.value import methods
+from pages import Page
+
+
+def part(name: str, count: int, accuracy: float, loss: float | None = None) -> Slice:
+    ends = {"level": 0.95, "note": "Wilson's interval"}
+    values = [Value("accuracy", accuracy, accuracy - 0.1, accuracy + 0.1, better="higher", **ends)]
+    return Slice(name, count, values if loss is None else [*values, Value("loss", loss, better="lower")])
+
+
+@pytest.fixture
+def section() -> Section:
+    slices = [part("en", 200, 0.9, 0.3), part("de", 90, 0.7, 0.2), part("fr", 100, 0.8), part("is", 4, 0.25, 9.0)]
+    values = [Value("loss", 0.27, better="lower"), Value("accuracy", 0.85, better="higher")]
+    return Section("test", values, slices=slices, min_slice=20)
+
+
+def test_the_worst_of_each_metric_is_marked(section):
+    slices = slices_of(section)
+    assert slices.metrics == ("loss", "accuracy")  # as in the section
+    worst = {name: [row.name for row in slices.rows if row.is_worst[i]] for i, name in enumerate(slices.metrics)}
+    assert worst == {"loss": ["en"], "accuracy": ["de"]}
+    assert [row.is_small for row in slices.rows] == [False, False, False, True]
+    assert slices.rows[2].values[0] is None
+    assert slices.note() == "“worst” marks the worst slice of a metric; slices of fewer than 20 samples are grey."
+
+
+@pytest.mark.parametrize(
+    "slices",
+    [
+        [part("a", 30, 0.5)],  # alone
+        [part("a", 30, 0.5), part("b", 30, 0.5)],  # as good
+        [part("a", 30, 0.5), part("b", 3, 0.1)],  # too small
+        [part("a", 30, 0.5), part("b", 30, math.nan)],
+        [Slice("a", 30, [Value("accuracy", 0.5)]), Slice("b", 30, [Value("accuracy", 0.6)])],  # which way?
+    ],
+)
+def test_where_nothing_is_worse_nothing_is_marked(slices):
+    found = slices_of(Section("s", slices=slices, min_slice=20))
+    assert not any(any(row.is_worst) for row in found.rows)
+    assert "worst" not in found.note()
+
+
+def test_a_section_without_slices_shows_none():
+    assert slices_of(Section("s")) is None
+    assert dots_of(Section("s")) == ()
+
+
+def test_each_headline_metric_has_a_plot(section):
+    loss, accuracy = dots_of(section)
+    assert [row.name for row, _ in loss.rows] == ["en", "de", "is"]
+    assert accuracy.summary() == "4 slices, from 0.2500 (is) to 0.9000 (en); the line is all samples, 0.8500."
+    root = ElementTree.fromstring(to_svg(accuracy, "k"))
+    words = [element.text for element in root.iter("text")]
+    assert "de  n=90" in words
+
+
+def test_of_many_slices_the_worst_are_drawn():
+    many = [part(f"s{i}", 30, i / 100) for i in range(50)]
+    (dots,) = dots_of(Section("s", [Value("accuracy", 0.25, better="higher")], slices=many))
+    assert [row.name for row, _ in dots.rows] == [f"s{i}" for i in range(MOST)]
+    assert dots.summary().startswith("The 30 worst slices of 50, from 0.0000 (s0) to 0.2900 (s29)")
+    assert dots_of(Section("s", [Value("f1", 0.25)], slices=many)) == ()  # no headline
+
+
+def test_methods_of_intervals_stand_once():
+    values = [Value("a", 1, 0, 2, level=0.95, note="x"), Value("b", 1, 0, 2, level=0.95), Value("c", 1, 0, 2, note="y")]
+    assert methods(values) == ("Intervals of 95 %: a: x.", "Intervals: c: y.")
+    assert methods([Value("a", 1, note="why"), Value("b", 1, 0, 2)]) == ("Intervals.",)
+
+
+def test_slices_in_a_terminal(section):
+    text = to_text(Report("r", [section]))
+    assert "worst 0.7000" in text
+    assert "[0.6000, 0.8000]" in text
+    assert "Intervals of 95 %: accuracy: Wilson's interval." in text
+    assert max(map(len, to_text(Report("r", [section]), 60).splitlines())) <= 60
+    file = StringIO()
+    show(Report("r", [section]), Console(file=file, width=100, force_terminal=True, color_system="truecolor"))
+    assert "\x1b[33mworst" in file.getvalue()
+
+
+def test_slices_in_markdown(section):
+    text = Report("r", [section]).to_markdown()
+    assert "| slice | n | loss | accuracy |\n|:--|--:|--:|--:|\n" in text
+    assert "| de | 90 | 0.2000 | **0.7000** worst \\[0.6000, 0.8000\\] |" in text
+    assert "| fr | 100 | – | 0.8000" in text
+
+
+def test_slices_on_the_page(section):
+    page = Page(to_html(Report("r", [section])))
+    assert [a for a in page.all("tr") if a.get("class") == "small"] == [
+        {"class": "small", "title": "fewer than 20 samples"}
+    ]
+    assert len([a for a in page.all("td") if a.get("class") == "number worst"]) == 2
+    assert len(page.all("svg")) == 2
+    assert {"class": "number", "data-key": "nan"} in page.all("td")  # sorted last
+    rows = [a for a in page.all("th") if a.get("scope") == "row"]
+    assert len(rows) == 4

@@ -1,0 +1,99 @@
+"""The worst errors: which samples they are, in which order, under which names."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from assay.report import ConfusionMatrix, Report, Samples, Section, Value
+from assay.report.worst import APART, LIMIT, worst_errors
+
+
+def section(columns: dict[str, object], values: tuple[Value, ...] = (), **parts: object) -> Section:
+    ids = parts.pop("ids", None) or range(len(next(iter(columns.values()))))
+    plots = parts.pop("plots", ())
+    return Section("s", values, plots=plots, samples=Samples.pack(ids, columns, **parts))
+
+
+def loss(*terms: float) -> tuple[Value, ...]:
+    return (Value("log loss", float(np.mean(terms)), column="nll", better="lower"),)
+
+
+def test_wrong_decisions_come_by_their_loss():
+    terms = (0.1, 3.0, 0.2, 2.0, 9.0)
+    found = worst_errors(section({"nll": terms}, loss(*terms), decision=[0, 1, 2, 0, 1], target=[0, 0, 0, 1, 1]))
+    assert found.columns == ("id", "target", "decision", "nll")
+    assert found.rows == (("1", "0", "1", 3.0), ("3", "1", "0", 2.0), ("2", "0", "2", 0.2))
+    assert found.note == "3 of 3 wrong decisions, by nll, the largest first."
+
+
+def test_equal_losses_come_by_id_and_nan_first():
+    terms = (1.0, 1.0, math.nan, 1.0)
+    found = worst_errors(
+        section({"nll": terms}, loss(*terms), ids=["d", "c", "b", "a"], decision=[1] * 4, target=[0] * 4)
+    )
+    assert [row[0] for row in found.rows] == ["b", "a", "c", "d"]
+
+
+def test_only_the_first_are_listed():
+    rng = np.random.default_rng(0)
+    terms = rng.exponential(1, 5000).round(2)  # with ties
+    wrong = rng.random(5000) < 0.4
+    found = worst_errors(section({"nll": terms}, loss(*terms), decision=wrong, target=[False] * 5000))
+    order = sorted(np.flatnonzero(wrong), key=lambda i: (-terms[i], i))
+    assert [int(row[0]) for row in found.rows] == order[:LIMIT]
+    assert found.note.startswith(f"20 of {wrong.sum():,} wrong decisions")
+
+
+def test_a_regression_is_ordered_by_how_far_off_it_is():
+    found = worst_errors(section({"x": [0, 0, 0]}, decision=[1.5, 1.0, -1000.0], target=[1, 1, 2], ids=[7, 8, 1234]))
+    assert found.columns == ("id", "target", "decision", APART)
+    assert found.rows == (("1234", "2", -1000.0, 1002.0), ("7", "1", 1.5, 0.5))
+    assert found.note == f"2 of 2 samples that are off, by {APART}, the largest first."
+
+
+def test_without_a_loss_by_confidence_else_by_id():
+    given = {"decision": [1, 1, 0], "target": [0, 0, 0]}
+    sure = worst_errors(section({"confidence": [0.6, 0.9, 0.8]}, **given))
+    assert [row[0] for row in sure.rows] == ["1", "0"]
+    bare = worst_errors(section({"correct": [False, False, True]}, **given))
+    assert bare.columns == ("id", "target", "decision")
+    assert bare.note == "2 of 2 wrong decisions, by id: no loss of single samples was kept."
+
+
+def test_without_decisions_by_the_loss():
+    found = worst_errors(section({"nll": [1.0, 2.0]}, loss(1.0, 2.0)))
+    assert (found.columns, found.rows[0]) == (("id", "nll"), ("1", 2.0))
+
+
+def test_classes_have_their_names_where_these_are_known():
+    given = {"decision": [1, 0], "target": [0, 0]}
+    named = worst_errors(section({"x": [0, 0]}, classes=("cat", "dog"), **given))
+    assert named.rows == (("0", "cat", "dog"),)
+    matrix = ConfusionMatrix("m", ("cow", "pig"), [[1, 1], [0, 0]])
+    assert worst_errors(section({"x": [0, 0]}, plots=[matrix], **given)).rows == (("0", "cow", "pig"),)
+    other = ConfusionMatrix("m", ("cow",), [[1]])  # has no name for class 1
+    assert worst_errors(section({"x": [0, 0]}, plots=[other], **given)).rows == (("0", "cow", "1"),)
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        Section("s"),
+        Section("s", samples=Samples.pack([], {})),
+        section({"x": [1.0, 2.0]}),
+        section({"x": [1.0, 2.0]}, decision=[1, 2]),
+        section({"x": [1.0, 2.0]}, decision=[1, 2], target=[1, 2]),
+        section({"x": [1.0, 2.0]}, (Value("x", 1.5, column="x", better="higher"),)),
+    ],
+)
+def test_where_nothing_tells_there_is_no_table(nothing):
+    assert worst_errors(nothing) is None
+    assert "Worst errors" not in Report("r", [nothing]).to_markdown()
+
+
+def test_texts_and_numbers_are_never_the_same():
+    found = worst_errors(section({"x": [0.0, 0.0]}, decision=["1", "2"], target=[1, 2]))
+    assert found.rows == (("0", "1", "1"), ("1", "2", "2"))
