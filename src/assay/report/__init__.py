@@ -9,6 +9,7 @@ from assay.report.compare import compare
 from assay.report.comparison import Comparison, Delta, Flips, Unmatched
 from assay.report.gate import Check, Gate, Rule, gate
 from assay.report.plots import Bars, ConfusionMatrix, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
+from assay.report.points import Point, Points
 from assay.report.report import SCHEMA, Report, Section, Table
 from assay.report.samples import Column, Samples
 from assay.report.slices import Slice
@@ -28,6 +29,8 @@ __all__ = [
     "Flips",
     "Gate",
     "Plot",
+    "Point",
+    "Points",
     "Reliability",
     "Report",
     "Residuals",

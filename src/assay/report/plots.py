@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from assay.errors import ConfigError, ShapeError, describe
 from assay.report.plain import Plain
+from assay.report.points import Points
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -343,7 +344,7 @@ class Distribution(Plain, tag="distribution"):
         return f"{counts} in {max(0, len(self.edges) - 1)} bins{f' of {self.axis}' if self.axis else ''}."
 
 
-Plot: TypeAlias = ConfusionMatrix | Curves | Reliability | Residuals | Bars | Distribution
+Plot: TypeAlias = ConfusionMatrix | Curves | Reliability | Residuals | Bars | Distribution | Points
 
 
 def _edges(values: Floats, bins: int | Sequence[float]) -> Floats:

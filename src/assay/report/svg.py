@@ -10,12 +10,15 @@ import io
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from assay.report.plots import Bars, ConfusionMatrix, Curves, Distribution, Plot, Reliability, Residuals
+from assay.report.points import Points
+from assay.report.points_drawn import draw as draw_points
 from assay.report.sliced import Dots
 from assay.report.text import clean, number, shorten
 
@@ -91,6 +94,8 @@ def _drawing(plot: Plot | Dots) -> tuple[Callable[[Any, Any], None], tuple[float
         return _draw_residuals, (5.2, 4.4)
     if isinstance(plot, Distribution):
         return _draw_distribution, (5.2, 4.4)
+    if isinstance(plot, Points):
+        return partial(draw_points, ink=ink), (5.2, 4.4)
     if isinstance(plot, Dots):
         return _draw_dots, (5.2, 0.8 + 0.27 * len(plot.rows))
     return _draw_bars, (5.2, 0.9 + 0.32 * max(1, len(plot.labels)))

@@ -17,12 +17,14 @@ from rich.text import Text
 from assay.report import text
 from assay.report.plain import Cell
 from assay.report.plots import Bars, ConfusionMatrix, Distribution, Plot, Reliability, Residuals
+from assay.report.points import Points
 from assay.report.report import Report, Section, Table
 from assay.report.sliced import Slices, slices_of
 from assay.report.value import Value, methods
 from assay.report.worst import worst_errors
 
 _SHOWN_CLASSES = 16  # a matrix of more does not fit the width of a terminal
+_ERRORS = 10
 _BAR = 24
 _RIGHT, _WRONG = (38, 104, 210), (196, 88, 32)  # what the page uses for the same
 _BACKGROUND = (30, 33, 40)
@@ -86,7 +88,7 @@ def _section(section: Section, full: str) -> RenderableType:
         parts += [_values(section), *_lines(methods(section.values)), Text()]
     if slices := slices_of(section):
         parts += [_slices(slices), *_lines([slices.note(), *methods(slices.values())]), Text()]
-    worst = worst_errors(section)
+    worst = worst_errors(section, _ERRORS)
     for table in (*([worst] if worst else []), *section.tables):
         parts.append(_table(table))
     for plot in section.plots:
@@ -156,6 +158,8 @@ def _plot(plot: Plot, full: str) -> Iterator[RenderableType]:
         yield Padding(_reliability(plot, full), (0, 0, 0, 2))
     elif isinstance(plot, Residuals):
         yield Padding(_histogram(plot, full), (0, 0, 0, 2))
+    elif isinstance(plot, Points):
+        yield _table(Table("Points", plot.columns(), plot.rows()))
     elif isinstance(plot, Distribution):
         for each in plot.series:
             yield Padding(_text(each.name, "dim"), (0, 0, 0, 2))
@@ -166,7 +170,9 @@ def _plot(plot: Plot, full: str) -> Iterator[RenderableType]:
 
 def _matrix(plot: ConfusionMatrix) -> RenderableType:
     """Rows are targets, columns are predictions; the shade is the share of the row."""
-    width = max([4, *(len(str(count)) for row in plot.counts for count in row)])
+    longest = max((len(label) for label in plot.labels), default=0)
+    room = min(longest, 48 // max(1, len(plot.labels)))
+    width = max([4, room, *(len(str(count)) for row in plot.counts for count in row)])
     grid = Grid.grid()
     grid.add_column(justify="right")
     grid.add_column(width=1)
