@@ -38,7 +38,9 @@ def test_the_worst_of_each_metric_is_marked(section):
     assert worst == {"loss": ["en"], "accuracy": ["de"]}
     assert [row.is_small for row in slices.rows] == [False, False, False, True]
     assert slices.rows[2].values[0] is None
-    assert slices.note() == "“worst” marks the worst slice of a metric; slices of fewer than 20 samples are grey."
+    assert slices.note() == (
+        "“worst” marks the worst slice of a metric. Slices of fewer than 20 samples say too little and are not marked."
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_the_worst_of_each_metric_is_marked(section):
 def test_where_nothing_is_worse_nothing_is_marked(slices):
     found = slices_of(Section("s", slices=slices, min_slice=20))
     assert not any(any(row.is_worst) for row in found.rows)
-    assert "worst" not in found.note()
+    assert "“worst”" not in found.note()
 
 
 def test_a_section_without_slices_shows_none():

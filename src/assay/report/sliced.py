@@ -72,12 +72,10 @@ class Slices:
     def note(self) -> str:
         """What the marks mean; empty where there are none."""
         marked = any(any(row.is_worst) for row in self.rows)
-        parts = ["“worst” marks the worst slice of a metric" if marked else ""]
-        parts.append(
-            f"slices of fewer than {self.least:,} samples are grey" if any(r.is_small for r in self.rows) else ""
-        )
-        said = "; ".join(part for part in parts if part)
-        return f"{said[0].upper()}{said[1:]}." if said else ""
+        parts = ["“worst” marks the worst slice of a metric." if marked else ""]
+        if any(row.is_small for row in self.rows):
+            parts.append(f"Slices of fewer than {self.least:,} samples say too little and are not marked.")
+        return " ".join(part for part in parts if part)
 
 
 def slices_of(section: Section) -> Slices | None:
