@@ -1,0 +1,133 @@
+"""Which path multiplies how many rows of activations: a small table of measured crossings, and what the device has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from assay.devices.capabilities import device_type
+from assay.quantize.paths import PATHS
+from assay.quantize.scheme import Scheme
+
+if TYPE_CHECKING:
+    import torch
+
+Key: TypeAlias = tuple[str, str, str]
+Steps: TypeAlias = tuple[tuple[int, str], ...]
+FALLBACK = "dequantize"
+ANY = "*"
+
+# (kind of device, dtype of activations, scheme or its bits) -> (from so many rows on, path). The first entry that names
+# a path which the weight can take counts. Those of the CPU were measured (benchmarks/quantize.py); those of other
+# devices were not: packed kernels read less memory, which counts for few rows, and use no more than a part of the
+# processor's arithmetic, which counts for many.
+DEFAULTS: dict[Key, Steps] = {
+    ("cpu", "bfloat16", "int4"): ((1, "int4pack-cpu"), (24, FALLBACK)),
+    ("cpu", "bfloat16", "int8"): ((1, "int8pack"), (8, FALLBACK)),
+    ("cpu", ANY, "int8:dynamic"): ((1, "int8dynamic"),),
+    (ANY, ANY, "int4"): ((1, "int4pack"), (32, FALLBACK)),
+    (ANY, ANY, "int8:dynamic"): ((1, "int8dynamic"),),
+    ("mps", ANY, "int8"): ((1, "int8pack"), (32, FALLBACK)),
+    ("xpu", ANY, "int8"): ((1, "int8pack"), (32, FALLBACK)),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """From how many rows on which path is the fastest.
+
+    Attributes:
+        steps: (kind of device, dtype, scheme) -> (first number of rows, name of the path), in ascending order. A key
+            may have ``"*"`` for any device or dtype, and ``"int4"`` stands for all schemes of 4 bits.
+        source: where it was measured, as plans say it.
+    """
+
+    steps: Mapping[Key, Steps] = field(default_factory=lambda: DEFAULTS)
+    source: str = "assay's own measurements"
+
+    def candidates(self, device: str, dtype: str, scheme: Scheme) -> list[Steps]:
+        """What the table says, the most particular first."""
+        family = f"int{scheme.bits}" + (":dynamic" if scheme.activations else "")
+        keys = [
+            (kind, kept, name)
+            for name in dict.fromkeys((str(scheme), family))
+            for kind, kept in ((device, dtype), (device, ANY), (ANY, dtype), (ANY, ANY))
+        ]
+        return [self.steps[key] for key in keys if key in self.steps]
+
+
+def regimes(
+    dtype: str | torch.dtype,
+    device: str | torch.device,
+    scheme: Scheme,
+    shape: Sequence[int],
+    table: Table | None = None,
+    release: str | None = None,
+) -> Steps:
+    """Which path multiplies from how many rows on.
+
+    A path that the weight cannot take there is left out, and what stands beside it takes its place. There is no silent
+    change of precision: every path computes in the dtype of the activations or wider.
+
+    Args:
+        dtype: of the activations.
+        device: any, of this machine or not.
+        scheme: of the weight.
+        shape: of the weight, ``(N, K)``.
+        table: what was measured; by default assay's own.
+        release: of torch; by default the installed one.
+
+    Returns:
+        (first number of rows, name of the path), in ascending order; the first of them from 1.
+
+    Example:
+        >>> regimes("bfloat16", "mps", Scheme.parse("int4"), (4096, 4096))
+        ((1, 'int4pack'), (32, 'dequantize'))
+        >>> regimes("float32", "cpu", Scheme.parse("int4"), (4096, 4096))[-1][1]
+        'dequantize'
+    """
+    name = str(dtype).removeprefix("torch.")
+    for steps in (table or Table()).candidates(device_type(device), name, scheme):
+        can = [(rows, path) for rows, path in steps if not PATHS[path].why_not(device, dtype, scheme, shape, release)]
+        if any(path != FALLBACK for _, path in can):
+            return _joined([(1, can[0][1]), *can[1:]])
+    return ((1, FALLBACK),)
+
+
+def choose(
+    rows: int,
+    dtype: str | torch.dtype,
+    device: str | torch.device,
+    scheme: Scheme,
+    shape: Sequence[int],
+    table: Table | None = None,
+    release: str | None = None,
+) -> str:
+    """The name of the path that multiplies so many rows; the arguments are those of :func:`regimes`.
+
+    Example:
+        >>> choose(512, "bfloat16", "mps", Scheme.parse("int4"), (4096, 4096))
+        'dequantize'
+    """
+    return at(rows, regimes(dtype, device, scheme, shape, table, release))
+
+
+def at(rows: int, steps: Steps) -> str:
+    """The name of the path for so many rows.
+
+    Example:
+        >>> at(31, ((1, "int4pack"), (32, "dequantize")))
+        'int4pack'
+    """
+    found = steps[0][1]
+    for first, name in steps[1:]:
+        if rows < first:
+            break
+        found = name
+    return found
+
+
+def _joined(steps: list[tuple[int, str]]) -> Steps:
+    """Without steps to the path that is taken already."""
+    return tuple(step for at, step in enumerate(steps) if at == 0 or step[1] != steps[at - 1][1])

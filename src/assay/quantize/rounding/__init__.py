@@ -1,0 +1,7 @@
+"""From floats to integers: the nearest, the best in squared error, HQQ's, and with calibration data GPTQ's."""
+
+from __future__ import annotations
+
+from assay.quantize.rounding.weight import METHODS, quantize_weight
+
+__all__ = ["METHODS", "quantize_weight"]

@@ -1,0 +1,88 @@
+"""Rounding one weight to the integers of a scheme, without data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, DtypeError, ValuesError, describe
+from assay.quantize.integers import SCALES, Integers, pack
+from assay.quantize.rounding.grid import Grid, nearest
+from assay.quantize.rounding.hqq import hqq
+from assay.quantize.rounding.search import search
+from assay.quantize.scheme import Scheme
+
+METHODS: dict[str, Callable[[Tensor, Scheme, torch.dtype], Grid]] = {"nearest": nearest, "search": search, "hqq": hqq}
+BLOCK = 2**22  # weights that are worked on at once: bounds the temporaries
+
+
+def quantize_weight(
+    weight: Tensor, scheme: Scheme | str, method: str = "nearest", *, scales: torch.dtype = torch.bfloat16
+) -> Integers:
+    """Round a weight to the integers of a scheme.
+
+    Whatever the method chooses as the scales and zeros of a group, they are rounded to the dtype they are kept in, and
+    then every weight becomes the integer that is nearest under these:
+
+    ``v = clamp(round((w - zero) / scale))``
+
+    Args:
+        weight: floats of shape (N, K), on any device that holds values.
+        scheme: a scheme or its text, such as ``"int4"``.
+        method: ``"nearest"`` (the grid spans the smallest to the largest weight of a group), ``"search"`` (the grid
+            with the smallest squared error of many), or ``"hqq"`` (half-quadratic quantization, robust to outliers).
+        scales: the dtype in which scales and zeros are kept; torch's kernels in bfloat16 read that one exactly.
+
+    Returns:
+        The integers, on the device of the weight.
+
+    Raises:
+        ConfigError: there is no such scheme or method, or the scheme cannot hold this shape.
+        DtypeError: the weight is not floating-point, or scales cannot be kept so.
+        ValuesError: the weight has NaN or infinite values, or none at all (on the meta device).
+
+    Example:
+        >>> weight = torch.linspace(-1, 1, 64).reshape(2, 32)
+        >>> integers = quantize_weight(weight, "int4:g32")
+        >>> bool((integers.dequantize() - weight).abs().max() < 0.04)
+        True
+
+    Source:
+        The formulas of the grids are those of torchao's ``choose_qparams_affine``, with a zero in weights; HQQ is Badri
+        and Shaji, "Half-Quadratic Quantization of Large Machine Learning Models", 2023.
+    """
+    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    if method not in METHODS:
+        raise ConfigError(describe("method", repr(method), f"one of {', '.join(METHODS)}", "Check the spelling"))
+    refuse(weight, scheme, scales)
+    parts = [_rounded(part, scheme, method, scales) for part in weight.detach().split(max(1, BLOCK // weight.shape[1]))]
+    packed, factors, zeros = (
+        torch.cat(column) if len(column) > 1 else column[0] for column in zip(*parts, strict=True)
+    )
+    return Integers(packed, factors, None if scheme.symmetric else zeros, scheme, (weight.shape[0], weight.shape[1]))
+
+
+def refuse(weight: Tensor, scheme: Scheme, scales: torch.dtype) -> None:
+    """Raise where a weight cannot be rounded: it has no values, or others than finite floats, or does not fit."""
+    if not weight.is_floating_point():
+        raise DtypeError(describe("weight", str(weight.dtype), "floats", "Quantize the float weight"))
+    if scales not in SCALES:
+        raise DtypeError(describe("scales", str(scales), " or ".join(map(str, SCALES)), "Choose one of them"))
+    if why := scheme.why_not(weight.shape):
+        got = f"shape {tuple(weight.shape)}: {why}"
+        raise ConfigError(describe("weight", got, f"one that {scheme} holds", "Choose another scheme or group size"))
+    if weight.is_meta:
+        raise ValuesError(describe("weight", "a meta tensor, which has no values", "values", "Load the model first"))
+    if not bool(weight.isfinite().all()):
+        bad = int((~weight.isfinite()).sum())
+        raise ValuesError(describe("weight", f"{bad} values that are NaN or infinite", "finite ones", "Mend the model"))
+
+
+def _rounded(weight: Tensor, scheme: Scheme, method: str, scales: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    grouped = torch.unflatten(weight, 1, (-1, scheme.group(weight.shape[1]))).to(torch.float32)
+    grid = METHODS[method](grouped, scheme, scales)
+    values = grid.integers(grouped, scheme).flatten(1)
+    zeros = grid.zeros if grid.zeros is not None else grid.scales
+    return pack(values, scheme.bits), grid.scales.squeeze(-1), zeros.squeeze(-1)
