@@ -194,56 +194,83 @@ def _gate(
 
 @app.command("evaluate")
 def _evaluate(
-    model: Annotated[str, typer.Argument(help="package.module:factory, or weights (.safetensors, .pt) and --factory.")],
-    data: Annotated[str, typer.Option("--data", help="package.module:function that gives a data set or a loader.")],
+    model: Annotated[
+        str | None, typer.Argument(help="package.module:factory, .pt2, TorchScript, weights, or a Hugging Face folder.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="package.module:function, .npz, .safetensors, .parquet, .csv, .jsonl, or images."),
+    ] = None,
     metrics: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option("--metrics", "-m", help="metric, metric:argument=value,..., or name=metric:...; may be repeated."),
-    ],
-    factory: Annotated[str, typer.Option("--factory", help="What makes the model that weights are for.")] = "",
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda:1, mps, ...")] = "auto",
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Of a data set without a loader.")] = 64,
-    workers: Annotated[int, typer.Option("--workers", help="Processes that load a data set without a loader.")] = 0,
-    inputs: Annotated[str, typer.Option("--inputs", help="Names, positions or module:function.")] = "",
-    target: Annotated[str, typer.Option("--target", help="A name, a position or module:function.")] = "",
-    preds: Annotated[str, typer.Option("--preds", help="The same, of what the model gives.")] = "",
-    weights: Annotated[str, typer.Option("--weights", help="The same, of the samples' weights.")] = "",
-    ids: Annotated[str, typer.Option("--ids", help="The same, of the samples' ids.")] = "",
-    precision: Annotated[str, typer.Option("--precision", help="bfloat16 or float16 for autocast.")] = "",
-    compile: Annotated[bool, typer.Option("--compile", help="Pass the model through torch.compile.")] = False,
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="TOML with these options; what is said here wins.")
+    ] = (None),
+    versus: Annotated[
+        list[str] | None,
+        typer.Option("--versus", help="Another form of the model: MODEL, precision=bfloat16, ...; may be repeated."),
+    ] = None,
+    factory: Annotated[str | None, typer.Option("--factory", help="What makes the model that weights are for.")] = None,
+    trust: Annotated[
+        bool | None, typer.Option("--trust", help="Let model files run code: unpickle whole models.")
+    ] = None,
+    device: Annotated[str | None, typer.Option("--device", help="auto (default), cpu, cuda:1, mps, ...")] = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="bfloat16 or float16 for autocast.")] = None,
+    compile: Annotated[bool | None, typer.Option("--compile", help="Pass the model through torch.compile.")] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Samples a batch; 64.", show_default=False)] = (
+        None
+    ),
+    workers: Annotated[int | None, typer.Option("--workers", help="Processes that load data; 0.")] = None,
     shards: Annotated[
         bool | None, typer.Option("--shards/--no-shards", help="Each process has data of its own, or all the same.")
     ] = None,
+    inputs: Annotated[str | None, typer.Option("--inputs", help="What the model gets: names or positions.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="A name, a position or module:function.")] = None,
+    preds: Annotated[str | None, typer.Option("--preds", help="The same, of what the model gives.")] = None,
+    weights: Annotated[str | None, typer.Option("--weights", help="The same, of the samples' weights.")] = None,
+    ids: Annotated[str | None, typer.Option("--ids", help="The same, of the samples' ids.")] = None,
+    features: Annotated[str | None, typer.Option("--features", help="Columns that become one float tensor.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Columns for the tokenizer of a Hugging Face folder.")] = (
+        None
+    ),
+    classes: Annotated[str | None, typer.Option("--classes", help="Names of classes, in the model's order.")] = None,
+    image_size: Annotated[int | None, typer.Option("--image-size", help="Pixels of the square in the middle.")] = None,
+    image_resize: Annotated[int | None, typer.Option("--image-resize", help="Of the shorter side, before that.")] = (
+        None
+    ),
+    image_mode: Annotated[str | None, typer.Option("--image-mode", help="RGB (default) or L.")] = None,
+    mean: Annotated[str | None, typer.Option("--mean", help="Of each channel, as in 0.5,0.5,0.5.")] = None,
+    std: Annotated[str | None, typer.Option("--std", help="The same, by which is divided.")] = None,
+    slice: Annotated[
+        list[str] | None,
+        typer.Option("--slice", help="Measure by a column; a,b crosses two; may be repeated."),
+    ] = None,
+    min_slice: Annotated[int | None, typer.Option("--min-slice", help="Smaller slices are never the worst.")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Of intervals; 0.95; 0 for none.")] = None,
+    replicates: Annotated[int | None, typer.Option("--replicates", help="How often the bootstrap draws.")] = None,
+    samples: Annotated[
+        bool | None, typer.Option("--samples/--no-samples", help="Keep each sample's share, for assay compare.")
+    ] = None,
+    details: Annotated[
+        bool | None, typer.Option("--details/--no-details", help="Confusion matrix, curves, residuals, ...")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the report as JSON and HTML.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Folder for checkpoints to go on from.")] = None,
-    on_error: Annotated[str, typer.Option("--on-error", help="raise, or skip batches that fail.")] = "raise",
-    seed: Annotated[int, typer.Option("--seed", help="Of random numbers, such as a shuffling sampler's.")] = 0,
-    title: Annotated[str, typer.Option("--title", help="Of the report.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    on_error: Annotated[str | None, typer.Option("--on-error", help="raise, or skip batches that fail.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of random numbers, such as a sampler's.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Of the report.")] = None,
+    json: Annotated[bool | None, typer.Option("--json", help="Print JSON for programs.")] = None,
 ) -> None:
-    """Measure a model on data, every sample once; under torchrun on any number of processes."""
-    from assay.cli.evaluate import Options, run
+    """Measure a model on data, every sample once; under torchrun on any number of processes.
 
-    options = Options(
-        data=data,
-        metrics=tuple(metrics),
-        factory=factory,
-        device=device,
-        batch_size=batch_size,
-        workers=workers,
-        inputs=inputs,
-        target=target,
-        preds=preds,
-        weights=weights,
-        ids=ids,
-        precision=precision,
-        compile=compile,
-        shards=shards,
-        out=out,
-        resume=resume,
-        on_error=on_error,
-        seed=seed,
-        title=title,
-        as_json=json,
-    )
-    run(model, options)
+    With --versus, other forms of the model are measured on the same samples and compared with it.
+    """
+    given = {name: value for name, value in locals().items() if name != "config"}
+    from assay.cli.named.options import settled
+
+    options = settled(given, config)
+    from assay.cli.evaluate import run
+
+    run(options)

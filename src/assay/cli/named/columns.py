@@ -1,0 +1,111 @@
+"""Data in columns, one row a sample: what tables, arrays and folders of images become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from assay.errors import ConfigError, ShapeError, describe
+
+
+class Rows(Protocol):
+    """A column that makes the rows that it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self, index: list[int]) -> Any:
+        """Some rows as the part of a batch."""
+
+
+class Columns(Dataset[Any]):
+    """A data set whose batches are mappings from names to the rows of columns.
+
+    Args:
+        parts: tensors with a row a sample, arrays of texts, or columns that make rows when they are asked for. What
+            comes without a name of its own (``""``) is a mapping, and joins the batch.
+    """
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        self.parts = dict(parts)
+        self._size = len(next(iter(self.parts.values()))) if self.parts else 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, index: int) -> Any:
+        return {name: part[0] for name, part in self.__getitems__([index]).items()}
+
+    def __getitems__(self, index: list[int]) -> Any:
+        """A whole batch at once, as torch's loaders ask for it."""
+        batch: dict[str, Any] = {}
+        for name, part in self.parts.items():
+            rows = _rows(part, index)
+            batch |= {name: rows} if name else rows
+        return batch
+
+
+def _rows(part: Any, index: list[int]) -> Any:
+    if isinstance(part, Tensor):
+        return part[index]
+    return part[index].tolist() if isinstance(part, np.ndarray) else part.rows(index)
+
+
+def as_is(batch: Any) -> Any:
+    """What a loader does with a batch that is one already; named, so that workers can be sent it."""
+    return batch
+
+
+@dataclass(frozen=True)
+class Data:
+    """Data that were named, and how a batch of them is read.
+
+    Attributes:
+        data: what `assay.evaluate` takes.
+        inputs: the part that the model gets, where it is known.
+        target: the part that is the target, where it is known.
+        ids: the part that tells samples apart, where it is known.
+        labels: the targets of all samples, where they are known.
+        classes: the names of the classes, in the order of their numbers.
+        notes: what a reader of the report must know.
+    """
+
+    data: Any
+    inputs: Any = None
+    target: Any = None
+    ids: Any = None
+    labels: Tensor | None = None
+    classes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def loader(columns: Columns, batch_size: int, workers: int) -> DataLoader[Any]:
+    """A loader that reads whole batches.
+
+    Raises:
+        ConfigError: the batch size or the number of workers cannot be.
+    """
+    if batch_size < 1:
+        raise ConfigError(describe("--batch-size", batch_size, "a whole number above 0", "Correct it"))
+    if workers < 0:
+        raise ConfigError(describe("--workers", workers, "0 or more", "Correct it"))
+    return DataLoader(columns, batch_size=batch_size, num_workers=workers, collate_fn=as_is)
+
+
+def check_lengths(parts: Mapping[str, Any], where: str) -> None:
+    """Raise where columns have not as many rows as each other.
+
+    Raises:
+        ShapeError: they have not.
+        ConfigError: there are no rows.
+    """
+    sizes = {name: len(part) for name, part in parts.items()}
+    if len(set(sizes.values())) > 1:
+        got = ", ".join(f"{name} with {size:,}" for name, size in sizes.items())
+        raise ShapeError(describe(where, f"rows: {got}", "as many of each", "Name the parts that belong together"))
+    if not any(sizes.values()):
+        raise ConfigError(describe(where, "no samples", "one or more", "Check what was written there"))

@@ -1,0 +1,59 @@
+"""DATA: a function that makes a data set, arrays, a table, or a folder of images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from assay.cli.named.arrays import open_arrays
+from assay.cli.named.columns import Data
+from assay.cli.named.functions import made
+from assay.cli.named.images import open_images
+from assay.cli.named.labels import check_classes
+from assay.cli.named.models import Model
+from assay.cli.named.options import Options
+from assay.cli.named.table_file import SUFFIXES as TABLES
+from assay.cli.named.tables import open_table
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric
+
+ARRAYS = (".npz", ".safetensors")
+
+
+def open_data(options: Options, model: Model, metrics: Mapping[str, Metric]) -> Data:
+    """The data that were named, checked against what measures them.
+
+    Args:
+        options: what was named, and which part of it is what.
+        model: what the data are for.
+        metrics: what will be measured.
+
+    Raises:
+        ConfigError: they cannot be found or made, or have other classes than the metrics.
+        ShapeError: parts have not as many rows as each other.
+        StateError: a file is damaged.
+        MissingDependencyError: the package that reads them is not there.
+    """
+    data = _opened(options, model)
+    check_classes(data.labels, data.classes, metrics)
+    return data
+
+
+def _opened(options: Options, model: Model) -> Data:
+    named = options.data
+    path = Path(named)
+    if path.is_dir():
+        return open_images(path, options, model.dtype, model.classes)
+    if path.suffix in (*ARRAYS, *TABLES) or (path.is_file() and ":" not in named):
+        if not path.is_file():
+            raise ConfigError(describe("--data", f"{named}, which is no file", "a file or a folder", "Check the path"))
+        if path.suffix in ARRAYS:
+            return open_arrays(path, options, model.dtype, model.classes)
+        if path.suffix in TABLES:
+            return open_table(path, options, model)
+        expected = f"one of {', '.join((*ARRAYS, *TABLES))}"
+        raise ConfigError(describe("--data", f"a file {path.name}", expected, "Save it as one of these"))
+    if os.sep in named.partition(":")[0]:
+        raise ConfigError(describe("--data", f"{named}, which is not there", "a file or a folder", "Check the path"))
+    return Data(made(named, "--data", options.seed), classes=options.classes or model.classes)

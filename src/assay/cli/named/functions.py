@@ -1,0 +1,82 @@
+"""``package.module:function``: what the name of a Python object stands for."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import torch
+
+from assay.errors import ConfigError, describe
+
+_NEEDED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_PATH = "Check the spelling, and run it in the folder that the module is in"
+
+
+def found(named: str, option: str) -> Any:
+    """The object that is named.
+
+    Args:
+        named: ``package.module:name``; the name may hold dots.
+        option: what it is for, in messages.
+
+    Raises:
+        ConfigError: there is no such module, or no such name in it.
+
+    Example:
+        >>> found("math:tau", "--data")
+        6.283185307179586
+    """
+    module, _, name = named.partition(":")
+    if not module or not name:
+        do = "Write package.module:function; a file module.py in this folder is the module 'module'"
+        raise ConfigError(describe(option, repr(named), "package.module:function", do))
+    try:
+        value: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module + ".").startswith(error.name + "."):
+            raise
+        got = f"{named}, but no module {error.name}"
+        raise ConfigError(describe(option, got, "one that is there", _PATH)) from error
+    for each in name.split("."):
+        if not hasattr(value, each):
+            raise ConfigError(describe(option, f"{named}, but {module} has no {name}", "a name in it", "Correct it"))
+        value = getattr(value, each)
+    return value
+
+
+def made(named: str, option: str, seed: int = 0) -> Any:
+    """What a function or a class that is named gives; any other object is taken as it is.
+
+    Args:
+        named: ``package.module:name``.
+        option: what it is for, in messages.
+        seed: of random numbers, so that all processes make the same.
+
+    Raises:
+        ConfigError: it cannot be found, or needs arguments.
+    """
+    value = found(named, option)
+    return called(value, named, seed) if inspect.isroutine(value) or inspect.isclass(value) else value
+
+
+def called(function: Any, named: str, seed: int) -> Any:
+    """What a function without arguments gives.
+
+    Raises:
+        ConfigError: it needs arguments.
+    """
+    needed = [each.name for each in _parameters(function) if each.default is each.empty and each.kind in _NEEDED]
+    if needed:
+        do = "Name a function without arguments that makes it"
+        raise ConfigError(describe(named, f"a function that needs {', '.join(needed)}", "none", do))
+    torch.manual_seed(seed)
+    return function()
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []

@@ -1,0 +1,94 @@
+"""A folder as Hugging Face's libraries write it: the model that its config names, with weights from safetensors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from assay.cli.named.models import Model
+from assay.errors import ConfigError, MissingDependencyError, StateError, describe
+
+
+def transformers(purpose: str) -> ModuleType:
+    """The package, imported when it is needed.
+
+    Raises:
+        MissingDependencyError: it is not there.
+    """
+    try:
+        import transformers as package
+    except ImportError as error:
+        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
+    return package
+
+
+def open_folder(path: Path, trust: bool = False) -> Model:
+    """The model in a local folder.
+
+    The class is the one of transformers that `architectures` in config.json names. Code in the folder is never run, and
+    nothing is downloaded.
+
+    Args:
+        path: the folder.
+        trust: whether weights may be pickled ones.
+
+    Raises:
+        ConfigError: it is no such folder, or transformers has no such class.
+        StateError: the weights are damaged, or are not all those of the model.
+        MissingDependencyError: transformers are not there.
+    """
+    name = _architecture(path)
+    package = transformers(f"models in folders such as {path.name}")
+    kind = getattr(package, name, None)
+    if kind is None:
+        got = f"{name}, which transformers {package.__version__} does not have"
+        do = "Code in the folder is not run: write package.module:function that makes the model"
+        raise ConfigError(describe(f"{path}/config.json", got, "a class of transformers", do))
+    package.utils.logging.disable_progress_bar()
+    try:
+        model, loaded = kind.from_pretrained(
+            path, local_files_only=True, use_safetensors=None if trust else True, output_loading_info=True
+        )
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        do = "Save the model with save_pretrained; pickled weights are read with --trust only"
+        raise StateError(describe(str(path), reason, f"weights of {name} as safetensors", do)) from error
+    _check(path, name, loaded)
+    return Model(path.resolve().name, f"{name} of a folder", model, _classes(model.config), path)
+
+
+def _architecture(path: Path) -> str:
+    file = path / "config.json"
+    try:
+        config = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError as error:
+        do = "Name a folder that save_pretrained wrote, or a file"
+        raise ConfigError(describe("MODEL", f"the folder {path} without config.json", "a model", do)) from error
+    except ValueError as error:
+        raise StateError(describe(str(file), f"no JSON ({error})", "a config", "Save the model again")) from error
+    names = config.get("architectures") if isinstance(config, dict) else None
+    if not isinstance(names, list) or not names or not isinstance(names[0], str):
+        do = 'Say which class it is, as in "architectures": ["BertForSequenceClassification"]'
+        raise ConfigError(describe(str(file), f"architectures {names!r}", "the name of a class", do))
+    return names[0]
+
+
+def _check(path: Path, name: str, loaded: dict[str, Any]) -> None:
+    """transformers makes up weights that are missing; what is measured then is noise."""
+    for what in ("missing_keys", "mismatched_keys"):
+        keys = sorted(str(key) for key in loaded.get(what, ()))
+        if keys:
+            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+            got = f"{what.replace('_keys', '')} weights {', '.join(keys[:3])}{more}"
+            do = "Save the whole model with save_pretrained, or correct architectures in config.json"
+            raise StateError(describe(str(path), got, f"all weights of {name}", do))
+
+
+def _classes(config: Any) -> tuple[str, ...]:
+    """The names of the classes, unless they are those that transformers makes up (LABEL_0)."""
+    names = getattr(config, "id2label", None) or {}
+    listed = tuple(str(names[k]) for k in range(len(names)) if k in names)
+    made_up = tuple(f"LABEL_{k}" for k in range(len(names)))
+    return listed if len(listed) == len(names) and listed != made_up else ()

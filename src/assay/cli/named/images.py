@@ -1,0 +1,176 @@
+"""A folder of images as data: a subfolder a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.cli.named.columns import Columns, Data, loader
+from assay.cli.named.labels import named_classes, numbered
+from assay.cli.named.options import Options
+from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
+
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+MODES = {"RGB": 3, "L": 1}
+
+
+def open_images(path: Path, options: Options, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
+    """A folder of images as data; they are read when a batch needs them.
+
+    A batch has `image` (N, C, H, W) from 0 to 1, or normalised, `label` and `path`, by which samples are known.
+
+    Args:
+        path: the folder; each of its subfolders is a class, and images may lie deeper in it.
+        options: how images become tensors.
+        dtype: what the model takes.
+        classes: the names of the classes, where the model brings them.
+
+    Raises:
+        ConfigError: there is no image, a class is unknown, or an option cannot be.
+        MissingDependencyError: Pillow is not there.
+    """
+    _pillow()
+    if options.image_mode not in MODES:
+        do = "Choose one"
+        raise ConfigError(describe("--image-mode", repr(options.image_mode), " or ".join(MODES), do))
+    folders = sorted(each.name for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
+    files = [file for name in folders for file in sorted((path / name).rglob("*")) if file.suffix.lower() in SUFFIXES]
+    if not files:
+        got = f"{len(folders)} subfolders without images" if folders else "no subfolder"
+        expected = f"images ({', '.join(SUFFIXES)}) in a subfolder a class"
+        raise ConfigError(describe(str(path), got, expected, "Name the folder that holds the subfolders"))
+    said = options.classes or classes
+    names = [file.relative_to(path).parts[0] for file in files]
+    labels, classes = numbered(names, said or folders, f"{path}")
+    known = np.array([file.relative_to(path).as_posix() for file in files], dtype=object)
+    columns = Columns({"image": Images(files, _look(options, dtype)), "label": labels, "path": known})
+    note = named_classes(classes, "the order that was said" if said else "alphabetical order of the folders")
+    data = loader(columns, options.batch_size, options.workers)
+    return Data(data, "image", "label", "path", labels, classes, (note, f"Images: {_look(options, dtype)}."))
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an image becomes a tensor.
+
+    Attributes:
+        size: the height and width of the part in the middle; 0 for the whole image.
+        resize: what the shorter side becomes before that; 0 for as it is.
+        mode: RGB or L.
+        mean: of each channel, taken away; empty for none.
+        std: of each channel, divided by.
+        dtype: of the tensor.
+    """
+
+    size: int
+    resize: int
+    mode: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    dtype: torch.dtype
+
+    def __str__(self) -> str:
+        parts = [self.mode]
+        if self.resize:
+            parts.append(f"shorter side to {self.resize}")
+        if self.size:
+            parts.append(f"the middle {self.size} x {self.size}")
+        if self.mean:
+            parts.append(f"minus {', '.join(map(str, self.mean))}, over {', '.join(map(str, self.std))}")
+        return "; ".join(parts)
+
+
+class Images:
+    """Image files that are read when they are asked for.
+
+    Args:
+        files: their paths.
+        look: how they become tensors.
+    """
+
+    def __init__(self, files: Sequence[Path], look: Look) -> None:
+        self._files, self._look = files, look
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def rows(self, index: list[int]) -> Tensor:
+        """Some images, shape (len(index), C, H, W).
+
+        Raises:
+            ShapeError: they have several sizes.
+            ConfigError: a file is no image, or one of another kind.
+        """
+        images = [self._read(self._files[k]) for k in index]
+        other = next((k for k, image in enumerate(images) if image.shape != images[0].shape), None)
+        if other is not None:
+            first, second = (self._files[index[k]] for k in (0, other))
+            got = f"{first.name} of {_size(images[0])} and {second.name} of {_size(images[other])}"
+            raise ShapeError(describe("images", got, "one size", "Say it with --image-size 224"))
+        return torch.stack(images)
+
+    def _read(self, file: Path) -> Tensor:
+        look, pillow = self._look, _pillow()
+        try:
+            with pillow.open(file) as image:
+                if image.mode[0] in "IF":  # Pillow would clip more than 8 bits a channel
+                    do = "Convert it to 8 bits a channel"
+                    raise ConfigError(describe(str(file), f"mode {image.mode}", "8 bits a channel", do))
+                image = _cropped(image.convert(look.mode), look)
+                pixels = np.array(image, dtype=np.float32) / np.float32(255)
+        except (OSError, SyntaxError, ValueError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ValueError(f"{file} is no image that can be read: {error}") from error
+        found = torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
+        if look.mean:
+            found = (found - torch.tensor(look.mean)[:, None, None]) / torch.tensor(look.std)[:, None, None]
+        return found.to(look.dtype).contiguous()
+
+
+def _cropped(image: Any, look: Look) -> Any:
+    """Resized, bilinear with antialiasing, and then the middle of it."""
+    width, height = image.size
+    if look.resize and min(width, height) != look.resize:
+        scale = look.resize / min(width, height)
+        width, height = (look.resize, int(height * scale)) if width <= height else (int(width * scale), look.resize)
+        image = image.resize((width, height), 2)
+    if not look.size or (width, height) == (look.size, look.size):
+        return image
+    left, top = round((width - look.size) / 2), round((height - look.size) / 2)
+    return image.crop((left, top, left + look.size, top + look.size))
+
+
+def _look(options: Options, dtype: torch.dtype) -> Look:
+    channels = MODES[options.image_mode]
+    for name, values in (("--mean", options.mean), ("--std", options.std)):
+        if values and len(values) != channels:
+            raise ConfigError(describe(name, f"{len(values)} numbers", f"{channels}, one a channel", "Correct it"))
+    if bool(options.mean) != bool(options.std):
+        got = "one of --mean and --std"
+        raise ConfigError(describe("normalisation", got, "both or none", "Name both"))
+    if any(each <= 0 for each in options.std):
+        raise ConfigError(describe("--std", options.std, "numbers above 0", "Correct it"))
+    size, resize = options.image_size, options.image_resize or options.image_size
+    if size < 0 or resize < size:
+        got = f"--image-size {size} and --image-resize {options.image_resize}"
+        raise ConfigError(describe("images", got, "a size, and no smaller one before it", "Correct it"))
+    return Look(size, resize, options.image_mode, options.mean, options.std, dtype)
+
+
+def _size(image: Tensor) -> str:
+    return f"{image.shape[2]} x {image.shape[1]}"
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError("Pillow", extra="images", purpose="folders of images") from error
+    return Image

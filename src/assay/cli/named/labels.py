@@ -1,0 +1,155 @@
+"""Targets and ids as they come from files: classes as numbers with names, nothing missing, no id twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+
+
+def numbered(names: Sequence[str | None], classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
+    """Class names as numbers.
+
+    Args:
+        names: the class of each sample.
+        classes: all names in the order of their numbers; those that occur, sorted, where it is empty.
+        where: what the names are, in messages.
+
+    Returns:
+        The numbers, int64 of shape (N,), and the names.
+
+    Raises:
+        ConfigError: a name is none of the classes, or a sample has none.
+
+    Example:
+        >>> numbered(["cat", "dog", "cat"], (), "labels")
+        (tensor([0, 1, 0]), ('cat', 'dog'))
+    """
+    empty = [k for k, name in enumerate(names) if name is None or not name.strip()]
+    if empty:
+        raise ConfigError(describe(where, f"no label in {at(empty)}", "one each", "Fill it in or remove the row"))
+    given = [str(name) for name in names]
+    known = tuple(classes) or tuple(sorted(set(given)))
+    number = {name: k for k, name in enumerate(known)}
+    if len(number) < len(known):
+        raise ConfigError(describe("--classes", ", ".join(known), "each name once", "Correct it"))
+    unknown = sorted(set(given) - set(number))
+    if unknown:
+        got = f"{', '.join(map(repr, unknown[:5]))}{' and more' if len(unknown) > 5 else ''}"
+        do = "Name all classes in the order of the model's outputs with --classes"
+        raise ConfigError(describe(where, got, f"one of the classes {', '.join(known)}", do))
+    return torch.tensor([number[name] for name in given], dtype=torch.int64), known
+
+
+def at(rows: Sequence[int]) -> str:
+    """Where rows are, for messages; rows are counted from 0, as ids are."""
+    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows[:5]))}{more}"
+
+
+def as_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
+    """A column as the target: texts as the numbers of classes, numbers as they are.
+
+    Args:
+        values: a tensor or an array of numbers, or a list or an array of texts; a row a sample.
+        classes: the names of the classes, where they were said.
+        where: what it is, in messages.
+
+    Raises:
+        ConfigError: a value is missing or NaN, or is none of the classes.
+    """
+    if not isinstance(values, Tensor):
+        array = np.asarray(values)
+        if array.dtype.kind in "OUS":
+            return numbered(array.tolist(), classes, where)
+        values = tensor(array, where)
+    target: Tensor = values.to(torch.int64) if values.dtype == torch.bool else values
+    if target.is_floating_point():
+        bad = (~torch.isfinite(target)).reshape(len(target), -1).any(1).nonzero().flatten().tolist()
+        if bad:
+            do = "Remove these rows, or fill them in"
+            raise ConfigError(describe(where, f"NaN or infinity in {at(bad)}", "a finite number each", do))
+    elif classes and len(target):
+        outside = ((target < 0) | (target >= len(classes))).reshape(len(target), -1).any(1).nonzero().flatten().tolist()
+        if outside:
+            got = f"{target[outside[0]].tolist()} in {at(outside)}"
+            expected = f"numbers below {len(classes)}, as there are {len(classes)} classes"
+            raise ConfigError(describe(where, got, expected, "Correct --classes or the data"))
+    return target, tuple(classes)
+
+
+def tensor(array: Any, where: str) -> Tensor:
+    """An array as a tensor.
+
+    Raises:
+        ConfigError: torch has no such dtype.
+    """
+    try:
+        return torch.from_numpy(np.ascontiguousarray(array))
+    except TypeError as error:
+        do = "Save numbers, or name the columns that hold them"
+        raise ConfigError(describe(where, f"{array.dtype} values", "numbers", do)) from error
+
+
+def check_ids(ids: Any, where: str) -> None:
+    """Raise where two samples have one id.
+
+    Raises:
+        ConfigError: an id comes twice, or is missing.
+    """
+    listed = ids.tolist()
+    seen: dict[Any, int] = {}
+    for k, each in enumerate(listed):
+        if each is None or isinstance(each, float) or each in seen:
+            got = f"{each!r} in {at([seen[each], k] if each in seen else [k])}"
+            do = "Give each sample a whole number or a text of its own"
+            raise ConfigError(describe(where, got, "an id of its own for each sample", do))
+        seen[each] = k
+
+
+def named_classes(classes: Sequence[str], by: str) -> str:
+    """A line for the report: which number is which class.
+
+    Args:
+        classes: the names.
+        by: who gave the order.
+    """
+    shown = ", ".join(f"{k} = {name}" for k, name in enumerate(classes[:20])) + (", …" if len(classes) > 20 else "")
+    return f"{len(classes)} classes in {by}: {shown}."
+
+
+def check_classes(labels: Tensor | None, classes: Sequence[str], metrics: Mapping[str, Any]) -> None:
+    """Raise where the data have classes that the metrics have not, before anything is evaluated.
+
+    Args:
+        labels: the targets, where they are known.
+        classes: the names of the classes; empty where they have none.
+        metrics: the metrics by name.
+
+    Raises:
+        ConfigError: names are more or fewer than a metric's classes, or a label is none of them.
+    """
+    for name, metric in metrics.items():
+        count = getattr(metric, "num_classes", None)
+        if count is None or getattr(metric, "num_labels", None) is not None:
+            continue
+        if classes and len(classes) != count:
+            do = "Correct num_classes, or name all classes in the order of the model's outputs with --classes"
+            raise ConfigError(describe("classes", f"{len(classes)} ({_some(classes)})", f"{count}, as {name} has", do))
+        if labels is None or labels.is_floating_point() or getattr(metric, "ignore_index", None) is not None:
+            continue
+        outside = ((labels < 0) | (labels >= count)).reshape(len(labels), -1).any(1).nonzero().flatten().tolist()
+        if outside:
+            got = f"{labels[outside[0]].tolist()} in {at(outside)}"
+            do = "Correct num_classes or the data, or name ignore_index"
+            raise ConfigError(describe("target", got, f"labels below {count}, as {name} has {count} classes", do))
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")

@@ -1,0 +1,228 @@
+"""MODEL: a function that makes one, a program, TorchScript, weights with a factory, or a Hugging Face folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from assay.cli.named.functions import called, found, made
+from assay.cli.named.screen import why_unsafe
+from assay.errors import AssayError, ConfigError, StateError, describe
+from assay.evaluate.programs import as_model
+
+FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors")
+_TRUST = "or add --trust if you would run code from whoever made the file"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that was named.
+
+    Attributes:
+        name: what to call it: the last part of what was written.
+        what: what it is, in words.
+        model: what is called with a batch.
+        classes: the names of its classes, where it brings them.
+        folder: where its tokenizer is, if it has one.
+    """
+
+    name: str
+    what: str
+    model: Callable[..., Any]
+    classes: tuple[str, ...] = ()
+    folder: Path | None = None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of its weights, which inputs must have; float32 where it has none."""
+        tensors = self.model.parameters() if isinstance(self.model, nn.Module) else ()
+        return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), torch.float32)
+
+
+def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int = 0) -> Model:
+    """The model that was named.
+
+    A file is told by its content. Nothing in it is run: neither pickled objects nor compiled code, and of an exported
+    program only operators, unless it is trusted.
+
+    Args:
+        named: ``package.module:factory``, a file, or a folder.
+        factory: ``package.module:factory`` of the model that weights are for.
+        trust: whether files may run code.
+        seed: of random numbers, so that all processes make the same model.
+
+    Raises:
+        ConfigError: it cannot be found or made, or is no model.
+        StateError: the file is damaged, or would run code.
+        MissingDependencyError: a Hugging Face folder, and transformers are not there.
+    """
+    path = Path(named)
+    if path.is_dir():
+        from assay.cli.named.huggingface import open_folder
+
+        return open_folder(path, trust)
+    if path.is_file():
+        what, model = _from_file(path, factory, trust, seed)
+        return Model(path.name, what, model)
+    if path.suffix in FILES or os.sep in named.partition(":")[0]:
+        raise ConfigError(describe("MODEL", f"{named}, which is no file", "a file or a folder", "Check the path"))
+    return Model(named.rpartition(":")[2], named, _from_python(named, seed))
+
+
+def _from_python(named: str, seed: int) -> Callable[..., Any]:
+    value = found(named, "MODEL")
+    is_factory = not isinstance(value, nn.Module | torch.export.ExportedProgram) and callable(value)
+    built = as_model(called(value, named, seed) if is_factory else value)
+    if not callable(built):
+        expected = "a module, or a function that makes one"
+        raise ConfigError(describe(named, type(built).__name__, expected, "Name that instead"))
+    return built  # type: ignore[no-any-return]
+
+
+def _from_file(path: Path, factory: str, trust: bool, seed: int) -> tuple[str, nn.Module]:
+    if path.suffix == ".safetensors":
+        return _filled(path, _safetensors, factory, seed)
+    records = _records(path)
+    if any(record.endswith(("archive_format", "serialized_exported_program.json")) for record in records):
+        return "an exported program", _program(path, trust)
+    if any("aotinductor/" in record for record in records):
+        do = "Save the program itself with torch.export.save"
+        raise ConfigError(describe(str(path), "a compiled package", "an exported program", do))
+    if any(record.endswith("constants.pkl") for record in records):
+        return "TorchScript", _script(path)
+    if path.suffix == ".pt2":
+        raise _damaged(path, "an exported program", ValueError("no archive"))
+    held = _unpickled(path, trust)
+    if isinstance(held, nn.Module):
+        return "a module that was pickled whole", held
+    return _filled(path, lambda _: _tensors(path, held), factory, seed)
+
+
+def _records(path: Path) -> list[str]:
+    """What a zip file holds; nothing for any other file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except zipfile.BadZipFile:
+        return []
+
+
+def _program(path: Path, trust: bool) -> nn.Module:
+    try:
+        unsafe = "" if trust else why_unsafe(path)
+    except (ValueError, zipfile.BadZipFile, RecursionError) as error:
+        raise _damaged(path, "an exported program", error) from error
+    if unsafe:
+        do = f"Export the model anew and save it with torch.export.save, {_TRUST}"
+        raise StateError(describe(str(path), unsafe, "operators on tensors", do))
+    try:
+        with warnings.catch_warnings(), _only_tensors(not trust), _without_logs("torch.export"):
+            warnings.simplefilter("ignore")  # torch's own, of files of older releases
+            return as_model(torch.export.load(os.fspath(path)))  # type: ignore[no-any-return]
+    except AssayError:
+        raise
+    except Exception as error:
+        raise _damaged(path, "an exported program of this torch or an older one", error) from error
+
+
+@contextmanager
+def _only_tensors(wanted: bool) -> Iterator[None]:
+    """While this is open `torch.load` unpickles tensors only, even where `torch.export.load` asks it for more."""
+    name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+    before = os.environ.get(name)
+    if wanted:
+        os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+
+
+@contextmanager
+def _without_logs(name: str) -> Iterator[None]:
+    """What is logged before an error is raised tells a reader less than the error."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _script(path: Path) -> nn.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it is deprecated, and files of it are there
+            return as_model(torch.jit.load(os.fspath(path), map_location="cpu"))  # type: ignore[no-any-return, no-untyped-call]
+    except Exception as error:
+        raise _damaged(path, "TorchScript", error) from error
+
+
+def _unpickled(path: Path, trust: bool) -> Any:
+    """What `torch.save` wrote; tensors only, unless the file is trusted."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=not trust)
+    except Exception as error:
+        named = re.search(r"GLOBAL ([\w.]+)", str(error))
+        if named:
+            got = f"pickled objects ({named[1]}), which run code when they are read"
+            do = f"Save model.state_dict(), mostly as .safetensors, and name its --factory; {_TRUST}"
+            raise StateError(describe(str(path), got, "tensors by name; whole models are not unpickled", do)) from error
+        raise _damaged(path, "weights that torch.save wrote", error) from error
+
+
+def _tensors(path: Path, held: Any) -> dict[str, Any]:
+    for key in ("state_dict", "model", "model_state_dict"):
+        if isinstance(held, dict) and isinstance(held.get(key), dict):
+            held = held[key]
+    if not isinstance(held, dict):
+        raise StateError(describe(str(path), type(held).__name__, "tensors by name", "Save model.state_dict()"))
+    return held
+
+
+def _safetensors(path: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except Exception as error:
+        raise _damaged(path, "safetensors", error) from error
+
+
+def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, seed: int) -> tuple[str, nn.Module]:
+    """A model from a factory with the weights of a file."""
+    if not factory:
+        do = "Name the function that makes the model with --factory package.module:function"
+        raise ConfigError(describe("MODEL", f"weights in {path}", "a model to load them into", do))
+    net = made(factory, "--factory", seed)
+    if not isinstance(net, nn.Module):
+        raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
+    weights = read(path)
+    try:
+        net.load_state_dict(weights)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        got = " ".join(str(error).split())
+        do = f"Name the factory of the model that {path.name} was saved from"
+        raise ConfigError(describe(str(path), got, f"the weights of {factory}", do)) from error
+    return f"weights for {factory}", net
+
+
+def _damaged(path: Path, expected: str, error: Exception) -> StateError:
+    reason = " ".join(str(error).split())[:200]
+    got = f"a file that cannot be read ({type(error).__name__}: {reason})"
+    return StateError(describe(str(path), got, expected, "Save it again"))

@@ -1,0 +1,83 @@
+"""Which named column is what: inputs, target, ids, weights and slices."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.cli.named.options import Options
+from assay.errors import ConfigError, describe
+from assay.evaluate.batch import TARGETS
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a file are for.
+
+    Attributes:
+        target: the column of the target.
+        inputs: what the model gets, in order; empty where that was not said.
+        others: ids, weights and what slices are made of.
+        ids: the column of the ids; empty for none.
+    """
+
+    target: str
+    inputs: tuple[str, ...]
+    others: tuple[str, ...]
+    ids: str = ""
+
+    @property
+    def taken(self) -> set[str]:
+        """All columns that are no inputs."""
+        return {self.target, *self.others}
+
+
+def roles(names: Sequence[str], options: Options, where: str) -> Roles:
+    """Read from the options what each column is for.
+
+    Args:
+        names: the columns that there are.
+        options: what was said; functions (``module:function``) are no columns.
+        where: the file, in messages.
+
+    Raises:
+        ConfigError: a column is not there, or none is the target.
+    """
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
+    sliced = [name for each in options.slice for name in _columns(each)]
+    others = tuple(dict.fromkeys([*_columns(options.ids), *_columns(options.weights), *sliced]))
+    target = (*_columns(options.target), *(name for name in TARGETS if name in names))
+    if not target and not options.target:
+        do = "Say which is the target with --target"
+        raise ConfigError(describe(where, f"columns {listed(names)}", f"one named {', '.join(TARGETS)}", do))
+    inputs = (*_columns(options.inputs), *options.features, *options.text)
+    check(("--target", target[:1]), names, where)
+    check(("--inputs, --features or --text", inputs), names, where)
+    check(("--ids, --weights or --slice", others), names, where)
+    return Roles(target[0] if target else "", inputs, others, next(iter(_columns(options.ids)), ""))
+
+
+def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str) -> None:
+    """Raise where a column that was asked for is not there.
+
+    Raises:
+        ConfigError: it is not; names the nearest one.
+    """
+    option, wanted = asked
+    for name in wanted:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            expected = repr(near[0]) if near else f"one of {listed(names)}"
+            raise ConfigError(describe(f"{where}: {option}", f"no column {name!r}", expected, "Correct the name"))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message."""
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "") if names else "none"
+
+
+def _columns(written: str) -> list[str]:
+    return [] if not written or ":" in written else [each.strip() for each in written.split(",")]

@@ -1,0 +1,167 @@
+"""A file of columns (CSV, TSV, Parquet, JSON lines), read with pyarrow as columns are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.cli.named.labels import at
+from assay.errors import ConfigError, MissingDependencyError, ShapeError, StateError, describe
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")
+
+
+class Table:
+    """The columns of a file.
+
+    Args:
+        path: the file; what is in it goes by its ending.
+
+    Attributes:
+        names: the columns, in order.
+        rows: how many rows there are.
+        groups: the row at which each group of rows starts; only Parquet has several.
+
+    Raises:
+        StateError: it is damaged, or its rows are not alike.
+        MissingDependencyError: pyarrow is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = self._opened()
+        if path.suffix == ".parquet":
+            self.names: list[str] = list(self._file.schema_arrow.names)
+            sizes = [int(self._file.metadata.row_group(k).num_rows) for k in range(self._file.num_row_groups)]
+        else:
+            self.names = list(self._file.column_names)
+            sizes = [int(self._file.num_rows)]
+        self.rows = sum(sizes)
+        self.groups: list[int] = [sum(sizes[:k]) for k in range(len(sizes))]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without a file that is mapped into memory, so that workers open it themselves."""
+        return {**self.__dict__, "_file": None if self.path.suffix == ".parquet" else self._file}
+
+    def check_numbers(self, name: str) -> None:
+        """Raise where a column does not hold numbers or lists of them.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        types = _arrow().types
+        kind = self._schema().field(name).type
+        while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+            kind = kind.value_type
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+            do = "Leave it out by naming the columns to use with --features"
+            raise ConfigError(describe(f"{self.path}: {name}", f"values of type {kind}", "numbers", do))
+
+    def values(self, name: str) -> Tensor | NDArray[Any]:
+        """A column: a tensor of numbers, or an array of texts in which None is missing.
+
+        Raises:
+            ConfigError: a number is missing, or the values are neither.
+        """
+        types = _arrow().types
+        kind = self._schema().field(name).type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
+            return np.array([each for part in self._parts(name) for each in part.to_pylist()], dtype=object)
+        return self.numbers(name)
+
+    def numbers(self, name: str) -> Tensor:
+        """A column of numbers, whole.
+
+        Raises:
+            ConfigError: it holds none, or one is missing.
+        """
+        self.check_numbers(name)
+        return torch.from_numpy(np.concatenate([self.read(k, [name])[0] for k in range(len(self.groups))]))
+
+    def read(self, group: int, names: Sequence[str]) -> list[NDArray[Any]]:
+        """Columns of numbers in a group of rows.
+
+        Raises:
+            ConfigError: a number is missing.
+            ShapeError: lists have several lengths.
+        """
+        table = self._part(group, names)
+        return [_array(table.column(name), f"{self.path}: {name}", self.groups[group]) for name in names]
+
+    def _parts(self, name: str) -> list[Any]:
+        return [self._part(group, [name]).column(name) for group in range(len(self.groups))]
+
+    def _part(self, group: int, names: Sequence[str]) -> Any:
+        if self.path.suffix != ".parquet":
+            return self._file.select(list(names))
+        if self._file is None:
+            self._file = self._opened()
+        try:
+            return self._file.read_row_group(group, columns=list(names))
+        except _arrow().ArrowException as error:
+            raise _damaged(self.path, error) from error
+
+    def _schema(self) -> Any:
+        return self._file.schema_arrow if self.path.suffix == ".parquet" else self._file.schema
+
+    def _opened(self) -> Any:
+        arrow = _arrow()
+        try:
+            if self.path.suffix == ".parquet":
+                return arrow.parquet.ParquetFile(self.path, memory_map=True)
+            if self.path.suffix == ".jsonl":
+                return arrow.json.read_json(self.path)
+            options = arrow.csv.ParseOptions(delimiter="\t" if self.path.suffix == ".tsv" else ",")
+            return arrow.csv.read_csv(self.path, parse_options=options)
+        except arrow.ArrowException as error:
+            raise _damaged(self.path, error) from error
+
+
+def _array(column: Any, where: str, start: int) -> NDArray[Any]:
+    """A column as an array; rows of a group count from its start."""
+    arrow = _arrow()
+    array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    array = array.chunk(0) if hasattr(array, "chunk") and array.num_chunks == 1 else array
+    if array.null_count:
+        missing = [start + k for k, valid in enumerate(array.is_valid().to_pylist()) if not valid]
+        do = "Fill in or remove these rows, or leave the column out"
+        raise ConfigError(describe(where, f"no value in {at(missing)}", "a number each", do))
+    types, kind = arrow.types, array.type
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        lengths = arrow.compute.list_value_length(array).to_numpy(zero_copy_only=False)
+        other = np.flatnonzero(lengths != lengths[0]) if len(lengths) else lengths
+        if len(other):
+            got = f"{lengths[0]} values in {at([start])}, {lengths[other[0]]} in {at([start + int(other[0])])}"
+            raise ShapeError(describe(where, got, "as many in each row", "Make lists as long as each other"))
+        flat = _array(array.flatten(), where, start)
+        return flat.reshape(len(array), int(lengths[0]) if len(lengths) else 0, *flat.shape[1:])
+    if types.is_decimal(kind):
+        array = array.cast(arrow.float64())
+    return np.array(array.to_numpy(zero_copy_only=False))  # a copy: torch wants memory that may be written
+
+
+def _damaged(path: Path, error: Exception) -> StateError:
+    got = f"a file that cannot be read ({' '.join(str(error).split())[:200]})"
+    return StateError(describe(str(path), got, f"a table in {path.suffix}", "Write it again, all rows alike"))
+
+
+def _arrow() -> Any:
+    """The package with its parts, imported when it is needed."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.json
+        import pyarrow.parquet
+        import pyarrow.types
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", extra="tables", purpose="CSV, Parquet and JSON lines") from error
+    return pyarrow

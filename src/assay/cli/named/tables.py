@@ -1,0 +1,143 @@
+"""Tables as data: CSV, TSV, Parquet and JSON lines, a row a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.cli.named.columns import Columns, Data, loader
+from assay.cli.named.labels import as_target, at, check_ids, named_classes
+from assay.cli.named.models import Model
+from assay.cli.named.options import Options
+from assay.cli.named.roles import Roles, listed, roles
+from assay.cli.named.table_file import Table
+from assay.errors import ConfigError, ShapeError, describe
+
+_TEXTS = ("text", "sentence")
+
+
+def open_table(path: Path, options: Options, model: Model) -> Data:
+    """A table as data.
+
+    Features become one float tensor in the order of their columns. Columns that `--inputs` names go to the model by
+    name, and `--text` ones through the tokenizer beside the model. Parquet is read by row groups, as batches need them;
+    of other tables the columns that are needed are read at once.
+
+    Args:
+        path: the file.
+        options: which column is what.
+        model: whose dtype, classes and tokenizer inputs are made for.
+
+    Raises:
+        ConfigError: a column is not there or cannot be used, a value is missing, or there are no rows.
+        ShapeError: lists in a column are of several lengths.
+        StateError: the file is damaged.
+        MissingDependencyError: pyarrow is not there.
+    """
+    table = Table(path)
+    found = roles(table.names, options, str(path))
+    if not table.rows:
+        raise ConfigError(describe(str(path), "no rows", "one or more", "Check what was written there"))
+    parts, which, notes = _inputs(table, found, options, model)
+    said = options.classes or model.classes
+    labels, classes = None, said
+    if found.target:
+        labels, classes = as_target(table.values(found.target), said, f"{path}: {found.target}")
+        parts[found.target] = labels
+    if classes:
+        notes.append(named_classes(classes, "the order that was said" if said else "alphabetical order"))
+    for name in found.others:
+        parts[name] = table.values(name)
+    if found.ids:
+        check_ids(parts[found.ids], f"{path}: {found.ids}")
+    data = loader(Columns(parts), options.batch_size, options.workers)
+    return Data(data, which, found.target or None, None, labels, classes, tuple(notes))
+
+
+def _inputs(table: Table, found: Roles, options: Options, model: Model) -> tuple[dict[str, Any], Any, list[str]]:
+    """The columns for the model, how it is given them, and what to say about that."""
+    texts = options.text or _usual_text(table, found, model)
+    if texts:
+        from assay.cli.named.texts import Tokens
+
+        tokens = Tokens(model, [_texts(table, name) for name in texts])
+        return {"": tokens}, list(tokens.names), [tokens.note(texts)]
+    if options.inputs and ":" not in options.inputs:
+        parts = {name: _cast(table.numbers(name), model.dtype) for name in found.inputs}
+        return parts, list(found.inputs) if len(found.inputs) > 1 else found.inputs[0], []
+    names = options.features or tuple(name for name in table.names if name not in found.taken)
+    if not names:
+        got = f"columns {listed(table.names)}"
+        raise ConfigError(describe(str(table.path), got, "features beside the target", "Name them with --features"))
+    note = f"{len(names)} feature column{'s' * (len(names) > 1)}: {listed(names)}."
+    return {"features": Features(table, names, model.dtype)}, "features", [note]
+
+
+def _usual_text(table: Table, found: Roles, model: Model) -> tuple[str, ...]:
+    if model.folder is None or found.inputs:
+        return ()
+    return next(((name,) for name in _TEXTS if name in table.names), ())
+
+
+def _texts(table: Table, name: str) -> list[str]:
+    values = table.values(name)
+    if isinstance(values, Tensor):
+        raise ConfigError(
+            describe(f"{table.path}: {name}", "numbers", "texts", "Name the columns of texts with --text")
+        )
+    missing = [k for k, text in enumerate(values.tolist()) if text is None]
+    if missing:
+        raise ConfigError(describe(f"{table.path}: {name}", f"no text in {at(missing)}", "one each", "Fill it in"))
+    return [str(text) for text in values.tolist()]
+
+
+def _cast(values: Tensor, dtype: torch.dtype) -> Tensor:
+    return values.to(dtype) if values.is_floating_point() else values
+
+
+class Features:
+    """Columns of numbers as rows of one float tensor, read group by group as batches need them.
+
+    Args:
+        table: the file.
+        names: the columns, in order; lists in a column become as many features.
+        dtype: of the tensor.
+    """
+
+    def __init__(self, table: Table, names: Sequence[str], dtype: torch.dtype) -> None:
+        for name in names:
+            table.check_numbers(name)
+        self._table, self._names, self._dtype = table, list(names), dtype
+        self._held: tuple[int, Tensor] | None = None
+
+    def __len__(self) -> int:
+        return self._table.rows
+
+    def rows(self, index: list[int]) -> Tensor:
+        """The features of some rows, shape (len(index), features)."""
+        groups = self._table.groups
+        of = np.searchsorted(groups, index, side="right") - 1
+        parts = torch.empty(0)
+        for group in dict.fromkeys(of.tolist()):
+            here = [k for k, each in enumerate(of.tolist()) if each == group]
+            matrix = self._matrix(group)
+            if not parts.numel():
+                parts = torch.empty(len(index), matrix.shape[1], dtype=self._dtype)
+            if parts.shape[1] != matrix.shape[1]:
+                got = f"{matrix.shape[1]} features from {at([index[here[0]]])} on"
+                expected = f"{parts.shape[1]}, as in the rows before"
+                raise ShapeError(describe(str(self._table.path), got, expected, "Make lists as long as each other"))
+            parts[here] = matrix[[index[k] - groups[group] for k in here]]
+        return parts
+
+    def _matrix(self, group: int) -> Tensor:
+        if self._held is None or self._held[0] != group:
+            columns = self._table.read(group, self._names)
+            flat = [torch.from_numpy(each).reshape(len(each), -1).to(self._dtype) for each in columns]
+            self._held = group, torch.cat(flat, 1)
+        return self._held[1]

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import pickle
+import sys
+import warnings
+import zipfile
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from assay.cli.named.models import open_model
+from assay.cli.named.screen import why_unsafe
+from assay.errors import AssayError, ConfigError, StateError
+
+MODULE = """
+import torch
+
+def linear():
+    return torch.nn.Linear(4, 3)
+
+exported = torch.export.export(torch.nn.Linear(4, 3).eval(), (torch.ones(8, 4),))
+"""
+X = torch.arange(44.0).reshape(11, 4) / 44
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "nets.py").write_text(MODULE, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield tmp_path
+    sys.modules.pop("nets", None)
+
+
+def linear():
+    torch.manual_seed(3)
+    return nn.Linear(4, 3).eval()
+
+
+def program(path, module=None, example=None, **options):
+    torch.export.save(torch.export.export(module or linear(), example or (torch.ones(8, 4),), **options), path)
+    return path
+
+
+def edited(path, edit, record="models/model.json"):
+    """A copy of an archive in which the JSON of one record, or the list of records, is another."""
+    into = path.with_name(f"edited-{path.name}")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(into, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith(record):
+                tree = json.loads(data)
+                edit(tree)
+                data = json.dumps(tree).encode()
+            new.writestr(name, data)
+    return into
+
+
+def test_a_program_gives_what_the_model_gives(folder):
+    found = open_model(str(program(folder / "net.pt2")))
+    assert found.what == "an exported program"
+    assert found.name == "net.pt2"
+    assert torch.equal(found.model.eval()(X), torch.cat([linear()(X[:8]), linear()(X[8:])]))
+    assert str(inspect.signature(found.model.forward)) == "(input)"
+
+
+def test_a_program_in_a_module_is_one(folder):
+    assert open_model("nets:exported").model(X).shape == (11, 3)
+
+
+def test_torchscript_says_what_it_takes(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.jit.script(linear()).save("net.pt")
+    found = open_model("net.pt")
+    assert found.what == "TorchScript"
+    assert torch.equal(found.model(X), linear()(X))
+    assert list(inspect.signature(found.model.forward).parameters) == ["input"]
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_weights_are_known_by_what_is_in_the_file(folder, legacy):
+    torch.save(linear().state_dict(), "net.pt2x", _use_new_zipfile_serialization=not legacy)
+    found = open_model("net.pt2x", factory="nets:linear")
+    assert torch.equal(found.model(X), linear()(X))
+
+
+def test_a_model_in_bfloat16_says_so(folder):
+    assert open_model("nets:linear").dtype == torch.float32
+    save_file(linear().bfloat16().state_dict(), "net.safetensors")
+    assert open_model("net.safetensors", factory="nets:linear").dtype == torch.float32  # the factory's
+
+
+class Touches:
+    """What a stranger's file would do when it is unpickled."""
+
+    def __reduce__(self):
+        return os.system, ("touch ran",)
+
+
+def test_a_whole_model_is_unpickled_only_where_the_file_is_trusted(folder):
+    torch.save(nn.Linear(4, 3), "whole.pt")
+    with pytest.raises(StateError, match=r"pickled objects \(torch.nn.modules.linear.Linear\), which run code"):
+        open_model("whole.pt")
+    with pytest.raises(StateError, match="or add --trust if you would run code from whoever made the file"):
+        open_model("whole.pt")
+    assert open_model("whole.pt", trust=True).what == "a module that was pickled whole"
+
+
+def test_no_code_in_a_pickle_runs(folder):
+    torch.save({"weight": Touches()}, "evil.pt")
+    with pytest.raises(StateError, match=r"pickled objects \((posix|nt).system\)"):
+        open_model("evil.pt", factory="nets:linear")
+    assert not (folder / "ran").exists()
+
+
+def test_no_code_in_a_program_runs(folder):
+    path = program(folder / "net.pt2")
+    evil = folder / "evil.pt2"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(evil, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, pickle.dumps(Touches()) if name.endswith("sample_inputs/model.pt") else old.read(name))
+    with pytest.raises(StateError, match="a file that cannot be read"):
+        open_model(str(evil))
+    assert not (folder / "ran").exists()
+    assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
+
+
+def _node(tree):
+    return tree["graph_module"]["graph"]["nodes"][0]
+
+
+def _pickled(tree):
+    tree["config"]["x"] = {"path_name": "opaque_obj_0", "is_param": False, "use_pickle": True, "tensor_meta": None}
+
+
+@pytest.mark.parametrize(
+    ("record", "edit", "message"),
+    [
+        ("model.json", lambda t: _node(t).update(target="torch.os.system"), "a call of 'torch.os.system'"),
+        ("model.json", lambda t: _node(t).update(target="torch.ops.load_library"), "a call of 'torch.ops.load_lib"),
+        ("model.json", lambda t: _node(t).update(target="_operator.methodcaller"), "a call of '_operator.methodcal"),
+        ("model.json", lambda t: _node(t).update(name="x=__import__('os')"), "the name \"x=__import__('os')\""),
+        ("model.json", lambda t: t["guards_code"].append("L['x'].__class__"), "the guard \"L['x'].__class__\""),
+        ("model.json", lambda t: t["guards_code"].append("exit()"), "the guard 'exit()'"),
+        ("model.json", lambda t: t["guards_code"].append("L['\"+exit()+\"']"), "the guard"),
+        ("model.json", lambda t: t["range_constraints"].update({"exit()": {}}), "the expression 'exit()'"),
+        ("model.json", lambda t: t.update(a={"expr_str": "Max('exit()')"}), "the expression \"Max('exit()')\""),
+        ("model.json", lambda t: t.update(metadata={"expr_str": "exit()"}), "the expression 'exit()'"),
+        ("model.json", lambda t: t.update(in_spec='{"__enum__": true, "fqn": "this:x"}'), "a module to be imported"),
+        ("constants_config.json", _pickled, "the pickled object 'opaque_obj_0'"),
+    ],
+)
+def test_a_program_that_is_more_than_operators_is_refused(folder, record, edit, message):
+    path = edited(program(folder / "net.pt2"), edit, record)
+    with pytest.raises(StateError) as error:
+        open_model(str(path))
+    assert message in str(error.value)
+    assert "expected operators on tensors" in str(error.value)
+
+
+@pytest.mark.parametrize("record", ["model/data/aotinductor/model/x.so", "model/data/constants/opaque_obj_0"])
+def test_a_program_with_compiled_code_or_pickles_is_refused(folder, record):
+    path = program(folder / "net.pt2")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(record, b"")
+    with pytest.raises(StateError, match=r"compiled code|the pickled object"):
+        open_model(str(path))
+
+
+class Several(nn.Module):
+    def forward(self, x, y):
+        rows, columns = x.shape
+        wider = nn.functional.interpolate(x.view(rows, 1, columns), scale_factor=1.5)
+        halved = torch.div(x, 2.0, rounding_mode="floor").reshape(rows * columns)[: (rows * columns) // 2]
+        return torch.einsum("bin,bm->bi", wider, y), x.new_zeros(rows, columns // 2 + 1), halved
+
+
+class Branches(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
+AUTO = torch.export.Dim.AUTO
+
+
+@pytest.mark.parametrize(
+    ("module", "example", "shapes"),
+    [
+        (Several(), (torch.ones(4, 6), torch.ones(4, 5)), ({0: AUTO, 1: AUTO}, {0: AUTO})),
+        (Branches(), (torch.ones(3),), None),
+        (
+            nn.Sequential(nn.Conv2d(3, 4, 3, stride=2), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1)).eval(),
+            (torch.ones(2, 3, 9, 9),),
+            ({0: AUTO, 2: AUTO},),
+        ),
+    ],
+    ids=["shapes", "cond", "conv"],
+)
+def test_what_torch_exports_is_let_through(folder, module, example, shapes):
+    path = program(folder / "net.pt2", module, example, dynamic_shapes=shapes)
+    assert why_unsafe(path) == ""
+    assert open_model(str(path)).what == "an exported program"
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("ending", [".pt2", ".pt", ".safetensors"])
+def test_files_that_are_cut_short_are_told(folder, ending, part):
+    path = folder / f"net{ending}"
+    if ending == ".pt2":
+        program(path)
+    else:
+        state = linear().state_dict()
+        torch.save(state, path) if ending == ".pt" else save_file(state, path)
+    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
+    with pytest.raises(StateError, match="got a file that cannot be read"):
+        open_model(path.name, factory="nets:linear")
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("gone.pt2", "gone.pt2, which is no file"),
+        (f"gone{os.sep}net", "which is no file, expected a file or a folder"),
+        (".", r"the folder \. without config.json, expected a model"),
+        ("nets", "got 'nets', expected package.module:function"),
+    ],
+)
+def test_what_is_not_there_is_told(folder, named, message):
+    with pytest.raises(ConfigError, match=message):
+        open_model(named)
+
+
+def test_a_folder_of_hugging_face(folder):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        id2label={0: "bad", 1: "good"},
+    )
+    net = transformers.BertForSequenceClassification(config).eval()
+    net.save_pretrained("bert")
+    found = open_model("bert")
+    assert (found.name, found.classes) == ("bert", ("bad", "good"))
+    ids = torch.tensor([[2, 5, 7, 3]])
+    torch.testing.assert_close(found.model.eval()(ids).logits, net(ids).logits)
+    _refused(folder / "bert", {"architectures": ["Mine"]}, "Mine, which transformers .* does not have")
+    _refused(folder / "bert", {"architectures": None}, "architectures None, expected the name of a class")
+    missing = r"missing weights qa_outputs.bias, qa_outputs.weight, expected all weights of BertForQuestionAnswering"
+    _refused(folder / "bert", {"architectures": ["BertForQuestionAnswering"]}, missing)
+    (folder / "bert" / "model.safetensors").unlink()
+    _refused(folder / "bert", {}, "expected weights of BertForSequenceClassification as safetensors")
+    (folder / "bert" / "config.json").write_text("{", "utf-8")
+    with pytest.raises(StateError, match="got no JSON"):
+        open_model("bert")
+
+
+def _refused(folder, changes, message):
+    file = folder / "config.json"
+    before = file.read_text("utf-8")
+    file.write_text(json.dumps({**json.loads(before), **changes}), "utf-8")
+    with pytest.raises(AssayError, match=message):
+        open_model(str(folder))
+    file.write_text(before, "utf-8")
