@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
@@ -11,7 +12,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import assay._atomic
-from assay import AUROC, Accuracy, evaluate
+from assay import AUROC, Accuracy, F1Score, evaluate
+from assay.report import Report
 
 
 def main(folder, at):
@@ -41,13 +43,15 @@ def main(folder, at):
     report = evaluate(
         net,
         DataLoader(data, batch_size=7, shuffle=True),
-        {"acc": Accuracy(num_classes=3), "auroc": AUROC(num_classes=3)},
+        {"acc": Accuracy(num_classes=3), "auroc": AUROC(num_classes=3), "F1": F1Score(num_classes=3, average="macro")},
         device="cpu",
         resume=folder,
         checkpoint_s=0.0,
+        slices={"class": 1},
     )
     (section,) = report.sections
-    print([value.value.hex() for value in section.values], section.tables[0].rows)
+    tables = [table for table in section.tables if table.name != "Run"]
+    print(Report("", [dataclasses.replace(section, tables=tables)], created="", environment={}).to_json())
 
 
 assert assay._atomic.os is os

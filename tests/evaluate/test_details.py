@@ -65,7 +65,7 @@ def test_two_classes():
 
 def test_several_labels():
     target = torch.randint(2, (200, 3), generator=GENERATOR)
-    found = section(SCORES, target, [AUROC(num_labels=3), Accuracy(num_labels=3)], classes="red green blue".split())
+    found = section(SCORES, target, [AUROC(num_labels=3), Accuracy(num_labels=3)], classes=["red", "green", "blue"])
     assert list(plots(found)) == ["Curves roc", "Curves pr"]
     assert [row[0] for row in found.tables[0].rows[:3]] == ["red", "green", "blue"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import random
@@ -17,13 +18,19 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from assay import AUROC, Accuracy
+from assay import AUROC, Accuracy, F1Score
 from assay.errors import ConfigError, StateError
 from assay.evaluate import BatchError, evaluate
 from assay.meter.file import checksum
+from assay.report import Report
 
 CLASSES = 3
-METRICS = {"acc": Accuracy(num_classes=CLASSES), "auroc": AUROC(num_classes=CLASSES)}
+METRICS = {
+    "acc": Accuracy(num_classes=CLASSES),
+    "auroc": AUROC(num_classes=CLASSES),
+    "F1": F1Score(num_classes=CLASSES, average="macro"),
+}
+SLICES = {"class": 1}
 SCRIPT = Path(__file__).with_name("resumable.py")
 
 
@@ -56,19 +63,26 @@ class Stops(nn.Module):
 
 
 def found(report):
+    """What was measured, to the bit, and the proof."""
     (section,) = report.sections
     proof = next(each for each in section.tables if each.name == "Every sample once").rows
-    return [float(each.value).hex() for each in section.values], proof
+    return Report("", [dataclasses.replace(section, tables=())], created="", environment={}).to_json(), proof
 
 
 def run(net, folder, data=None, **more):
     data = DataLoader(samples(), batch_size=7, shuffle=True) if data is None else data
-    return evaluate(net, data, METRICS, device="cpu", resume=folder, checkpoint_s=0.0, **more)
+    return evaluate(net, data, METRICS, device="cpu", resume=folder, checkpoint_s=0.0, **{"slices": SLICES, **more})
+
+
+def whole(data=None, **more):
+    """What an evaluation without interruption finds."""
+    data = samples() if data is None else data
+    return found(evaluate(model(), data, METRICS, device="cpu", **{"slices": SLICES, **more}))
 
 
 @pytest.mark.parametrize("stops", [(1,), (0, 3, 2), (8,)])
 def test_what_was_counted_is_not_counted_again(tmp_path, stops):
-    expected = found(evaluate(model(), samples(), METRICS, device="cpu"))
+    expected = whole()
     rows = 0
     for batches in stops:
         net = Stops(batches)
@@ -94,8 +108,8 @@ class Stream(IterableDataset):
 @pytest.mark.parametrize("ids", [None, "id"])
 def test_streams_go_on_where_they_were(tmp_path, ids):
     loader = DataLoader(Stream(), batch_size=7)
-    how = {"inputs": "x", "ids": ids}
-    expected = found(evaluate(model(), loader, METRICS, device="cpu", **how))
+    how = {"inputs": "x", "ids": ids, "slices": ["y"]}
+    expected = whole(loader, **how)
     with pytest.raises(KeyboardInterrupt):
         run(Stops(4), tmp_path, loader, **how)
     last = Stops(99)
@@ -113,7 +127,7 @@ def test_a_batch_that_failed_is_tried_again(tmp_path):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_files_of_several_ranks_are_gone_on_from_by_one(tmp_path, count):
-    expected = found(evaluate(model(), samples(), METRICS, device="cpu"))[0]
+    expected = whole()[0]
     identity = checkpoint_of_everything(tmp_path / "identity")
     folder = tmp_path / "ranks"
     folder.mkdir()
@@ -190,18 +204,27 @@ def test_other_versions_are_refused(half, name):
 )
 def test_another_evaluation_is_refused(half, net, more, what):
     with pytest.raises(StateError, match=f"got a checkpoint of other {what}, expected one of this evaluation"):
-        evaluate(net, **{"data": samples(), "metrics": METRICS, "device": "cpu", "resume": half.parent, **more})
+        evaluate(
+            net,
+            **{"data": samples(), "metrics": METRICS, "device": "cpu", "resume": half.parent, "slices": SLICES, **more},
+        )
 
 
 def test_other_metrics_are_refused(half):
     metrics = {"acc": Accuracy(num_classes=CLASSES)}
     with pytest.raises(StateError, match="got a checkpoint of other metrics, expected"):
-        evaluate(Stops(99), samples(), metrics, device="cpu", resume=half.parent)
+        evaluate(Stops(99), samples(), metrics, device="cpu", resume=half.parent, slices=SLICES)
+
+
+@pytest.mark.parametrize("more", [{"slices": None}, {"slices": {"other": 1}}, {"samples": False}, {"seed": 1}])
+def test_other_slices_samples_or_intervals_are_refused(half, more):
+    with pytest.raises(StateError, match="got a checkpoint of other slices, samples, intervals or seed, expected"):
+        run(Stops(99), half.parent, **more)
 
 
 def test_files_that_overlap_are_refused_and_those_taken_over_are_left_out(half):
     rewrite(half, half.with_name("rank-1.safetensors"))
-    expected = found(evaluate(model(), samples(), METRICS, device="cpu"))[0]
+    expected = whole()[0]
     assert found(run(Stops(99), half.parent))[0] == expected  # the same samples: one took over the other
     with safe_open(half, framework="pt") as read:
         tensors = {name: read.get_tensor(name) for name in read.keys()}  # noqa: SIM118

@@ -150,7 +150,7 @@ def test_values_are_numbers_and_texts_alike_in_every_form():
         "text": lambda b: [None if a == 0 else f"{a:03}" for a in b["age"].tolist()],
         "half": lambda b: (b["age"] / 4).bfloat16(),
     }
-    names = [name for name in slices(people(slices=forms))]
+    names = list(slices(people(slices=forms)))
     expected = {
         "list": ["0", "10", "20", "30"],
         "array": ["0", "10", "20", "30"],

@@ -1,14 +1,14 @@
-"""Three small models, trained in seconds on data that ships with scikit-learn, and what they predict."""
+"""Three small models, trained in seconds on data that ships with scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import TensorDataset
 
 from assay.errors import MissingDependencyError
 
@@ -16,30 +16,47 @@ SEED = 0
 EPOCHS = 60
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """What a model predicted for samples that it never saw.
+class Scores(nn.Module):
+    """A net whose outputs become probabilities `(N, C)` of C classes, `(N,)` of the second of two, or estimates `(N,)`.
 
     Args:
-        title: which data.
-        preds: probabilities `(N, C)` of C classes, probabilities `(N,)` of the second of two, or estimates `(N,)`.
-        target: the truth, `(N,)`.
-        ids: which rows of the data set they are, `(N,)`.
-        classes: the names of the classes; none for a regression.
+        net: gives one output a class, or one.
+        classes: how many classes; 0 for a regression.
+        shift: what estimates are from 0.
+        spread: the unit of estimates.
     """
 
-    title: str
-    preds: Tensor
-    target: Tensor
-    ids: Tensor
-    classes: tuple[str, ...] = ()
+    def __init__(self, net: nn.Module, classes: int, shift: float = 0.0, spread: float = 1.0) -> None:
+        super().__init__()
+        self.net, self.classes, self.shift, self.spread = net, classes, shift, spread
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The scores of some rows of features."""
+        outputs: Tensor = self.net(features)
+        if not self.classes:
+            return outputs[:, 0] * self.spread + self.shift
+        return outputs.softmax(1)[:, 1] if self.classes == 2 else outputs.softmax(1)
 
 
 class Task:
-    """A data set, split in two, and a model for it; `train` yields once an epoch."""
+    """A data set, split in two, and a model for it; `train` yields once an epoch.
 
-    def __init__(self, title: str, data: Any, classes: tuple[str, ...] = ()) -> None:
-        self.title, self.classes = title, classes
+    Attributes:
+        title: which data.
+        classes: the names of the classes; none for a regression.
+        slices: what samples are told apart by.
+        held_out: features, target and number in the data set of the samples that are not trained on.
+        model: what was trained.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        data: Any,
+        classes: tuple[str, ...] = (),
+        slices: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.title, self.classes, self.slices = title, classes, slices
         features = torch.as_tensor(data.data, dtype=torch.float32)
         target = torch.as_tensor(data.target, dtype=torch.int64 if classes else torch.float32)
         order = torch.randperm(len(target), generator=torch.Generator().manual_seed(SEED))
@@ -47,42 +64,36 @@ class Task:
         mean, scale = features[train].mean(0), features[train].std(0).clamp_min(1e-6)
         features = (features - mean) / scale
         self._train = features[train], target[train]
-        self._held_out = features[held_out], target[held_out]
-        self._ids = held_out
+        self.held_out = TensorDataset(features[held_out], target[held_out], held_out)
+        shift, spread = (0.0, 1.0) if classes else (float(target[train].mean()), float(target[train].std()))
+        self.model = Scores(nn.Identity(), len(classes), shift, spread)
 
     def train(self, epochs: int) -> Iterator[None]:
         """Train for some epochs in batches of 64; random numbers of the process stay as they were."""
         features, target = self._train
-        self._shift, self._spread = (0.0, 1.0) if self.classes else (float(target.mean()), float(target.std()))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             outputs = len(self.classes) or 1
-            self._model = nn.Sequential(nn.Linear(features.shape[1], 64), nn.GELU(), nn.Linear(64, outputs))
-            optimizer = torch.optim.AdamW(self._model.parameters(), lr=3e-3, weight_decay=1e-2)
+            net = nn.Sequential(nn.Linear(features.shape[1], 64), nn.GELU(), nn.Linear(64, outputs))
+            self.model.net = net
+            optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=1e-2)
             for _ in range(epochs):
                 for rows in torch.split(torch.randperm(len(target)), 64):
                     optimizer.zero_grad()
-                    torch.autograd.backward(self._loss(self._model(features[rows]), target[rows]))
+                    torch.autograd.backward(self._loss(net(features[rows]), target[rows]))
                     optimizer.step()
                 yield
 
     def _loss(self, outputs: Tensor, target: Tensor) -> Tensor:
         if self.classes:
             return nn.functional.cross_entropy(outputs, target)
-        return nn.functional.mse_loss(outputs[:, 0], (target - self._shift) / self._spread)
+        return nn.functional.mse_loss(outputs[:, 0], (target - self.model.shift) / self.model.spread)
 
     @torch.inference_mode()
-    def evaluate(self) -> HeldOut:
-        """Predict the half that was held out."""
-        features, target = self._held_out
-        outputs = self._model.eval()(features)
-        if not self.classes:
-            preds = outputs[:, 0] * self._spread + self._shift
-        elif len(self.classes) == 2:
-            preds = outputs.softmax(1)[:, 1]
-        else:
-            preds = outputs.softmax(1)
-        return HeldOut(self.title, preds, target, self._ids, self.classes)
+    def predictions(self) -> tuple[Tensor, Tensor]:
+        """What the model gives for the half that was held out, and what is right."""
+        features, target, _ = self.held_out.tensors
+        return self.model(features), target
 
 
 @contextmanager
@@ -110,5 +121,14 @@ def tasks() -> tuple[Task, Task, Task]:
     return (
         Task("Handwritten digits", digits, tuple(map(str, digits.target_names))),
         Task("Breast cancer", cancer, tuple(map(str, cancer.target_names))),
-        Task("Diabetes", datasets.load_diabetes()),
+        Task("Diabetes", datasets.load_diabetes(), slices={"sex": _sex, "age": _age, "sex x age": ("sex", "age")}),
     )
+
+
+def _sex(batch: Any) -> list[str]:
+    """The two codes that the diabetes data have, in the second feature."""
+    return ["1" if each < 0 else "2" for each in batch[0][:, 1].tolist()]
+
+
+def _age(batch: Any) -> list[str]:
+    return ["below the mean" if each < 0 else "above the mean" for each in batch[0][:, 0].tolist()]

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from assay.cli._demo_bits import same_bits, where_float32_ends
-from assay.cli._demo_models import EPOCHS, HeldOut, one_thread, tasks
-from assay.cli._demo_sections import section
+from assay.cli._demo_models import EPOCHS, Task, one_thread, tasks
+from assay.cli._demo_sections import measured
 from assay.report import Report
 from assay.report.terminal import show
 
@@ -33,16 +33,19 @@ def run(out: Path, epochs: int = EPOCHS) -> Report:
     console = Console(highlight=False)
     start = time.perf_counter()
     with one_thread(), _progress(console) as progress:
-        held_out = _train(progress, epochs)
-        sections = [section(each) for each in progress.track(held_out, description="Measuring")]
-        regression = held_out[-1]
+        trained = _train(progress, epochs)
+        reports = [measured(each) for each in progress.track(trained, description="Measuring")]
+        sections = [section for each in reports for section in each.sections]
         for build in progress.track((same_bits, where_float32_ends), description="Feeding the same samples again"):
-            sections.append(build(regression.preds, regression.target))
+            sections.append(build(*trained[-1].predictions()))
     report = Report(
         "assay demo",
         tuple(sections),
         device="cpu",
-        notes=("Small models on data that ships with scikit-learn; half of each data set was held out and measured.",),
+        notes=(
+            "Small models on data that ships with scikit-learn; half of each data set was held out and measured.",
+            *(f"{each.title}: {note}" for each in reports for note in each.notes),
+        ),
         duration_s=time.perf_counter() - start,
     )
     show(report, console)
@@ -58,10 +61,10 @@ def _progress(console: Console) -> Progress:
     return Progress(TextColumn("{task.description:32}"), BarColumn(), TimeElapsedColumn(), console=console)
 
 
-def _train(progress: Progress, epochs: int) -> list[HeldOut]:
-    held_out = []
+def _train(progress: Progress, epochs: int) -> list[Task]:
+    trained = []
     for task in tasks():
         for _ in progress.track(task.train(epochs), total=epochs, description=f"Training: {task.title}"):
             pass
-        held_out.append(task.evaluate())
-    return held_out
+        trained.append(task)
+    return trained

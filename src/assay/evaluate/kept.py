@@ -12,8 +12,8 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.evaluate.follow import Array, Rows, Tensors, as_bytes, from_bytes
-from assay.evaluate.pending import contributions, decisions
 from assay.metrics.base import Metric
+from assay.metrics.contributions import contributions, decisions
 from assay.report import Samples
 
 MOST = 2_000_000

@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 try:
-    from assay.metrics.contributions import contributions, decisions
-except ImportError:
-
-    def contributions(*args: Any) -> Any:
-        return None
-
-    def decisions(*args: Any) -> Any:
-        return None
-
-
-try:
     from assay.meter.intervals import Interval, bootstrap, closed_forms
 except ImportError:
-    Interval = Any  # type: ignore
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class Interval:
+        lower: float
+        upper: float
+        level: float
+        method: str
 
     def bootstrap(*args: Any) -> Any:
         return {}

@@ -89,7 +89,7 @@ def _between(value: Value, interval: Interval) -> Value:
 def values_of(found: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
     """The single numbers that metrics read, each with the name of its metric."""
     for name, value in found.items():
-        better = getattr(metrics[name], "better", "")
+        better = metrics[name].better
         if isinstance(value, Tensor) and value.ndim == 0:
             yield name, Value(name, float(value), count=rows, better=better)
         elif isinstance(value, tuple) and all(isinstance(each, Tensor) and each.ndim == 0 for each in value):
