@@ -540,3 +540,29 @@ def test_a_comparison_of_form_1_is_read(shown):
     old = re.sub(r',\s*"slice": ""', "", shown.to_json()).replace("assay.comparison/2", "assay.comparison/1")
     assert '"slice"' not in old
     assert Comparison.from_json(old) == shown
+
+
+def test_large_slices_are_not_drawn_from():
+    rng = np.random.default_rng(0)
+    first = np.arange(3000) < 1500
+
+    def report(title: str, loss: np.ndarray) -> Report:
+        parts = [("whole", np.ones(3000, bool)), ("first", first), ("tenth", np.arange(3000) < 300)]
+        whole, *slices = (
+            (name, [Value("loss", loss[mask].mean(), column="loss", better="lower")], mask) for name, mask in parts
+        )
+        samples = Samples.pack(range(3000), {"loss": loss}, data="made up")
+        section = Section("s", whole[1], samples=samples, slices=[Slice.of(*each) for each in slices])
+        return Report(title, [section])
+
+    before, after = rng.exponential(1, 3000), rng.exponential(1.05, 3000)
+    found = compare(report("a", before), report("b", after))
+    assert {delta.slice: delta.method for delta in found.deltas} == {
+        "": "sign flips, BCa bootstrap",
+        "first": "paired t, Student's interval",
+        "tenth": "sign flips, BCa bootstrap",
+    }
+    expected = stats.ttest_rel(after[first], before[first])
+    delta = found.delta("loss", slice="first")
+    assert delta.p == pytest.approx(expected.pvalue)
+    assert (delta.lower, delta.upper) == pytest.approx(tuple(expected.confidence_interval()))

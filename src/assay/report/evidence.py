@@ -109,7 +109,7 @@ def interval_of(measured: Measured, level: float, seed: int = 0) -> Evidence:
     if measured.has_terms():
         share = measured.share()
         if share is None:
-            return _interval_of_terms(measured.terms(), level, seed)
+            return _interval_of_terms(measured.terms(), level, seed, _up_to(measured))
         lower, upper = statistics.wilson(int(share[0].sum()), int(share[1].sum()), level)
         return Evidence(lower, upper, method="Wilson's interval")
     if value.lower is None or value.upper is None:
@@ -123,13 +123,17 @@ def interval_of(measured: Measured, level: float, seed: int = 0) -> Evidence:
     return Evidence(value.lower, value.upper, method=f"stored interval of level {value.level:g}")
 
 
-def _interval_of_terms(terms: Array, level: float, seed: int) -> Evidence:
+def _interval_of_terms(terms: Array, level: float, seed: int, up_to: int) -> Evidence:
     if len(terms) < 2 or not np.isfinite(terms).all():
         return Evidence(note="there are fewer than two samples, or some are not finite")
     if (terms == terms[0]).all():
         return Evidence(note="all samples contribute the same, which says nothing of others")
-    (lower, upper), method = resampling.interval(terms, level, seed)
+    (lower, upper), method = resampling.interval(terms, level, seed, up_to)
     return Evidence(lower, upper, method=method)
+
+
+def _up_to(measured: Measured) -> int:
+    return resampling.UP_TO if measured.members is None else resampling.UP_TO_IN_SLICES
 
 
 def why_not_the_same(a: Measured, b: Measured) -> str:
@@ -186,7 +190,7 @@ def difference(
     if isinstance(position, str):
         found = _unpaired_shares(shares, level) or _unpaired(*terms, level)
         return replace(found, note=f"not paired: {position}")
-    found = _paired_shares(shares, position, level) or _paired(terms[0], terms[1][position], level, seed)
+    found = _paired_shares(shares, position, level) or _paired(terms[0], terms[1][position], level, seed, _up_to(a))
     if is_known_to_be_the_same(a.samples, b.samples):
         return found
     alone = "paired by ids alone: no targets, no name of the data"
@@ -247,15 +251,15 @@ def _unpaired_shares(shares: _Shares, level: float) -> Evidence | None:
     return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
 
 
-def _paired(a: Array, b: Array, level: float, seed: int) -> Evidence:
+def _paired(a: Array, b: Array, level: float, seed: int, up_to: int) -> Evidence:
     apart = b - a
     if len(apart) < 2:
         return Evidence(paired=True, note="there are fewer than two samples")
-    p, test = resampling.paired_test(apart, seed)
+    p, test = resampling.paired_test(apart, seed, up_to)
     if (apart == apart[0]).all():  # nothing to draw from
         same = float(apart[0])
         return Evidence(same, same, p, None, "", test, paired=True)
-    (lower, upper), how = resampling.interval(apart, level, seed)
+    (lower, upper), how = resampling.interval(apart, level, seed, up_to)
     return Evidence(lower, upper, p, statistics.cohens_dz(apart), "Cohen's dz", f"{test}, {how}", paired=True)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from assay.report.evidence import Evidence, Measured, difference, interval_of, why_not_the_same
 from assay.report.gate import Check, Rule
+from assay.report.packed import Array
 from assay.report.report import Report, Section
+from assay.report.samples import align
 from assay.report.slices import Slice
 from assay.report.value import Value
 
@@ -30,6 +32,7 @@ class Judge:
     point: bool
     min_slice_size: int | None
     seed: int
+    aligned: dict[str, Array | str] = field(default_factory=dict)
 
     def check(self, rule: Rule) -> Check:
         """What becomes of a rule."""
@@ -61,7 +64,17 @@ class Judge:
         if isinstance(before, str):
             return Check(rule, "fail", where, reason=before)
         change = measured.value.value - before.value.value
-        return self._judged(rule, where, change, lambda: difference(before, measured, self.level, self.seed))
+        whole = self._whole(section)
+        return self._judged(rule, where, change, lambda: difference(before, measured, self.level, self.seed, whole))
+
+    def _whole(self, section: Section) -> Array | str | None:
+        """Which samples of the baseline are those of a section; found once, for all slices."""
+        there = self._baseline_of(section).samples
+        if section.samples is None or there is None:
+            return None
+        if section.name not in self.aligned:
+            self.aligned[section.name] = align(there, section.samples)
+        return self.aligned[section.name]
 
     def _before(self, section: Section, measured: Measured, part: Slice | None) -> Measured | str:
         if self.baseline is None:

@@ -19,6 +19,9 @@ DRAWS = 9999
 UP_TO = 10_000
 """Samples from which on a mean is as good as normal, and Student's interval and test take over from drawing."""
 
+UP_TO_IN_SLICES = 1_000
+"""The same where a mean is one of many, those of the slices of a section: drawing for each would take long."""
+
 _FEW = 10
 _CHUNK = 4_000_000  # numbers drawn at a time: 32 MB
 _EXACT = 13  # 2^13 sign flips are fewer than the draws
@@ -125,27 +128,27 @@ def _flipped(values: Floats, draws: int, generator: np.random.Generator) -> Iter
         yield total - 2 * (bits @ values)
 
 
-def interval(values: Floats, level: float = 0.95, seed: int = 0) -> tuple[Interval, str]:
+def interval(values: Floats, level: float = 0.95, seed: int = 0, up_to: int = UP_TO) -> tuple[Interval, str]:
     """The interval of a mean that fits how many samples there are, and what it is called.
 
-    Below ten samples the bootstrap is too narrow, and beyond ``UP_TO`` it gives what Student's interval gives.
+    Below ten samples the bootstrap is too narrow, and beyond ``up_to`` it gives what Student's interval gives.
 
     Example:
         >>> interval(np.array([1.0, 2.0, 3.0]))[1]
         "Student's interval"
     """
-    if len(values) < _FEW or len(values) > UP_TO:
+    if len(values) < _FEW or len(values) > up_to:
         return mean_interval(values, level), "Student's interval"
     return bootstrap(values, level, seed), "BCa bootstrap"
 
 
-def paired_test(differences: Floats, seed: int = 0) -> tuple[float, str]:
+def paired_test(differences: Floats, seed: int = 0, up_to: int = UP_TO) -> tuple[float, str]:
     """The test of paired differences that fits how many there are, and what it is called.
 
     Example:
         >>> paired_test(np.array([1.0, 2.0, 3.0]))
         (0.25, 'sign flips')
     """
-    if len(differences) > UP_TO:
+    if len(differences) > up_to:
         return paired_t(differences), "paired t"
     return sign_flip(differences, seed), "sign flips"
