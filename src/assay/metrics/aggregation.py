@@ -6,12 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number
+from assay.metrics.contributions import Contributions, single
 from assay.metrics.rational import quotient, rounded
-from assay.tally.base import Tally
+from assay.tally.base import Batch, Tally
 from assay.tally.extremes import Extremes, Range
 from assay.tally.sums import PREDS, Product, Sums, Term, Totals
 
@@ -60,6 +62,15 @@ class Mean(Aggregate):
 
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        values = single(batch.preds)
+        if values is None:
+            return None
+        if self.nan_policy == "propagate" or not values.dtype.is_floating_point:
+            return Contributions.of("value", values)
+        known = values == values  # NaN is no number, not even itself
+        return Contributions.of("value, without NaN", torch.where(known, values, 0), "known value", known)
 
     def read(self, counted: Totals) -> Tensor:
         total = counted[PREDS][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple
@@ -10,13 +11,15 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from assay.decide import first_largest
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric, number, vector
+from assay.metrics.contributions import Contributions
 from assay.metrics.rational import quotient, result, root, rounded
-from assay.tally.base import Tally
+from assay.tally.base import Batch, Tally
 from assay.tally.histogram import Bins, Confidence
 from assay.tally.losses import Divergence, Hinge, Losses, NegativeLogLikelihood, SquaredProbabilities, Summed
-from assay.tally.scored import scored
+from assay.tally.scored import Scored, probabilities, scored
 
 Norm = Literal["l1", "l2", "max"]
 MulticlassMode = Literal["crammer-singer", "one-vs-all"]
@@ -44,6 +47,11 @@ class ConfidenceMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         data = scored(self.num_classes, None, self.ignore_index, self.logits)
         return Confidence(data, self.n_bins, weighted)
+
+    def decide(self, batch: Batch) -> Tensor | None:
+        if self.num_classes is None or batch.needed_target.ndim > 1:
+            return None
+        return first_largest(scored(self.num_classes).rows(batch).scores)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,8 +184,24 @@ class BrierScore(Metric):
         super().__post_init__()
         self.tally(weighted=False)
 
+    @property
+    def _data(self) -> Scored:
+        return scored(self.num_classes, None, self.ignore_index, self.logits)
+
     def tally(self, weighted: bool) -> Tally:
-        return Losses(scored(self.num_classes, None, self.ignore_index, self.logits), SquaredProbabilities(), weighted)
+        return Losses(self._data, SquaredProbabilities(), weighted)
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        return _contributed("squared distance", self._data, batch, self._distances)
+
+    def _distances(self, scores: Tensor, known: Tensor) -> Tensor:
+        """The squared distances of probabilities and outcomes, of shape `(N, 1)`."""
+        if self.logits:
+            scores = probabilities(scores, self.num_classes is not None)
+        if self.num_classes is None:
+            return (scores - known).square()
+        outcome = torch.zeros_like(scores).scatter_(1, known, 1)
+        return (scores - outcome).square().sum(1, keepdim=True)
 
     def read(self, counted: Summed) -> Tensor:
         squares, (own,), (ones,) = counted.sums
@@ -224,8 +248,18 @@ class LogLoss(Metric):
         super().__post_init__()
         self.tally(weighted=False)
 
+    @property
+    def _data(self) -> Scored:
+        return scored(self.num_classes, None, self.ignore_index, self.logits)
+
     def tally(self, weighted: bool) -> Tally:
-        return Losses(scored(self.num_classes, None, self.ignore_index, self.logits), NegativeLogLikelihood(), weighted)
+        return Losses(self._data, NegativeLogLikelihood(), weighted)
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        data = self._data
+        return _contributed(
+            "log loss", data, batch, lambda scores, known: NegativeLogLikelihood()(data, scores, known)[0]
+        )
 
     def read(self, counted: Summed) -> Tensor:
         return _means(counted)
@@ -281,9 +315,18 @@ class HingeLoss(Metric):
     def _each(self) -> bool:
         return self.num_classes is not None and self.multiclass_mode == "one-vs-all"
 
+    @property
+    def _data(self) -> Scored:
+        return scored(self.num_classes, None, self.ignore_index, logits=True)
+
     def tally(self, weighted: bool) -> Tally:
-        data = scored(self.num_classes, None, self.ignore_index, logits=True)
-        return Losses(data, Hinge(self.squared, self._each), weighted)
+        return Losses(self._data, Hinge(self.squared, self._each), weighted)
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        if self._each:
+            return None
+        name, data, loss = "squared hinge loss" if self.squared else "hinge loss", self._data, Hinge(self.squared)
+        return _contributed(name, data, batch, lambda scores, known: loss(data, scores, known)[0])
 
     def read(self, counted: Summed) -> Tensor:
         return _means(counted)
@@ -333,11 +376,33 @@ class KLDivergence(Metric):
     def tally(self, weighted: bool) -> Tally:
         return Divergence(self.log_prob, weighted)
 
+    def contribute(self, batch: Batch) -> Contributions | None:
+        if self.reduction == "sum":
+            return None
+        return Contributions.of("Kullback-Leibler divergence", Divergence(self.log_prob).terms(batch).sum(1))
+
     def read(self, counted: Summed) -> Tensor:
         (total,), (rows,) = counted.sums
         if self.reduction == "sum" and counted.count:
             return result([total])
         return result([_mean(total, rows)])
+
+
+def _contributed(
+    name: str, data: Scored, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]
+) -> Contributions | None:
+    """The loss of each sample, `(N, 1)` from scores and classes; None where rows have several samples."""
+    if batch.needed_target.ndim > 1:
+        return None
+    rows = data.rows(batch)
+    known = data.known(rows)
+    values = loss(rows.scores, known.clamp(min=0))[:, 0]
+    ignored = data.labels.ignore_index
+    if ignored is None:
+        return Contributions.of(name, values)
+    counted = known[:, 0] >= 0
+    without = f", without {ignored}"
+    return Contributions.of(name + without, torch.where(counted, values, 0), "counted" + without, counted)
 
 
 def _means(counted: Summed) -> Tensor:

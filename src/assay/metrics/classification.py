@@ -16,7 +16,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, number
-from assay.metrics.stat_scores import Average, Outcomes, RatioMetric, TopKMetric, fixed, mean
+from assay.metrics.contributions import Contributions
+from assay.metrics.stat_scores import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean
 from assay.tally.confusion import ClassTotals, Counts
 
 
@@ -267,6 +268,11 @@ class FBetaScore(RatioMetric):
         if not (isfinite(self.beta) and self.beta >= 0):
             raise ConfigError(describe("beta", self.beta, "0 or more", "Give how much recall counts against precision"))
 
+    def quotient(self, of: Answers) -> Contributions:
+        square = self.beta**2
+        mean = (square * of["positives"].float() + of["predicted positives"]) / (square + 1)
+        return of.share("true positives", f"mean of positives and predicted positives, beta {self.beta}", mean)
+
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         square = Fraction(self.beta) ** 2
         recall, precision = square.as_integer_ratio()  # what false negatives and false positives count
@@ -427,9 +433,7 @@ class HammingDistance(RatioMetric):
     """
 
     better: ClassVar[Direction] = "lower"
-
-    better = "lower"
-    undefined = 1
+    undefined: ClassVar[int] = 1
     share = ("wrong", "")
     pooled = "wrong"
     by_support = True

@@ -14,8 +14,9 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, number, vector
 from assay.metrics.classification import F1Score, Precision, Recall
+from assay.metrics.contributions import Contributions
 from assay.metrics.stat_scores import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
-from assay.tally.base import Tally
+from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
 from assay.tally.sample_hits import SampleHits, SampleTotals
 
@@ -193,6 +194,19 @@ class ExactMatch(LabelMetric):
 
     def tally(self, weighted: bool) -> Tally:
         return SampleHits(self.labels, weighted)
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        if self.num_labels is not None and batch.needed_target.ndim > 2:
+            return None  # a sample is a position of a row
+        answers = self.answers(batch)
+        right = answers["correct"] if answers.counted is None else answers["correct"] | ~answers.counted
+        if right.ndim == 1:
+            return answers.share("correct")
+        name = "all labels correct" + answers.condition
+        if answers.counted is None:
+            return Contributions.of(name, right.flatten(1).all(1))
+        some = answers.counted.flatten(1).any(1)
+        return Contributions.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
 
     def read(self, counted: SampleTotals) -> Tensor:
         samples = counted.right + counted.wrong

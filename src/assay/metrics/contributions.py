@@ -44,7 +44,8 @@ class Contributions:
     def weighted(self, weights: Tensor) -> Contributions:
         """The same for samples with weights `(N,)`."""
         weights = weights if weights.dtype == torch.float64 else weights.float()
-        columns = {_weighed(name): column * weights for name, column in self.columns.items()}
+        none = weights == 0  # even of what is infinite
+        columns = {_weighed(name): (column * weights).masked_fill(none, 0) for name, column in self.columns.items()}
         if not self.over:
             columns["weight"] = weights
         return Contributions(columns, _weighed(self.column), _weighed(self.over) if self.over else "weight")

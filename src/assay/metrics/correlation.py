@@ -10,9 +10,10 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric
+from assay.metrics.contributions import Contributions
 from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
 from assay.metrics.rational import over_root, quotient, result
-from assay.tally.base import Tally
+from assay.tally.base import Batch, Tally
 from assay.tally.rowwise import Cosine, RowSum
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
 
@@ -168,6 +169,9 @@ class CosineSimilarity(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return RowSum(Cosine(), weighted)
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        return Contributions.of("cosine", Cosine()(batch).values) if self.reduction == "mean" else None
 
     def read(self, counted: Totals) -> Tensor:
         total = counted[PREDS][0]

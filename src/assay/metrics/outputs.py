@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
+import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric, number
+from assay.metrics.contributions import Contributions, single
 from assay.metrics.rational import combined, quotient, result, rounded
-from assay.tally.base import Tally
-from assay.tally.sums import PREDS, TARGET, Number, Product, Sums, Term, Totals
+from assay.tally.base import Batch, Tally
+from assay.tally.sums import PREDS, TARGET, FloatTerm, Number, Product, Sums, Term, Totals
 
 XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)
 SQUARES: frozenset[Term] = frozenset({XX, XY, YY})
@@ -46,6 +48,9 @@ class OutputMetric(Metric):
     def value(self, counted: Totals, k: int) -> Number:
         """The value of output `k`."""
 
+    def decide(self, batch: Batch) -> Tensor | None:
+        return single(batch.preds) if self.num_outputs == 1 else None
+
 
 @dataclass(frozen=True)
 class PerOutput(OutputMetric):
@@ -58,6 +63,56 @@ class PerOutput(OutputMetric):
 
     def read(self, counted: Totals) -> Tensor:
         return result([self.value(counted, k) for k in range(self.num_outputs)])
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        """What each sample contributes, from its prediction and target; and what it counts, where that is not one."""
+        return {}
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        preds, target = single(batch.preds), single(batch.needed_target)
+        if preds is None or target is None or not self.columns or self.num_outputs > 1:
+            return None
+        (name, values), *over = ((name, of(preds, target)) for name, of in self.columns.items())
+        return Contributions.of(name, values, *(over[0] if over else ()))
+
+
+Of = Callable[[Tensor, Tensor], Tensor]
+"""A number for each sample, from predictions and targets `(N,)` of any real dtypes."""
+
+
+def error(preds: Tensor, target: Tensor) -> Tensor:
+    """`preds - target` in float32, or in float64 where one of them is: rounded once, as far as the dtypes allow."""
+    if preds.dtype.is_floating_point == target.dtype.is_floating_point:
+        return _real(preds) - _real(target) if preds.dtype.is_floating_point else _real(preds.long() - target.long())
+    if target.dtype.is_floating_point:
+        return -error(target, preds)
+    whole = preds.floor()  # a large integer need not fit a float, but the whole part of a float fits an integer
+    return _real(whole.long() - target.long()) + _real(preds - whole)
+
+
+def _real(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def squared(preds: Tensor, target: Tensor) -> Tensor:
+    """`(preds - target) ** 2`."""
+    return error(preds, target).square()
+
+
+def absolute(preds: Tensor, target: Tensor) -> Tensor:
+    """`|preds - target|`."""
+    return error(preds, target).abs()
+
+
+def magnitude(preds: Tensor, target: Tensor) -> Tensor:
+    """`|target|`."""
+    return _real(target).abs()
+
+
+def of_term(term: FloatTerm) -> Of:
+    """The term of each sample."""
+    return lambda preds, target: term.values(Batch(preds, target))
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric
+from assay.metrics.contributions import single
 from assay.metrics.rational import over_root, result
-from assay.tally.base import Tally
+from assay.tally.base import Batch, Tally
 from assay.tally.samples import Kept, Samples
 
 Variant = Literal["a", "b", "c"]
@@ -37,6 +38,9 @@ class RankCorrelation(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         return Samples(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
+
+    def decide(self, batch: Batch) -> Tensor | None:
+        return single(batch.preds) if self.num_outputs == 1 else None
 
     def read(self, counted: Kept) -> Tensor:
         values = []

@@ -10,6 +10,7 @@ Values that are NaN or infinite make what is computed from them NaN, with a warn
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,12 +18,17 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction
 from assay.metrics.outputs import (
     SQUARES,
+    Of,
     PerOutput,
+    absolute,
+    magnitude,
     mean_of,
+    of_term,
+    squared,
     squared_error,
 )
 from assay.metrics.rational import quotient, root, rounded
-from assay.tally.sums import AbsoluteError, AbsoluteValue, Number, Term, Totals
+from assay.tally.sums import AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
 from assay.tally.terms import (
     AbsolutePower,
     Exceeds,
@@ -64,6 +70,10 @@ class MeanSquaredError(PerOutput):
     def terms(self) -> frozenset[Term]:
         return SQUARES
 
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"squared error": squared} if self.squared else {}
+
     def value(self, counted: Totals, k: int) -> Number:
         mean = quotient(squared_error(counted, k), counted.weight[k])
         return mean if self.squared else root(mean)
@@ -95,6 +105,10 @@ class MeanAbsoluteError(PerOutput):
     @property
     def terms(self) -> frozenset[Term]:
         return frozenset({AbsoluteError()})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"absolute error": absolute}
 
     def value(self, counted: Totals, k: int) -> Number:
         return quotient(counted[AbsoluteError()][k], counted.weight[k])
@@ -128,6 +142,10 @@ class MeanAbsolutePercentageError(PerOutput):
     def terms(self) -> frozenset[Term]:
         return frozenset({PercentageError()})
 
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"percentage error": of_term(PercentageError())}
+
     def value(self, counted: Totals, k: int) -> Number:
         return mean_of(PercentageError(), counted, k)
 
@@ -160,6 +178,10 @@ class SymmetricMeanAbsolutePercentageError(PerOutput):
     def terms(self) -> frozenset[Term]:
         return frozenset({SymmetricPercentageError()})
 
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"symmetric percentage error": of_term(SymmetricPercentageError())}
+
     def value(self, counted: Totals, k: int) -> Number:
         return mean_of(SymmetricPercentageError(), counted, k)
 
@@ -191,6 +213,10 @@ class WeightedMeanAbsolutePercentageError(PerOutput):
     @property
     def terms(self) -> frozenset[Term]:
         return frozenset({AbsoluteError(), AbsoluteValue("target")})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"absolute error": absolute, "absolute target": magnitude}
 
     def value(self, counted: Totals, k: int) -> Number:
         return quotient(counted[AbsoluteError()][k], counted[AbsoluteValue("target")][k])
@@ -226,6 +252,10 @@ class MeanSquaredLogError(PerOutput):
     def terms(self) -> frozenset[Term]:
         return frozenset({SquaredLogError()})
 
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"squared log error": of_term(SquaredLogError())}
+
     def value(self, counted: Totals, k: int) -> Number:
         return mean_of(SquaredLogError(), counted, k)
 
@@ -257,6 +287,10 @@ class LogCoshError(PerOutput):
     @property
     def terms(self) -> frozenset[Term]:
         return frozenset({LogCosh()})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"log-cosh error": of_term(LogCosh())}
 
     def value(self, counted: Totals, k: int) -> Number:
         return mean_of(LogCosh(), counted, k)
@@ -352,6 +386,14 @@ class TweedieDevianceScore(PerOutput):
     def terms(self) -> frozenset[Term]:
         return frozenset({TweedieDeviance(self.power)}) if self.power else SQUARES
 
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return (
+            {f"deviance, power {self.power}": of_term(TweedieDeviance(self.power))}
+            if self.power
+            else {"squared error": squared}
+        )
+
     def value(self, counted: Totals, k: int) -> Number:
         if self.power:
             return mean_of(TweedieDeviance(self.power), counted, k)
@@ -392,16 +434,23 @@ class CriticalSuccessIndex(PerOutput):
             raise ConfigError(describe("threshold", self.threshold, "a number", "Give the value that makes an event"))
 
     @property
-    def _hits(self) -> Term:
+    def _hits(self) -> FloatTerm:
         return Exceeds(self.threshold, either=False)
 
     @property
-    def _events(self) -> Term:
+    def _events(self) -> FloatTerm:
         return Exceeds(self.threshold, either=True)
 
     @property
     def terms(self) -> frozenset[Term]:
         return frozenset({self._hits, self._events})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {
+            f"hits, threshold {self.threshold}": of_term(self._hits),
+            f"events, threshold {self.threshold}": of_term(self._events),
+        }
 
     def value(self, counted: Totals, k: int) -> Number:
         return quotient(counted[self._hits][k], counted[self._events][k])

@@ -102,18 +102,16 @@ class Answers:
         column = ANSWERS[what](self.predicted, self.target)
         return column if self.counted is None else column * self.counted
 
-    def share(self, column: str, over: str = "") -> Contributions:
-        """The quotient of the means of two columns; `over` nothing, the mean of one over all that are counted."""
+    def share(self, column: str, over: str = "", counts: Tensor | None = None) -> Contributions:
+        """The mean of a column over that of another: of `counts`, or of what `over` names; else of all that counts."""
         if over:
-            found = self[column], self[over]
+            counts = self[over] if counts is None else counts
         elif self.counted is not None:
-            over, found = "counted", (self[column], self.counted)
-        else:
-            return self._named(column, self[column])
-        return self._named(column, found[0], over, found[1])
+            over, counts = "counted", self.counted
+        return self._named(column, self[column], over, counts)
 
-    def _named(self, column: str, values: Tensor, over: str = "", counts: Tensor | None = None) -> Contributions:
-        """The columns; of several labels for each sample, their sums, or the share of them."""
+    def _named(self, column: str, values: Tensor, over: str, counts: Tensor | None) -> Contributions:
+        """The columns; where a sample has several labels, their means over these."""
         if values.ndim > 1:
             values = values.float().mean(1)
             counts = None if counts is None else counts.float().mean(1)
@@ -213,7 +211,7 @@ class RatioMetric(TopKMetric):
 
     better: ClassVar[Direction] = "higher"
     undefined: ClassVar[int] = 0
-    share: ClassVar[tuple[str, str]]
+    share: ClassVar[tuple[str, str]] = ("true positives", "positives")
     pooled: ClassVar[str] = ""
     by_support: ClassVar[bool] = False
 
@@ -241,7 +239,11 @@ class RatioMetric(TopKMetric):
             return self.answers(batch).share(self.pooled) if whole and self.pooled else None
         if self.num_labels is not None and not self._averages_samples():
             return None
-        return self.answers(batch).share(*self.share)
+        return self.quotient(self.answers(batch))
+
+    def quotient(self, of: Answers) -> Contributions:
+        """What each sample contributes to the value of one class, or to that of pooled labels."""
+        return of.share(*self.share)
 
     def _averages_samples(self) -> bool:
         """Whether the average over labels is one over samples: when pooled, or when all labels have as many samples."""

@@ -252,8 +252,7 @@ class Divergence(SummedTally):
             raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", "shape (N,)", "Give one per row"))
 
     def add(self, state: State, batch: Batch) -> None:
-        dtype = torch.float64 if torch.float64 in (batch.preds.dtype, batch.needed_target.dtype) else torch.float32
-        p, q = (side.to(dtype).contiguous() for side in (batch.preds, batch.needed_target))  # as sums have an order
+        p, q = self._sides(batch)
         terms = self._terms(p, q)
         bad = torch.zeros_like(terms, dtype=torch.bool) if self.log_prob else torch.minimum(p, q) < 0
         negative = bad.any(1)
@@ -268,6 +267,14 @@ class Divergence(SummedTally):
         first[:, :1] = 1  # one element of each row stands for it
         counted = torch.ones_like(flat, dtype=torch.bool)
         self.add_values(state, batch, (flat, first.reshape(-1, 1)), counted, weights)
+
+    def terms(self, batch: Batch) -> Tensor:
+        """The terms of every row, of shape `(N, d)`."""
+        return self._terms(*self._sides(batch))
+
+    def _sides(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        dtype = torch.float64 if torch.float64 in (batch.preds.dtype, batch.needed_target.dtype) else torch.float32
+        return batch.preds.to(dtype).contiguous(), batch.needed_target.to(dtype).contiguous()  # as sums have an order
 
     def _terms(self, p: Tensor, q: Tensor) -> Tensor:
         if self.log_prob:

@@ -1,0 +1,240 @@
+"""What samples contribute: for every metric its mean is the value, or there is a reason why it has none."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from assay.devices import policy
+from assay.errors import DtypeError, ShapeError
+from assay.metrics import (
+    AUROC,
+    Accuracy,
+    BrierScore,
+    CalibrationError,
+    ConfusionMatrix,
+    ExactMatch,
+    F1Score,
+    LogLoss,
+    Mean,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    PearsonCorrCoef,
+    Precision,
+    R2Score,
+    Recall,
+    SpearmanCorrCoef,
+)
+from assay.metrics.contributions import contributions, decisions
+from assay.report import Samples, Value
+from laws import CASES, bits, value, wide, wide_values
+
+COUNT = 200
+
+WHY_NOT = {
+    **dict.fromkeys(("AUROC", "AveragePrecision", "SpearmanCorrCoef", "KendallRankCorrCoef"), "compares pairs"),
+    **dict.fromkeys(("ROC", "PrecisionRecallCurve", "CalibrationCurve", "ConfusionMatrix"), "is no single number"),
+    **dict.fromkeys(("ClassReport", "StatScores"), "is no single number"),
+    **dict.fromkeys(("RecallAtFixedPrecision", "PrecisionAtFixedRecall"), "chooses a threshold"),
+    **dict.fromkeys(("SensitivityAtSpecificity", "SpecificityAtSensitivity"), "chooses a threshold"),
+    **dict.fromkeys(("R2Score", "ExplainedVariance", "RelativeSquaredError", "Variance"), "has a mean in squares"),
+    **dict.fromkeys(("PearsonCorrCoef", "ConcordanceCorrCoef", "MatthewsCorrCoef"), "is made of second moments"),
+    **dict.fromkeys(("Max", "Min", "Quantile"), "is one of the values"),
+    **dict.fromkeys(("Sum", "MinkowskiDistance"), "grows with the number of samples"),
+    "BalancedAccuracy": "averages over classes",
+    "CalibrationError": "averages over bins",
+    "CohenKappa": "is corrected by the totals",
+    "Perplexity": "is the exponential of a mean",
+}
+"""Metrics that never have contributions."""
+
+
+def reason(case):
+    """Why a case has no contributions; empty where it must have some."""
+    metric, name = case.metric, type(case.metric).__name__
+    several = case.data(0, 2).preds.ndim > 1 and not hasattr(metric, "num_classes")
+    if name in WHY_NOT:
+        return WHY_NOT[name]
+    if getattr(metric, "reduction", "mean") == "sum":
+        return "is a sum"
+    if getattr(metric, "squared", True) is False and name == "MeanSquaredError":
+        return "is a root"
+    if getattr(metric, "multiclass_mode", "") == "one-vs-all":
+        return "has a value a class"
+    if name != "ExactMatch" and case.draw.__name__.startswith("multiclass_images"):
+        return "a row is an image"
+    if getattr(metric, "num_classes", None) and hasattr(metric, "average"):
+        pooled = metric.average == "micro" and name not in ("JaccardIndex", "Specificity", "NegativePredictiveValue")
+        return "" if pooled else "averages over classes"
+    if getattr(metric, "num_labels", None) and hasattr(metric, "average"):
+        by_label = metric.average == "macro" and name in ("Accuracy", "HammingDistance")
+        return "" if metric.average == "micro" or by_label else "averages over labels"
+    if several and name not in ("CosineSimilarity", "KLDivergence"):
+        return "a row has several outputs"
+    return ""
+
+
+def mean(found):
+    """The value that contributions say."""
+    columns = {name: column.double() for name, column in found.columns.items()}
+    above = columns[found.column].mean()
+    return above / columns[found.over].mean() if found.over else above
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count_ops):
+    data = case.data(7, COUNT)
+    contributions(case.metric, *data.rows(slice(2)))
+    with count_ops() as counts:
+        found = contributions(case.metric, *data)
+    assert counts.syncs == []
+    assert (found is None) == bool(reason(case))
+    if found is None:
+        return
+    assert all(column.shape == (COUNT,) and column.device == data.preds.device for column in found.columns.values())
+    assert found.columns.keys() == {found.column, *([found.over] if found.over else [])}
+    expected = value(case.counted(data))["value"]
+    if case.draw in (wide, wide_values) and (case.weighted or "squared" in found.column):
+        assert mean(found).isinf()  # values up to 3e38 are beyond float32 when squared, or times a weight
+        return
+    torch.testing.assert_close(mean(found), expected, rtol=1e-6, atol=0)
+    numbers = {name: column.numpy() for name, column in found.columns.items()}
+    told = Value("value", float(expected), column=found.column, over=found.over)
+    told.check_column(Samples.pack(range(COUNT), numbers))
+
+
+def test_equal_names_are_equal_numbers():
+    seen = {}
+    for case in CASES:
+        found = contributions(case.metric, *case.data(7, COUNT))
+        for name, column in found.columns.items() if found else ():
+            known = seen.setdefault((case.draw.__name__, case.weighted, case.whole_weights, name), column)
+            assert torch.equal(known, column) or torch.allclose(known, column.to(known.dtype), rtol=1e-6), (case, name)
+    assert len(seen) > 50
+
+
+@pytest.mark.devices("mps", "cuda:1", "xpu")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device, pretended):
+    events = pretended.events if pretended else []
+    policy(device)  # the self-test of a device at its first use reads what it computed
+    data = case.data(7, 33)
+    there = data.map(lambda x: x.to(device))
+    events.clear()
+    found, decided = contributions(case.metric, *there), decisions(case.metric, *there[:2])
+    assert [str(event) for event in events] == []
+    expected = contributions(case.metric, *data)
+    assert (found is None) == (expected is None)
+    for name, column in found.columns.items() if found else ():
+        assert column.device == device
+        assert bits(column.cpu()) == bits(expected.columns[name])
+    if decided is not None:
+        assert decided.device == device
+        assert torch.equal(decided.cpu(), decisions(case.metric, *data[:2]))
+
+
+def columns(metric, *given):
+    found = contributions(metric, *map(torch.tensor, given))
+    return {name: column.tolist() for name, column in found.columns.items()}
+
+
+def test_names_say_what_decides():
+    scores, target = [0.2, 0.6, 0.9], [1, 1, 0]
+    assert columns(Accuracy(), scores, target) == {"correct": [False, True, False]}
+    assert columns(Accuracy(threshold=0.1), scores, target) == {"correct, threshold 0.1": [True, True, False]}
+    assert columns(Precision(), scores, target) == {
+        "true positives": [False, True, False],
+        "predicted positives": [False, True, True],
+    }
+    assert columns(Recall(ignore_index=-1), scores, [1, 1, -1]) == {
+        "true positives, without -1": [False, True, False],
+        "positives, without -1": [True, True, False],
+    }
+    assert columns(F1Score(), scores, target)["mean of positives and predicted positives"] == [0.5, 1, 0.5]
+    rows = [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]
+    assert columns(Accuracy(num_classes=3, top_k=2), rows, [1, 0]) == {"correct, top 2": [True, False]}
+    assert columns(Accuracy(num_classes=3, average="weighted"), rows, [0, 0]) == {"correct": [True, False]}
+
+
+def test_a_sample_with_several_labels_contributes_their_mean():
+    preds, target = [[0.9, 0.1], [0.9, 0.9]], [[1, 1], [1, 0]]
+    assert columns(Accuracy(num_labels=2), preds, target) == {"correct": [0.5, 0.5]}
+    assert columns(Recall(num_labels=2, average="micro"), preds, target) == {
+        "true positives": [0.5, 0.5],
+        "positives": [1.0, 0.5],
+    }
+    assert columns(ExactMatch(num_labels=2), preds, target) == {"all labels correct": [False, False]}
+    ignoring = columns(ExactMatch(num_labels=2, ignore_index=-1), preds, [[1, -1], [-1, -1]])
+    assert ignoring == {
+        "all labels correct, without -1": [True, False],
+        "some label counted, without -1": [True, False],
+    }
+
+
+def test_weights_are_multiplied_in():
+    assert columns(MeanAbsoluteError(), [1.0, 2.0], [2.0, 4.0], [3, 1]) == {
+        "absolute error, weighted": [3.0, 2.0],
+        "weight": [3.0, 1.0],
+    }
+    assert columns(Mean(nan_policy="ignore"), [1.0, float("nan")]) == {
+        "value, without NaN": [1.0, 0.0],
+        "known value": [True, False],
+    }
+
+
+def test_an_error_is_exact_where_dtypes_differ():
+    target = torch.tensor([2**24 + 1, -(2**40) - 1, 5])
+    preds = torch.tensor([2.0**24, -(2.0**40), 4.5])
+    for given in ((preds, target), (target, preds)):
+        found = contributions(MeanAbsoluteError(), *given)
+        assert found.columns["absolute error"].tolist() == [1.0, 1.0, 0.5]
+    whole = contributions(MeanSquaredError(), target, target + 1).columns["squared error"]
+    assert whole.dtype == torch.float32
+    assert whole.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "preds", "target", "expected"),
+    [
+        (Accuracy(num_classes=3, top_k=2), [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]], [1, 0], [0, 1]),
+        (Accuracy(threshold=0.7), [0.6, 0.8], [1, 0], [0, 1]),
+        (ConfusionMatrix(num_classes=3), [2, 0], [1, 0], [2, 0]),
+        (CalibrationError(num_classes=2), [[0.4, 0.6], [0.5, 0.5]], [1, 0], [1, 0]),
+        (MeanSquaredError(), [0.5, 1.5], [1.0, 1.0], [0.5, 1.5]),
+        (R2Score(), [[0.5], [1.5]], [[1.0], [1.0]], [0.5, 1.5]),
+        (SpearmanCorrCoef(), [0.5, 1.5], [1.0, 1.0], [0.5, 1.5]),
+        (PearsonCorrCoef(), [0.5, 1.5], [1.0, 1.0], [0.5, 1.5]),
+        (AUROC(), [0.5, 0.7], [1, 0], None),
+        (LogLoss(), [0.5, 0.7], [1, 0], None),
+        (CalibrationError(), [0.5, 0.7], [1, 0], None),
+        (Accuracy(num_labels=2), [[0.5, 0.7]], [[1, 0]], None),
+        (PearsonCorrCoef(num_outputs=2), [[0.5, 0.7]], [[1.0, 0.0]], None),
+        (Mean(), [0.5, 0.7], None, None),
+    ],
+    ids=str,
+)
+def test_decisions_are_labels_or_predictions(metric, preds, target, expected):
+    found = decisions(metric, torch.tensor(preds), None if target is None else torch.tensor(target))
+    assert (None if found is None else found.tolist()) == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float64])
+def test_other_dtypes_give_the_columns_of_their_values(dtype):
+    preds, target = torch.tensor([0.25, 0.5, 1.0]).to(dtype), torch.tensor([0, 1, 1])
+    for metric in (BrierScore(), LogLoss(), Accuracy(), MeanSquaredError()):
+        found = contributions(metric, preds, target)
+        expected = metric(preds, target)
+        torch.testing.assert_close(mean(found), expected, rtol=1e-6, atol=0)
+
+
+def test_an_image_is_no_sample_and_one_number_is():
+    assert contributions(Accuracy(), torch.rand(2, 3), torch.ones(2, 3, dtype=torch.int64)) is None
+    assert contributions(Mean(), torch.tensor(3.0)).columns["value"].tolist() == [3.0]
+    assert contributions(MeanAbsoluteError(), torch.rand(2), torch.rand(2), torch.rand(2)).over == "weight"
+
+
+def test_what_an_update_refuses_is_refused():
+    with pytest.raises(ShapeError, match=r"^target: got 3 samples, expected as many as preds has, 2"):
+        contributions(Accuracy(), torch.rand(2), torch.ones(3, dtype=torch.int64))
+    with pytest.raises(DtypeError, match=r"^target: got torch.float32, expected an integer or bool dtype"):
+        decisions(Accuracy(), torch.rand(2), torch.rand(2))
