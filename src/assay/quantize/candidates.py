@@ -1,0 +1,274 @@
+"""Which modules of a model hold weights that can be quantized, and why the others cannot."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from assay.errors import ConfigError, describe
+from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+QUANTIZED = (QuantizedLinear, QuantizedEmbedding)
+CONV1D = ("transformers.pytorch_utils", "Conv1D")
+READS = re.compile(r"(?<!isinstance\()\bself\.(\w+)\.weight\b(?!\.(?:dtype|device|shape)\b)")  # these it keeps
+BIAS = "bias"
+IN_THE_MAKING = re.compile(r"__init__|init|reset|tie|load|extra_repr")  # methods that may touch a weight once
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a module hangs: an attribute of its parent."""
+
+    parent: nn.Module = field(repr=False)
+    attribute: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One module with a weight that could be integers.
+
+    Attributes:
+        name: its first name in the model.
+        kind: ``"linear"`` or ``"embedding"``.
+        module: the module itself.
+        transposed: its weight is ``(in, out)``, as that of ``Conv1D`` in Transformers.
+        places: everywhere it hangs.
+        tied: the first names of the other modules that share its weight.
+        why_not: why it is left alone; empty where nothing speaks against it.
+    """
+
+    name: str
+    kind: Literal["linear", "embedding"]
+    module: nn.Module = field(repr=False)
+    transposed: bool
+    places: tuple[Place, ...] = field(repr=False)
+    tied: tuple[str, ...] = ()
+    why_not: str = ""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(out, in)``, or ``(rows, width)`` of an embedding; zeros where it is not known yet."""
+        if isinstance(self.module, QUANTIZED):
+            return self.module.weight.shape
+        held = _weight(self.module)
+        if held is None or isinstance(held, UninitializedParameter) or held.dim() != 2:
+            return (0, 0)
+        rows, columns = held.shape
+        return (columns, rows) if self.transposed else (rows, columns)
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of its weight, ``"bfloat16"``."""
+        held = _weight(self.module)
+        return "" if held is None else str(held.dtype).removeprefix("torch.")
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that its weight takes, or what its weight is computed from."""
+        if isinstance(self.module, QUANTIZED):
+            return self.module.integers.nbytes
+        return sum(_nbytes(held) for name, held in self.module.named_parameters() if name != BIAS)
+
+    def weight(self) -> Tensor:
+        """Its weight as ``(out, in)``, without a gradient."""
+        held = _weight(self.module)
+        assert held is not None, self.name
+        return held.detach().t() if self.transposed else held.detach()
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Modules of one class that hold parameters and are no candidates; or the biases of the candidates."""
+
+    kind: str
+    count: int
+    nbytes: int
+
+
+def candidates(model: nn.Module) -> tuple[list[Candidate], list[Rest]]:
+    """Find the layers whose weights could be integers.
+
+    Args:
+        model: any module; its weights may be on the meta device.
+
+    Returns:
+        The linear layers and embeddings in the model's order, each with the reason if it must be left alone; and what
+        else holds parameters, by class.
+
+    Raises:
+        ConfigError: it is no module, or one whose layers cannot be replaced.
+
+    Example:
+        >>> model = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 2), nn.LayerNorm(2))
+        >>> found, rest = candidates(model)
+        >>> [(each.name, each.kind, each.shape) for each in found]
+        [('0', 'embedding', (10, 4)), ('1', 'linear', (2, 4))]
+        >>> rest
+        [Rest(kind='bias', count=1, nbytes=8), Rest(kind='LayerNorm', count=1, nbytes=16)]
+    """
+    _check(model)
+    places = _places(model)
+    found = [_candidate(name, module, places[module]) for name, module in model.named_modules() if _kind(module)]
+    if found and found[0].module is model:
+        do = "Put it into torch.nn.Sequential"
+        raise ConfigError(describe("model", f"one layer, {type(model).__name__}", "a model that holds layers", do))
+    return _tied(model, found), _rest(model, found)
+
+
+def _check(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        raise ConfigError(describe("model", type(model).__name__, "a torch.nn.Module", "Pass the model"))
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ConfigError(describe("model", "a scripted module", "one in Python", "Quantize it before torch.jit"))
+    if hasattr(model, "_orig_mod"):
+        do = "Quantize the module that was compiled, then compile it again"
+        raise ConfigError(describe("model", "a compiled module", "the module itself", do))
+
+
+def _places(model: nn.Module) -> dict[nn.Module, tuple[Place, ...]]:
+    """Every attribute that holds a module; a module that is shared has several."""
+    places: dict[nn.Module, list[Place]] = defaultdict(list)
+    for parent in model.modules():
+        for attribute, child in parent._modules.items():
+            if child is not None:
+                places[child].append(Place(parent, attribute))
+    return defaultdict(tuple, {module: tuple(held) for module, held in places.items()})
+
+
+def _kind(module: nn.Module) -> Literal["linear", "embedding"] | None:
+    if isinstance(module, QUANTIZED):
+        return "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
+    if isinstance(module, nn.Linear) or _is_conv1d(module):
+        return "linear"
+    return "embedding" if isinstance(module, nn.Embedding) else None
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    return (type(module).__module__, type(module).__name__) == CONV1D
+
+
+def _candidate(name: str, module: nn.Module, places: tuple[Place, ...]) -> Candidate:
+    kind = _kind(module)
+    assert kind is not None
+    why = _why_not(module) or next((why for place in places if (why := _read_past(place))), "")
+    return Candidate(name, kind, module, _is_conv1d(module), places, why_not=why)
+
+
+def _why_not(module: nn.Module) -> str:
+    """Why a module cannot be replaced, from itself alone."""
+    if isinstance(module, QUANTIZED):
+        return "is quantized already"
+    if isinstance(module._parameters.get("weight"), UninitializedParameter):
+        return "its shape is not known before the first batch"
+    if other := _does_more(module):
+        return other
+    if isinstance(module, nn.Embedding) and module.max_norm is not None:
+        return "max_norm writes into its weight"
+    held = module._parameters.get("weight")
+    if held is None:
+        return "its weight is computed anew for each batch (weight_norm, a parametrization)"
+    if type(held.data) is not Tensor:
+        return f"its weight is a {type(held.data).__name__}, which another library handles"
+    if held.dtype not in FLOATS:
+        return f"its weight is {str(held.dtype).removeprefix('torch.')}"
+    return "" if held.numel() else "its weight is empty"
+
+
+def _does_more(module: nn.Module) -> str:
+    """Whether a class, or somebody after it was made, changed what the layer does."""
+    if "forward" in vars(module):
+        return "its forward was replaced by another library (offloading, a wrapper)"
+    for cls in type(module).__mro__:
+        if cls in (nn.Linear, nn.Embedding) or (cls.__module__, cls.__name__) == CONV1D:
+            return ""
+        if cls.__name__.startswith("Parametrized"):
+            return "its weight is computed anew for each batch (a parametrization)"
+        if set(vars(cls)) - _SAYS_NOTHING:
+            return f"{type(module).__name__} does more than the layer that it is made from"
+    return ""
+
+
+_SAYS_NOTHING = {"__module__", "__qualname__", "__doc__", "__init__", "__annotations__", "__firstlineno__"} | {
+    "__static_attributes__",
+    "__parameters__",
+    "__orig_bases__",
+    "reset_parameters",
+}
+
+
+def _read_past(place: Place) -> str:
+    """Whether the parent multiplies with the weight itself, so that a layer without one would break it."""
+    reader = _readers(type(place.parent)).get(place.attribute)
+    return f"{type(place.parent).__name__}.{reader} reads {place.attribute}.weight past the layer" if reader else ""
+
+
+@cache
+def _readers(cls: type) -> dict[str, str]:
+    """Attribute -> the method that reads its weight; from the source of the class, where there is one."""
+    found: dict[str, str] = {}
+    for base in cls.__mro__:
+        if base is nn.Module:
+            break
+        for name, method in vars(base).items():
+            if inspect.isfunction(method) and not IN_THE_MAKING.search(name):
+                found |= dict.fromkeys(READS.findall(_source(method)), name)
+    return found
+
+
+def _source(method: object) -> str:
+    try:
+        return inspect.getsource(method)  # type: ignore[arg-type]
+    except (OSError, TypeError):  # made at run time: nothing to read
+        return ""
+
+
+def _weight(module: nn.Module) -> Tensor | None:
+    held = module._parameters.get("weight")
+    return held if isinstance(held, Tensor) else None
+
+
+def _tied(model: nn.Module, found: list[Candidate]) -> list[Candidate]:
+    """The same candidates, each with the names of those that share its weight, be they candidates or not."""
+    holders: dict[object, list[str]] = defaultdict(list)
+    for name, module in model.named_modules():
+        for attribute, held in module._parameters.items():
+            if held is not None:
+                holders[_memory(held)].append(f"{name}.{attribute}".removesuffix(".weight"))
+    sharing = ((each, holders.get(_memory(_weight(each.module)), [])) for each in found)
+    return [replace(each, tied=tuple(name for name in names if name != each.name)) for each, names in sharing]
+
+
+def _memory(held: Tensor | None) -> object:
+    """What two tensors have in common that are the same numbers in the same memory, also on the meta device."""
+    if held is None or isinstance(held, UninitializedParameter) or type(held.data) is not Tensor:
+        return id(held)
+    return held.untyped_storage()._cdata, held.storage_offset(), held.shape, held.stride()
+
+
+def _rest(model: nn.Module, found: list[Candidate]) -> list[Rest]:
+    """What else holds parameters, by class, and the biases of the candidates; what is shared counts once."""
+    inside = {module for each in found for module in each.module.modules()}
+    seen = {id(held) for module in inside for name, held in module._parameters.items() if name != BIAS}
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for module in model.modules():
+        kind = BIAS if module in inside else type(module).__name__
+        own = [held for held in module._parameters.values() if held is not None and id(held) not in seen]
+        if own:
+            seen |= {id(held) for held in own}
+            counts[kind] += 1
+            sizes[kind] += sum(_nbytes(held) for held in own)
+    return [Rest(kind, count, sizes[kind]) for kind, count in counts.items()]
+
+
+def _nbytes(held: Tensor) -> int:
+    return 0 if isinstance(held, UninitializedParameter) else held.nbytes

@@ -1,0 +1,159 @@
+"""What a recipe makes of each layer of a model: its scheme, or why it is left alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from assay.errors import ConfigError, describe
+from assay.quantize.candidates import Candidate
+from assay.quantize.recipe import Recipe, Rule, matches
+from assay.quantize.scheme import Scheme
+
+GROUPS = (256, 128, 64, 32, 16)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What becomes of one candidate: a scheme, or ``None`` and why; ``why`` also where it is not the first choice."""
+
+    candidate: Candidate
+    scheme: Scheme | None
+    why: str = ""
+
+
+def choose(
+    found: Sequence[Candidate], recipe: Recipe, include: Sequence[str] = (), exclude: Sequence[str] = ()
+) -> list[Choice]:
+    """Give each candidate a scheme, or the reason why it is left alone.
+
+    Args:
+        found: the candidates of a model.
+        recipe: the rules.
+        include: patterns; where there are any, other layers are left alone.
+        exclude: patterns of layers that are left alone.
+
+    Raises:
+        ConfigError: a pattern or a rule that no layer falls under, or nothing that could be quantized.
+    """
+    for option, patterns in (("include", include), ("exclude", exclude)):
+        for pattern in patterns:
+            _matched(pattern, found, option)
+    _all_used(recipe, found)
+    choices = _with_ties([_choice(each, recipe, include, exclude) for each in found])
+    if not any(choice.scheme for choice in choices):
+        raise ConfigError(_empty(choices))
+    return choices
+
+
+def _choice(each: Candidate, recipe: Recipe, include: Sequence[str], exclude: Sequence[str]) -> Choice:
+    if each.why_not:
+        return Choice(each, None, each.why_not)
+    if pattern := next((pattern for pattern in exclude if matches(pattern, each.name)), ""):
+        return Choice(each, None, f"excluded by {pattern!r}")
+    if include and not any(matches(pattern, each.name) for pattern in include):
+        return Choice(each, None, "not included")
+    rule = recipe.rule_for(each.name, each.kind)
+    if rule is None:
+        return Choice(each, None, _unnamed(each))
+    return _fitting(each, rule)
+
+
+def _unnamed(each: Candidate) -> str:
+    return 'embedding; "embedding:*" in a recipe takes it' if each.kind == "embedding" else "no rule names it"
+
+
+def _fitting(each: Candidate, rule: Rule) -> Choice:
+    """The first scheme of a rule that the layer's shape allows."""
+    if not rule.schemes:
+        return Choice(each, None, f"left alone by {rule.key!r}")
+    reasons = [_why_not(each, scheme) for scheme in rule.schemes]
+    for scheme, reason in zip(rule.schemes, reasons, strict=True):
+        if not reason:
+            why = f"not {rule.schemes[0]}: {reasons[0]}" if scheme != rule.schemes[0] else ""
+            return Choice(each, scheme, why)
+    return Choice(each, None, reasons[0] + _instead(each, rule.schemes[0]))
+
+
+def _why_not(each: Candidate, scheme: Scheme) -> str:
+    if each.kind == "embedding" and scheme.activations:
+        return "an embedding has no activations to round"
+    return scheme.why_not(each.shape)
+
+
+def _instead(each: Candidate, scheme: Scheme) -> str:
+    """A scheme of the same bits that the shape allows, as advice."""
+    for group in GROUPS:
+        other = replace(scheme, group_size=group)
+        if group < (scheme.group_size or 0) and not _why_not(each, other):
+            return f"; {other} fits"
+    other = replace(scheme, group_size=None)
+    return "" if _why_not(each, other) else f"; {other} fits"
+
+
+def _with_ties(choices: list[Choice]) -> list[Choice]:
+    """Weights that are shared become the same integers, or stay as they are: a copy would be no saving."""
+    by_name = {choice.candidate.name: choice for choice in choices}
+    return [_tied(choice, by_name) for choice in choices]
+
+
+def _tied(choice: Choice, by_name: dict[str, Choice]) -> Choice:
+    for name in choice.candidate.tied:
+        other = by_name.get(name)
+        if choice.scheme is None or (other is not None and other.scheme == choice.scheme):
+            continue
+        if other is None:
+            return Choice(choice.candidate, None, f"shares its weight with {name}, which is no layer")
+        if other.scheme is not None:
+            return Choice(choice.candidate, None, f"shares its weight with {name}, which gets {other.scheme}")
+        return Choice(choice.candidate, None, f"shares its weight with {name}, which is left alone")
+    return choice
+
+
+def _matched(pattern: str, found: Sequence[Candidate], option: str) -> None:
+    if any(matches(pattern, each.name) for each in found):
+        return
+    raise ConfigError(describe(option, f"{pattern!r}, which no layer matches", _examples(pattern, found), _CORRECT))
+
+
+_CORRECT = "Correct it; a pattern is a name or a part of one between dots, with * and ?"
+
+
+def _examples(pattern: str, found: Sequence[Candidate]) -> str:
+    names = [each.name for each in found]
+    close = get_close_matches(pattern, names, n=3, cutoff=0.3) or names[:3]
+    return f"the name of a linear layer or an embedding, such as {', '.join(close)}" if names else "a model with layers"
+
+
+def _all_used(recipe: Recipe, found: Sequence[Candidate]) -> None:
+    """Every rule takes a layer: one that does not is a slip, or stands behind one that takes all of its layers."""
+    used = {rule for each in found if (rule := recipe.rule_for(each.name, each.kind))}
+    for rule in recipe.rules:
+        if rule in used or rule.pattern == "*":
+            continue
+        kin = [each for each in found if each.kind == rule.kind]
+        hidden = next((each for each in kin if rule.matches(each.name, each.kind)), None)
+        if hidden is None:
+            raise ConfigError(
+                describe("recipe", f"{rule.key!r}, which no layer matches", _examples(rule.pattern, kin), _CORRECT)
+            )
+        before = recipe.rule_for(hidden.name, hidden.kind)
+        got = f"{rule.key!r} behind {before.key if before else ''!r}, which takes all of its layers"
+        raise ConfigError(describe("recipe", got, "rules from the narrow to the wide", "Put it first"))
+
+
+def _empty(choices: Sequence[Choice]) -> str:
+    """Why there is nothing to do, with the reasons counted."""
+    if not choices:
+        expected = "at least one linear layer or embedding"
+        return describe("model", "no linear layer and no embedding", expected, "Pass a model that has some")
+    reasons = Counter(choice.why for choice in choices)
+    told = "; ".join(f"{_layers(count)}: {why}" for why, count in reasons.most_common(3))
+    do = "Change the recipe, or take another scheme"
+    return describe("plan", f"nothing to quantize ({told})", "at least one layer", do)
+
+
+def _layers(count: int) -> str:
+    return "1 layer" if count == 1 else f"{count} layers"
