@@ -46,9 +46,10 @@ def open_arrays(path: Path, options: Options, dtype: torch.dtype, classes: tuple
     if found.ids:
         check_ids(parts[found.ids], f"{path}: {found.ids}")
     inputs = found.inputs or tuple(name for name in names if name not in found.taken)
-    given = {name: _input(read(name), dtype, f"{path}: {name}", notes) for name in inputs}
+    arrays = {name: read(name) for name in inputs}
     if not found.inputs:
-        given = _of_length(given, len(parts[found.target]) if found.target else None, path, notes)
+        arrays = _fitting(arrays, len(parts[found.target]) if found.target else None, path, notes)
+    given = {name: _input(array, dtype, f"{path}: {name}", notes) for name, array in arrays.items()}
     check_lengths({**given, **parts}, str(path))
     columns = Columns({**given, **parts})
     which: Any = next(iter(given)) if len(given) == 1 else list(given)
@@ -108,13 +109,15 @@ def _input(values: Any, dtype: torch.dtype, where: str, notes: list[str]) -> Ten
     return values
 
 
-def _of_length(given: dict[str, Tensor], rows: int | None, path: Path, notes: list[str]) -> dict[str, Tensor]:
-    """The arrays that have a row for each target; the others belong to something else."""
-    kept = {name: each for name, each in given.items() if rows is None or len(each) == rows}
+def _fitting(arrays: dict[str, Any], rows: int | None, path: Path, notes: list[str]) -> dict[str, Any]:
+    """The arrays of numbers that have a row for each target; the others belong to something else."""
+    by_row = {name: each for name, each in arrays.items() if np.ndim(each) and rows in (None, len(each))}
+    kept = {name: each for name, each in by_row.items() if isinstance(each, Tensor)} or by_row
     if not kept:
         do = "Say which are the inputs with --inputs"
-        got = f"arrays {listed(list(given))}, none with {rows} rows" if given else "no other array"
+        got = f"arrays {listed(list(arrays))}, none with {rows} rows" if arrays else "no other array"
         raise ConfigError(describe(str(path), got, "inputs for each target", do))
-    if len(kept) < len(given):
-        notes.append(f"Left out, as they have other numbers of rows: {listed([n for n in given if n not in kept])}.")
+    left = [name for name in arrays if name not in kept]
+    if left:
+        notes.append(f"Left out, as they are texts or have other numbers of rows: {listed(left)}.")
     return kept

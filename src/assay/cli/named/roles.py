@@ -69,8 +69,9 @@ def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str) ->
     option, wanted = asked
     for name in wanted:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            expected = repr(near[0]) if near else f"one of {listed(names)}"
+            small = {each.lower(): each for each in names}
+            near = difflib.get_close_matches(name.lower(), small, n=1)
+            expected = repr(small[near[0]]) if near else f"one of {listed(names)}"
             raise ConfigError(describe(f"{where}: {option}", f"no column {name!r}", expected, "Correct the name"))
 
 
