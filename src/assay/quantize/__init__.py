@@ -9,14 +9,28 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.quantize.integers import Integers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+    from assay.quantize.plans import LayerPlan, Plan, plan
+    from assay.quantize.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
     from assay.quantize.scheme import Scheme
 
-__all__ = ["Integers", "QuantizedEmbedding", "QuantizedLinear", "Scheme", "quantize_weight"]
+__all__ = [
+    "Integers",
+    "LayerPlan",
+    "Plan",
+    "QuantizedEmbedding",
+    "QuantizedLinear",
+    "Recipe",
+    "Scheme",
+    "plan",
+    "quantize_weight",
+]
 
 _HOMES = {
     "integers": ("Integers",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
+    "plans": ("LayerPlan", "Plan", "plan"),
+    "recipe": ("Recipe",),
     "rounding": ("quantize_weight",),
     "scheme": ("Scheme",),
 }

@@ -207,8 +207,9 @@ _SAYS_NOTHING = {"__module__", "__qualname__", "__doc__", "__init__", "__annotat
 
 def _read_past(place: Place) -> str:
     """Whether the parent multiplies with the weight itself, so that a layer without one would break it."""
-    reader = _readers(type(place.parent)).get(place.attribute)
-    return f"{type(place.parent).__name__}.{reader} reads {place.attribute}.weight past the layer" if reader else ""
+    parent: type = type(place.parent)
+    reader = _readers(parent).get(place.attribute)
+    return f"{parent.__name__}.{reader} reads {place.attribute}.weight past the layer" if reader else ""
 
 
 @cache

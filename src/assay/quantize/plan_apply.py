@@ -11,12 +11,12 @@ from torch import nn
 from assay.errors import AssayError, StateError, describe
 from assay.quantize.candidates import Candidate, Place, candidates
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
-from assay.quantize.plan import LayerPlan
+from assay.quantize.plans import LayerPlan
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.stream_progress import Bar
 
 if TYPE_CHECKING:
-    from assay.quantize.plan import Plan
+    from assay.quantize.plans import Plan
 
 # What hangs on a module and not on its class. The dictionaries themselves move, so that handles still remove hooks.
 HOOKS = (

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from assay.devices import default_device
-from assay.devices.capabilities import DEVICES, device_type
+from assay.devices.capabilities import DEVICES, device_type, kind
 from assay.devices.operators import kernel, lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
@@ -19,15 +19,14 @@ from assay.quantize.candidates import candidates
 from assay.quantize.dispatch import FALLBACK, Steps, regimes
 from assay.quantize.paths import PATHS
 from assay.quantize.paths.path import TorchPath
-from assay.quantize.plan import LayerPlan, Others, Plan
 from assay.quantize.plan_layers import Choice, choose
+from assay.quantize.plans import LayerPlan, Others, Plan
 from assay.quantize.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import METHODS
 from assay.quantize.scheme import Scheme
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 PACKING = {"_weight_int4pack_mm": "_convert_weight_to_int4pack"}  # what torch wants before the kernel on its devices
-UNTRIED = "no kernel of this table was run on a real {device} by this project"
 
 
 @dataclass(frozen=True)
@@ -161,6 +160,9 @@ def _packed(device: str, steps: Steps, scheme: Scheme | None, shape: tuple[int, 
 def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | None) -> Iterator[str]:
     """What the device lacks for these layers, and what happens instead; what the model must be for the plan to hold."""
     linear = [layer for layer in layers if layer.scheme and layer.kind == "linear"]
+    known = kind(device)
+    if known is not None and not known.tested:
+        yield f"nothing here was run on a real {known.name} by this project: it rests on torch's tables and sources"
     yield from dict.fromkeys(note for layer in linear for note in _of_paths(layer, device, release))
     yield from dict.fromkeys(note for layer in linear for note in _not_taken(layer, device, dtype, release))
     if any(layer.kind == "embedding" and layer.scheme for layer in layers):
@@ -203,10 +205,7 @@ def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -
             yield f"{path.name} is not used for {layer.scheme}: {why}"
     if not there:
         what = f"{layer.scheme.bits}-bit weights" + (" with 8-bit activations" if layer.scheme.activations else "")
-        yield (
-            f"torch has no kernel for {what} on {device_type(device)}: they are expanded block by block, which saves "
-            + ("memory and not time")
-        )
+        yield f"torch has no kernel for {what} on {device_type(device)}: expanding them saves memory and not time"
 
 
 def _slow(path: TorchPath, device: str, dtype: str) -> str:

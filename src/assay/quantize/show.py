@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from assay.quantize.plan import LayerPlan, Others, Plan
+    from assay.quantize.plans import LayerPlan, Others, Plan
     from assay.quantize.scheme import Scheme
 
 WIDTH = 120  # where nobody can widen the output
@@ -81,10 +81,10 @@ def _bullet(note: str) -> RenderableType:
 
 def _taken(found: Sequence[Row]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("layer", overflow="fold", ratio=5)
+    table.add_column("layer", overflow="fold", ratio=4, min_width=19)
     table.add_column("weight", no_wrap=True)
     table.add_column("becomes", overflow="fold")
-    table.add_column("path, by rows of activations", overflow="fold", ratio=6)
+    table.add_column("path, by rows of input", overflow="fold", ratio=5)
     table.add_column("memory", justify="right", no_wrap=True)
     for row in found:
         memory = _memory(row)
@@ -109,20 +109,24 @@ def _left(found: Sequence[Row], plan: Plan) -> Table:
 
 def _memory(row: Row) -> str:
     """Before and after; another row has the bytes of a weight that is shared."""
-    return f"{size(row.before)} → {size(row.after)}" if row.before else "shared"
+    if not row.before:
+        return "shared"
+    unit = _unit(row.before)
+    before, after = (_digits(nbytes / 1024**unit) for nbytes in (row.before, row.after))
+    return f"{before} → {after} {UNITS[unit]}"
 
 
 def spelled(scheme: Scheme) -> str:
-    """A scheme with all that it is, defaults as well.
+    """A scheme with its groups, also where they are those that are meant unless said.
 
     Example:
         >>> from assay.quantize.scheme import Scheme
-        >>> spelled(Scheme.parse("int4")), spelled(Scheme.parse("int8"))
-        ('int4 g128 asym', 'int8 channel sym')
+        >>> [spelled(Scheme.parse(text)) for text in ("int4", "int8", "int8:g32:asym")]
+        ['int4:g128', 'int8:channel', 'int8:g32:asym']
     """
     group = f"g{scheme.group_size}" if scheme.group_size else "channel"
-    kind = "sym" if scheme.symmetric else "asym"
-    return f"int{scheme.bits} {group} {kind}" + (" dynamic" if scheme.activations else "")
+    head, *rest = str(scheme).split(":")
+    return ":".join([head, group, *(word for word in rest if word != group)])
 
 
 def _others(other: Others) -> str:
@@ -189,9 +193,9 @@ def paths(held: Sequence[tuple[int, str]]) -> str:
 
     Example:
         >>> paths([(1, "int4pack"), (8, "dense")]), paths([(1, "dense")]), paths([])
-        ('int4pack; from 8: dense', 'dense', '')
+        ('int4pack; dense from 8', 'dense', '')
     """
-    return "; ".join(name if rows == 1 else f"from {rows}: {name}" for rows, name in held)
+    return "; ".join(name if rows == 1 else f"{name} from {rows}" for rows, name in held)
 
 
 def size(nbytes: float) -> str:
@@ -199,12 +203,20 @@ def size(nbytes: float) -> str:
 
     Example:
         >>> size(512), size(1536), size(3 * 2**30)
-        ('512 B', '1.5 KiB', '3.0 GiB')
+        ('512 B', '1.50 KiB', '3 GiB')
     """
-    unit = 0
-    while nbytes >= 1024 and unit < len(UNITS) - 1:
-        nbytes, unit = nbytes / 1024, unit + 1
-    return f"{nbytes:.1f} {UNITS[unit]}" if unit else f"{nbytes:.0f} {UNITS[unit]}"
+    unit = _unit(nbytes)
+    return f"{_digits(nbytes / 1024**unit)} {UNITS[unit]}"
+
+
+def _unit(nbytes: float) -> int:
+    return next((unit for unit in range(len(UNITS)) if nbytes < 1024 ** (unit + 1)), len(UNITS) - 1)
+
+
+def _digits(value: float) -> str:
+    """Three digits that count."""
+    places = 0 if value >= 100 or value == int(value) else 1 if value >= 10 else 2
+    return f"{value:,.{places}f}"
 
 
 def total(plan: Plan) -> str:
@@ -223,7 +235,7 @@ def markdown(plan: Plan) -> str:
 
 def _markdown(plan: Plan) -> Iterator[str]:
     yield f"**{_title(plan)}**\n"
-    yield "| layer | weight | becomes | path, by rows of activations | memory |"
+    yield "| layer | weight | becomes | path, by rows of input | memory |"
     yield "|---|---|---|---|--:|"
     for row in rows([layer for layer in plan.layers if layer.scheme is not None]):
         yield _line(row.name + _times(row.count), row.shape, row.scheme, _joined(row.paths, row.why), _memory(row))
