@@ -112,7 +112,10 @@ def test_importing_assay_brings_nothing_optional():
     assert run(code) == "[]"
 
 
-@pytest.mark.parametrize("argument", ["--help", "--version", "devices --help", "demo --help", "evaluate --help"])
+@pytest.mark.parametrize(
+    "argument",
+    ["--help", "--version", "devices --help", "demo --help", "evaluate --help", "compare --help", "gate --help"],
+)
 def test_help_imports_no_torch(argument):
     code = (
         "import sys; sys.argv = ['assay', *'" + argument + "'.split()]\n"

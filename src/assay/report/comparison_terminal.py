@@ -20,7 +20,10 @@ from assay.report.terminal import print_plainly
 
 WIDE = 110
 SLICES = 12
-"""Differences on slices that are shown; the others are counted."""
+"""Regressions on slices that are shown, at most."""
+
+AT_LEAST = 5
+"""Differences on slices that are shown, worse or not; the others are counted."""
 
 STYLES = {"better": "green", "worse": "red", "differs": "yellow", "no evidence": "dim", "cannot say": "dim"}
 
@@ -55,7 +58,7 @@ def render(comparison: Comparison, *, wide: bool = True) -> RenderableType:
             if (flips.run, flips.section, flips.slice) == (run, section, ""):
                 parts += _flips(flips)
         if slices := words.by_slice(comparison, run, section):
-            parts += _slices(comparison, baseline, run, slices)
+            parts += _slices(comparison, run, slices, wide=wide)
     if comparison.unmatched:
         parts += [Text(), Rule(_text("Not compared", "bold"), align="left", style="dim")]
         parts += [_text(f"  {words.unmatched(entry)}") for entry in comparison.unmatched]
@@ -63,46 +66,57 @@ def render(comparison: Comparison, *, wide: bool = True) -> RenderableType:
 
 
 def _deltas(baseline: str, run: str, deltas: list[Delta], *, wide: bool) -> RenderableType:
-    grid = _grid(("metric", [delta.metric for delta in deltas]), baseline, run)
+    grid = _grid(wide)
+    longest = max(len(word) for delta in deltas for word in delta.metric.split() or [""])
+    grid.add_column("metric", overflow="fold", min_width=min(longest, 24))
+    _add_columns(grid, baseline, run)
     if wide:
         grid.add_column("effect", no_wrap=True)
     for delta in deltas:
-        grid.add_row(_text(delta.metric), *_numbers(delta), *([_text(words.effect(delta), "dim")] if wide else []))
+        effect = [_text(words.effect(delta), "dim")] if wide else []
+        grid.add_row(_text(delta.metric), *_values(delta), *_difference(delta), *effect)
     return Padding(grid, (1, 0, 0, 2))
 
 
-def _slices(comparison: Comparison, baseline: str, run: str, deltas: list[Delta]) -> Iterator[RenderableType]:
+def _slices(comparison: Comparison, run: str, deltas: list[Delta], *, wide: bool) -> Iterator[RenderableType]:
     """The worst regressions on slices; the others as a count."""
     yield Padding(_text(f"By slice: {words.verdicts(deltas)}", "bold"), (1, 0, 0, 2))
-    shown = deltas[:SLICES]
-    grid = _grid(("slice", [f"{delta.slice} · {delta.metric}" for delta in shown]), baseline, run)
-    grid.add_column("samples", no_wrap=False, min_width=8)
+    count = max(AT_LEAST, sum(delta.verdict in ("worse", "differs") for delta in deltas[:SLICES]))
+    shown, rest = deltas[:count], deltas[count:]
+    grid = _grid(wide)
+    grid.add_column("slice", overflow="fold")
+    grid.add_column("metric", overflow="fold")
+    _add_columns(grid, *([comparison.runs[0].name, run] if wide else []))
+    if wide:
+        grid.add_column("samples", overflow="fold")
     for delta in shown:
-        flips = words.flip_counts(words.flips_of(comparison, delta))
-        grid.add_row(_text(f"{delta.slice} · {delta.metric}"), *_numbers(delta), _text(flips, "dim"))
+        values = _values(delta) if wide else []
+        flips = [_text(words.flip_counts(words.flips_of(comparison, delta)), "dim")] if wide else []
+        grid.add_row(_text(delta.slice), _text(delta.metric), *values, *_difference(delta), *flips)
     yield Padding(grid, (1, 0, 0, 2))
-    if len(deltas) > SLICES:
-        yield _text(f"  and {len(deltas) - SLICES:,} more: {words.verdicts(deltas[SLICES:])}", "dim")
+    if rest:
+        yield _text(f"  and {len(rest):,} more: {words.verdicts(rest)}", "dim")
     yield from _notes(deltas, counted=False)
 
 
-def _grid(first: tuple[str, list[str]], baseline: str, run: str) -> Grid:
-    name, entries = first
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    longest = max(len(word) for entry in entries for word in entry.split() or [""])
-    grid.add_column(name, overflow="fold", min_width=min(longest, 24))
-    for column in (baseline, run, "difference"):
+def _grid(wide: bool) -> Grid:
+    return Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1 if wide else 0, 0, 0))
+
+
+def _add_columns(grid: Grid, *names: str) -> None:
+    for column in (*names, "difference"):
         grid.add_column(_text(text.shorten(column, 16)), justify="right", no_wrap=True)
     grid.add_column("interval", no_wrap=True)
     grid.add_column("p", justify="right", no_wrap=True)
     grid.add_column("", overflow="fold", min_width=10)
-    return grid
 
 
-def _numbers(delta: Delta) -> list[Text | str]:
+def _values(delta: Delta) -> list[str]:
+    return [text.number(delta.baseline), text.number(delta.value)]
+
+
+def _difference(delta: Delta) -> list[Text | str]:
     return [
-        text.number(delta.baseline),
-        text.number(delta.value),
         Text(words.signed(delta.difference), "bold"),
         Text(words.interval(delta), "dim"),
         words.p_value(delta.corrected),
