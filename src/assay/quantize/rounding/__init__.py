@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.quantize.rounding.gptq import Calibration, gptq
 from assay.quantize.rounding.weight import METHODS, quantize_weight
 
-__all__ = ["METHODS", "quantize_weight"]
+__all__ = ["METHODS", "Calibration", "gptq", "quantize_weight"]

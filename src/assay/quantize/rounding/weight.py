@@ -57,11 +57,12 @@ def quantize_weight(
     if method not in METHODS:
         raise ConfigError(describe("method", repr(method), f"one of {', '.join(METHODS)}", "Check the spelling"))
     refuse(weight, scheme, scales)
-    parts = [_rounded(part, scheme, method, scales) for part in weight.detach().split(max(1, BLOCK // weight.shape[1]))]
-    packed, factors, zeros = (
-        torch.cat(column) if len(column) > 1 else column[0] for column in zip(*parts, strict=True)
-    )
-    return Integers(packed, factors, None if scheme.symmetric else zeros, scheme, (weight.shape[0], weight.shape[1]))
+    rows, width = weight.shape
+    step = max(1, BLOCK // width)
+    blocks = (weight.detach()[first : first + step] for first in range(0, rows, step))
+    parts = zip(*(_rounded(block, scheme, method, scales) for block in blocks), strict=True)
+    packed, factors, zeros = (torch.cat(part) for part in parts)
+    return Integers(packed, factors, None if scheme.symmetric else zeros, scheme, (rows, width))
 
 
 def refuse(weight: Tensor, scheme: Scheme, scales: torch.dtype) -> None:
