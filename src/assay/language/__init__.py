@@ -9,8 +9,8 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.language.causal import CausalModel
     from assay.language.folder import open_model
-    from assay.language.generate import Generation, generate
-    from assay.language.perplexity import perplexity
+    from assay.language.generation import Generation, generate
+    from assay.language.scoring import perplexity
     from assay.language.tokens import ByteTokenizer, Tokenizer, Tokens, tokens_of
     from assay.language.windows import Windows
 
@@ -30,8 +30,8 @@ __all__ = [
 _HOMES = {
     "causal": ("CausalModel",),
     "folder": ("open_model",),
-    "generate": ("Generation", "generate"),
-    "perplexity": ("perplexity",),
+    "generation": ("Generation", "generate"),
+    "scoring": ("perplexity",),
     "tokens": ("ByteTokenizer", "Tokenizer", "Tokens", "tokens_of"),
     "windows": ("Windows",),
 }

@@ -1,0 +1,156 @@
+"""What each layer of a model could become, and what it would take: the layers are made beside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from assay.errors import ConfigError, describe
+from assay.language import CausalModel
+from assay.language.scoring import BATCH_SIZE
+from assay.quantize.candidates import Candidate, candidates
+from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+from assay.quantize.measured.variants import Outcome, Reading, Swapped, compare_outputs, of_text
+from assay.quantize.plan_layers import Choice, choose
+from assay.quantize.recipe import Recipe, RecipeLike
+from assay.quantize.rounding import quantize_weight
+from assay.quantize.scheme import Scheme
+from assay.report import Report
+
+AT_ONCE = 2**31
+"""Bytes of layers that are held beside the model at a time."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer in a scheme, not made yet.
+
+    Attributes:
+        choice: the layer and its scheme.
+        method: how its weight is rounded.
+    """
+
+    choice: Choice
+    method: str
+
+    @property
+    def name(self) -> str:
+        """Its name in the model."""
+        return self.choice.candidate.name
+
+    @property
+    def scheme(self) -> Scheme:
+        """What its weight becomes."""
+        assert self.choice.scheme is not None, self.name
+        return self.choice.scheme
+
+    @property
+    def weights(self) -> int:
+        """How many weights it has."""
+        rows, columns = self.choice.candidate.shape
+        return rows * columns
+
+    @property
+    def bytes_before(self) -> int:
+        """What its weight takes now."""
+        return self.choice.candidate.weight().nbytes
+
+    @property
+    def bytes_after(self) -> int:
+        """What its weight takes then, scales and zeros included."""
+        return self.scheme.nbytes(self.choice.candidate.shape)
+
+    def made(self) -> nn.Module:
+        """The layer."""
+        candidate = self.choice.candidate
+        weight = candidate.weight()
+        integers = quantize_weight(weight, self.scheme, self.method)
+        module: Any = candidate.module
+        if candidate.kind == "embedding":
+            return QuantizedEmbedding(integers, module.padding_idx, weight.dtype)
+        return QuantizedLinear(integers, module.bias, weight.dtype)
+
+
+def layers(
+    model: nn.Module, recipe: RecipeLike, method: str, include: Sequence[str] = (), exclude: Sequence[str] = ()
+) -> list[Layer]:
+    """The layers that a recipe quantizes, those with a weight of their own.
+
+    Args:
+        model: the model.
+        recipe: a scheme, or rules by name.
+        method: how weights are rounded.
+        include: patterns; where there are any, other layers are left alone.
+        exclude: patterns of layers that are left alone.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    found, _ = candidates(model)
+    return [Layer(each, method) for each in choose(found, Recipe.parse(recipe), include, exclude) if each.scheme]
+
+
+def untied(found: Sequence[Layer]) -> list[Layer]:
+    """Those that can be changed alone: no other layer shares their weight."""
+    return [each for each in found if not each.choice.candidate.tied]
+
+
+def of_candidate(layer: Layer, scheme: Scheme) -> Layer:
+    """The same layer in another scheme."""
+    candidate: Candidate = layer.choice.candidate
+    return Layer(replace(layer.choice, candidate=candidate, scheme=scheme), layer.method)
+
+
+def compare_layers(
+    model: nn.Module, jobs: Mapping[str, Sequence[Layer]], data: Any, reading: Reading, title: str
+) -> tuple[dict[str, Outcome], Report]:
+    """Hold a model with some layers replaced against the model as it is, for several such sets of layers.
+
+    The model is run with layers swapped and gets its own back after each batch, also when something fails. Sets are
+    made as many at a time as `AT_ONCE` bytes hold; those share one pass over the data.
+
+    Args:
+        model: the model.
+        jobs: sets of layers by name.
+        data: what to run on.
+        reading: how it is done.
+        title: what to call it.
+
+    Returns:
+        The outcomes by name, and the report of the first pass.
+    """
+    windows = of_text(model, data, reading)
+    runs: Callable[..., Any] = model
+    if windows is not None:
+        runs, data = CausalModel(model), windows
+        reading = replace(reading, batch_size=reading.batch_size or BATCH_SIZE)
+    found: dict[str, Outcome] = {}
+    first: Report | None = None
+    groups = list(_groups(jobs))
+    for number, names in enumerate(groups):
+        others = {name: Swapped(runs, model, {each.name: each.made() for each in jobs[name]}) for name in names}
+        part = f"{title}, part {number + 1} of {len(groups)}" if len(groups) > 1 else title
+        outcomes, report = compare_outputs(runs, others, data, reading, part)
+        found |= outcomes
+        first = first or report
+    if first is None:
+        raise ConfigError(describe(title, "nothing to compare", "a layer or a scheme", "Name one"))
+    return found, first
+
+
+def _groups(jobs: Mapping[str, Sequence[Layer]]) -> Iterator[list[str]]:
+    """Names of jobs, in order, as many together as may be held at once."""
+    group: list[str] = []
+    held = 0
+    for name, each in jobs.items():
+        size = sum(layer.bytes_after for layer in each)
+        if group and held + size > AT_ONCE:
+            yield group
+            group, held = [], 0
+        group.append(name)
+        held += size
+    if group:
+        yield group
