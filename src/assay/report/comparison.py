@@ -164,6 +164,7 @@ class Comparison(Plain):
         level: the confidence level of the intervals; there is a difference where corrected p is below 1 - level.
         correction: how p-values were corrected, over all deltas.
         seed: where random numbers started.
+        notes: what was found besides the metrics, in sentences.
         created: when this was made.
     """
 
@@ -174,6 +175,7 @@ class Comparison(Plain):
     level: float = 0.95
     correction: str = "holm"
     seed: int = 0
+    notes: tuple[str, ...] = ()
     created: str = field(default_factory=_now)
 
     def _check(self) -> None:

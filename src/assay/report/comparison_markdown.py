@@ -34,6 +34,7 @@ def to_markdown(comparison: Comparison) -> str:
     for run, section, deltas in words.groups(comparison):
         parts.append(_table(baseline, run, section, deltas))
         parts += _slices(comparison, baseline, run, section)
+    parts += [escape(note) for note in comparison.notes]
     parts += _folded(comparison)
     if comparison.unmatched:
         parts.append(

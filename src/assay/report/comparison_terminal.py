@@ -51,6 +51,7 @@ def render(comparison: Comparison, *, wide: bool = True) -> RenderableType:
     baseline, *runs = (run.name for run in comparison.runs)
     parts: list[RenderableType] = [Text(), _text(f"{', '.join(runs)} against {baseline}", "bold")]
     parts.append(_text(words.settings(comparison), "dim"))
+    parts += [_text(note) for note in comparison.notes]
     for run, section, deltas in words.groups(comparison):
         parts += [Text(), Rule(_text(f"{section} · {run}", "bold"), align="left", style="dim")]
         parts += [_deltas(baseline, run, deltas, wide=wide), *_notes(deltas)]
