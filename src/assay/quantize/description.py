@@ -1,0 +1,187 @@
+"""What the tensors of a quantized file mean, as JSON in its header; docs/quantized_files.md is its specification."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import torch
+
+from assay.errors import AssayError, StateError, describe
+from assay.quantize.container import Entry, Metadata
+from assay.quantize.integers import Integers
+from assay.quantize.scheme import Scheme
+
+VERSION = 1
+KEY, CHECKSUM = "assay.quantized", "assay.sha256"
+FIELDS = ("packed", "scales", "zeros")
+KINDS = ("linear", "embedding")
+Kind: TypeAlias = Literal["linear", "embedding"]
+NO_CHECKSUM = hashlib.sha256().hexdigest()
+_AGAIN = "Save the model again"
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One quantized weight of a file: its tensors are ``<name>.packed``, ``<name>.scales`` and ``<name>.zeros``.
+
+    Attributes:
+        kind: what multiplies with it.
+        scheme: what the integers mean.
+        shape: ``(N, K)``: ``(out, in)``, or ``(rows, width)`` of an embedding.
+        dtype: of the weight before, which is that of the layer's results.
+    """
+
+    kind: Kind
+    scheme: Scheme
+    shape: tuple[int, int]
+    dtype: torch.dtype
+
+    def entries(self, name: str, scales: torch.dtype) -> list[Entry]:
+        """What its tensors will be."""
+        rows, width = self.shape
+        groups = (rows, width // self.scheme.group(width))
+        found = [
+            Entry(f"{name}.packed", torch.uint8, (rows, self.scheme.row_bytes(width))),
+            Entry(f"{name}.scales", scales, groups),
+        ]
+        return found if self.scheme.symmetric else [*found, Entry(f"{name}.zeros", scales, groups)]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it; every part of the scheme is said, so that no default can change it."""
+        dtype = str(self.dtype).removeprefix("torch.")
+        return {"kind": self.kind, "shape": list(self.shape), "dtype": dtype, "scheme": asdict(self.scheme)}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Weight:
+        """Read it.
+
+        Raises:
+            AssayError: a scheme that cannot be.
+            KeyError, TypeError, ValueError: it is none.
+        """
+        rows, width = (int(size) for size in said["shape"])
+        dtype = getattr(torch, said["dtype"])
+        scheme = Scheme(**said["scheme"])
+        if said["kind"] not in KINDS or not isinstance(dtype, torch.dtype) or scheme.why_not((rows, width)):
+            raise ValueError(scheme.why_not((rows, width)) or "a kind or a dtype that there is not")
+        return cls(said["kind"], scheme, (rows, width), dtype)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file says of itself, or all files of a model together.
+
+    Attributes:
+        weights: the quantized ones by the name that the weight had. All other tensors were left alone.
+        tensors: SHA-256 of the bytes of each tensor.
+        tied: further names of tensors or weights -> the name under which they are stored.
+        whole: the checksum of all files of the model together; the same in each.
+    """
+
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+    tensors: Mapping[str, str] = field(default_factory=dict)
+    tied: Mapping[str, str] = field(default_factory=dict)
+    whole: str = NO_CHECKSUM
+
+    def to_json(self) -> str:
+        """One line of JSON, the same for equal descriptions."""
+        said = {
+            "version": VERSION,
+            "whole": self.whole,
+            "weights": {name: weight.to_json() for name, weight in self.weights.items()},
+            "tensors": dict(self.tensors),
+            "tied": dict(self.tied),
+        }
+        return json.dumps(said, sort_keys=True)
+
+    def to_metadata(self) -> Metadata:
+        """What the header of a safetensors file says."""
+        text = self.to_json()
+        return {KEY: text, CHECKSUM: hashlib.sha256(text.encode()).hexdigest()}
+
+    def digest(self) -> str:
+        """The checksum of all that it says but itself."""
+        return hashlib.sha256(_with(self, NO_CHECKSUM).to_json().encode()).hexdigest()
+
+    def parts(self, name: str) -> list[str]:
+        """The names of the tensors of a weight."""
+        kept = FIELDS[:2] if self.weights[name].scheme.symmetric else FIELDS
+        return [f"{name}.{part}" for part in kept]
+
+    def alone(self) -> list[str]:
+        """The names of the tensors that were left as they are."""
+        taken = {part for name in self.weights for part in self.parts(name)}
+        return [name for name in self.tensors if name not in taken]
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, str] | None, where: str) -> Description:
+        """Read that of one file.
+
+        Raises:
+            StateError: there is none, it was changed, or it is of another version.
+        """
+        metadata = metadata or {}
+        if KEY not in metadata or CHECKSUM not in metadata:
+            do = "Pass what assay.quantize.save wrote; a model of floats is quantized first"
+            raise StateError(describe(where, "a safetensors file of something else", "a quantized model", do))
+        text = metadata[KEY]
+        if hashlib.sha256(text.encode()).hexdigest() != metadata[CHECKSUM]:
+            do = "Copy the file again, or save the model again"
+            raise StateError(describe(where, "a description that was changed", "that of its checksum", do))
+        try:
+            said = json.loads(text)
+            _check_version(said.get("version"), where)
+            weights = {str(name): Weight.from_json(weight) for name, weight in said["weights"].items()}
+            tensors = {str(name): str(checksum) for name, checksum in said["tensors"].items()}
+            tied = {str(name): str(other) for name, other in said["tied"].items()}
+            return cls(weights, tensors, tied, str(said["whole"]))
+        except StateError:
+            raise
+        except (AssayError, ValueError, KeyError, TypeError, AttributeError) as error:
+            got = f"a description that cannot be read ({type(error).__name__}: {error})"
+            raise StateError(describe(where, got, "that of a quantized model", _AGAIN)) from error
+
+
+def merged(parts: Iterable[Description]) -> Description:
+    """What all files of a model say together."""
+    weights: dict[str, Weight] = {}
+    tensors: dict[str, str] = {}
+    tied: dict[str, str] = {}
+    for part in parts:
+        weights |= part.weights
+        tensors |= part.tensors
+        tied |= part.tied
+    whole = Description(weights, tensors, tied)
+    return _with(whole, whole.digest())
+
+
+def tensors_of(name: str, integers: Integers) -> dict[str, torch.Tensor]:
+    """The tensors of a weight by their names in a file."""
+    parts = zip(FIELDS, (integers.packed, integers.scales, integers.zeros), strict=True)
+    return {f"{name}.{part}": tensor for part, tensor in parts if tensor is not None}
+
+
+def integers_of(weight: Weight, name: str, tensors: Mapping[str, torch.Tensor]) -> Integers:
+    """The canonical form of a weight from its tensors.
+
+    Raises:
+        AssayError: they do not belong together, or are not finite.
+    """
+    packed, scales, zeros = (tensors.get(f"{name}.{part}") for part in FIELDS)
+    assert packed is not None
+    assert scales is not None
+    return Integers(packed, scales, zeros, weight.scheme, weight.shape).check(name)
+
+
+def _with(description: Description, whole: str) -> Description:
+    return Description(description.weights, description.tensors, description.tied, whole)
+
+
+def _check_version(version: object, where: str) -> None:
+    if version != VERSION:
+        do = "Read it with the version of assay that wrote it"
+        raise StateError(describe(where, f"version {version} of the form", f"version {VERSION}", do))

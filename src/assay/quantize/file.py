@@ -1,0 +1,289 @@
+"""Quantized models in files: safetensors in the canonical form, the same bytes for every device and processor.
+
+What a kernel reads is never written. docs/quantized_files.md is the specification.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from assay.errors import AssayError, ConfigError, StateError, describe
+from assay.quantize.container import Entry, sha256
+from assay.quantize.description import KEY, Description, Kind, Weight, integers_of, merged, tensors_of
+from assay.quantize.file_fit import fit
+from assay.quantize.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
+from assay.quantize.integers import Integers
+from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+from assay.quantize.skeleton import of_config
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+_AGAIN = "Copy all files of the model again, or save it again"
+
+
+@dataclass
+class _Contents:
+    """What is written: quantized weights, tensors that were left alone, and further names of both."""
+
+    weights: dict[str, tuple[Weight, Integers]] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    tied: dict[str, str] = field(default_factory=dict)
+
+
+def save(model: nn.Module | Mapping[str, Integers], path: PathLike, *, shard_bytes: int = SHARD_BYTES) -> Path:
+    """Write a quantized model: safetensors with a description and checksums.
+
+    A single file is the old one or the new one whatever happens, never a part. Of several files each is whole, and all
+    know which belong together, so that a mixture is refused when it is loaded.
+
+    Args:
+        model: a model with quantized layers, or quantized weights by name.
+        path: a folder, which gets ``quantized.safetensors`` or shards with an index; or a file ``….safetensors``.
+        shard_bytes: the most that one file of a folder may hold.
+
+    Returns:
+        The path.
+
+    Raises:
+        ConfigError: nothing in it is quantized, it holds what no safetensors file can, or the path cannot be written.
+        StateError: the disk is full.
+
+    Example:
+        >>> import tempfile
+        >>> from assay.quantize import quantize_weight
+        >>> model = nn.Sequential(QuantizedLinear(quantize_weight(torch.eye(4, 32), "int8")))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = save(model, f"{folder}/model.safetensors")
+        ...     again = load(nn.Sequential(nn.Linear(32, 4, bias=False)), file)
+        >>> again[0].integers.equal(model[0].integers)
+        True
+    """
+    if type(shard_bytes) is not int or shard_bytes < 1:
+        raise ConfigError(describe("shard_bytes", repr(shard_bytes), "a number of bytes", "Pass 5 * 10**9"))
+    path = Path(path)
+    if (path.suffix == SUFFIX and path.is_dir()) or (path.suffix != SUFFIX and path.is_file()):
+        got = f"{path}, which is a {'folder' if path.is_dir() else 'file'}"
+        raise ConfigError(describe("path", got, f"a folder, or a file that ends in {SUFFIX}", "Name another one"))
+    contents = _of_model(model) if isinstance(model, nn.Module) else _of_integers(model)
+    files = _fileset(contents, path, shard_bytes)
+    try:
+        files.reserve()
+        for name, (_, integers) in contents.weights.items():
+            for each, tensor in tensors_of(name, integers).items():
+                files.put(each, tensor)
+        for name, tensor in contents.tensors.items():
+            files.put(name, tensor)
+        files.finish()
+    finally:
+        files.discard()
+    return path
+
+
+def load(
+    model: nn.Module, path: PathLike, *, strict: bool = True, device: str | torch.device | None = None
+) -> nn.Module:
+    """Load a quantized model into one of floats: its layers are replaced as the file says.
+
+    Everything is read and checked first; after an error the model is as it was. Every tensor has the dtype of the file.
+
+    Args:
+        model: as it was made before it was quantized. Its parameters may be on the meta device; see
+            :func:`assay.quantize.skeleton.skeleton`.
+        path: what :func:`save` or :func:`assay.quantize.stream.quantize_shards` wrote: the folder, or the file.
+        strict: the file and the model must have the same tensors. Otherwise those that both have are loaded, with a
+            warning that names the others.
+        device: where to; None: where each tensor of the model is, and the host for those on the meta device.
+
+    Returns:
+        The model, changed in place.
+
+    Raises:
+        StateError: a file is cut short, changed, missing, of another version, or of another model.
+        ConfigError: the model cannot take it.
+
+    Warns:
+        AssayWarning: with ``strict=False``, which tensors were not loaded.
+    """
+    if not isinstance(model, nn.Module):
+        do = "Make the model, then load into it"  # type: ignore[unreachable]
+        raise ConfigError(describe("model", type(model).__name__, "a torch.nn.Module", do))
+    description, tensors = read(path)
+    weights = {name: _integers(name, description, tensors, str(path)) for name in description.weights}
+    alone = {name: tensors[name] for name in description.alone()}
+    fitted = fit(model, description, weights, alone, where=str(path), strict=strict, device=device)
+    fitted.apply()
+    return model
+
+
+def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> nn.Module:
+    """The quantized model of a folder with ``config.json``, without ever making its weights in floats.
+
+    Args:
+        path: what :func:`assay.quantize.stream.quantize_shards` wrote from a folder as Hugging Face writes it.
+        device: where to; None: the host.
+
+    Returns:
+        The model, in evaluation mode.
+
+    Raises:
+        StateError: as :func:`load`.
+        ConfigError: its configuration is none that Transformers can make a model of.
+        MissingDependencyError: without Transformers.
+    """
+    description = describe_file(path)
+    model = of_config(Path(path))
+    if model is None:
+        got = f"a configuration of which no model can be made, for {len(description.weights)} quantized weights"
+        do = "Make the model yourself, and load the folder into it"
+        raise ConfigError(describe(str(path), got, "a config.json that the installed Transformers knows", do))
+    return load(model, path, device=device).eval()
+
+
+def load_integers(path: PathLike) -> dict[str, Integers]:
+    """The quantized weights of a file or folder by their names, on the host.
+
+    Raises:
+        StateError: as :func:`load`.
+    """
+    description, tensors = read(path)
+    return {name: _integers(name, description, tensors, str(path)) for name in description.weights}
+
+
+def describe_file(path: PathLike) -> Description:
+    """What the files of a quantized model say of themselves; only their headers are read.
+
+    Raises:
+        StateError: as :func:`load`, but for the bytes of the tensors.
+    """
+    return _described(files_of(Path(path)), str(path))[0]
+
+
+def is_quantized(path: PathLike) -> bool:
+    """Whether a folder or a file holds a quantized model that can be read so far."""
+    try:
+        with safe_open(files_of(Path(path))[0], framework="pt") as handle:
+            return KEY in (handle.metadata() or {})
+    except (AssayError, SafetensorError, OSError):
+        return False
+
+
+def read(path: PathLike) -> tuple[Description, dict[str, Tensor]]:
+    """All tensors of a quantized model, on the host, after their checksums were found to be right.
+
+    Raises:
+        StateError: a file is cut short, changed, missing, or of another version or set.
+    """
+    files = files_of(Path(path))
+    whole, parts = _described(files, str(path))
+    tensors: dict[str, Tensor] = {}
+    for file, part in zip(files, parts, strict=True):
+        tensors |= _tensors(file, part)
+    return whole, tensors
+
+
+def _described(files: list[Path], where: str) -> tuple[Description, list[Description]]:
+    parts = [_header(file) for file in files]
+    whole = merged(parts)
+    for file, part in zip(files, parts, strict=True):
+        if part.whole != whole.whole:
+            got = f"{file.name} of another model than the rest" if len(files) > 1 else "one file of several"
+            raise StateError(describe(where, got, "all files of one model", _AGAIN))
+    return whole, parts
+
+
+def _header(file: Path) -> Description:
+    try:
+        with safe_open(file, framework="pt") as handle:
+            metadata, names = handle.metadata(), set(handle.keys())
+    except (SafetensorError, OSError) as error:
+        got = f"no whole safetensors file ({error})"
+        raise StateError(describe(str(file), got, "what assay.quantize.save wrote", _AGAIN)) from error
+    description = Description.from_metadata(metadata, str(file))
+    expected = set(description.tensors)
+    if names != expected:
+        different = sorted(names ^ expected)[0]
+        got = f"{'no' if different in expected else 'also'} {different}"
+        raise StateError(describe(str(file), got, "the tensors that it describes", _AGAIN))
+    return description
+
+
+def _tensors(file: Path, description: Description) -> dict[str, Tensor]:
+    """The tensors of one file, as copies: a mapping of the file would change when the file does."""
+    found = {}
+    with safe_open(file, framework="pt") as handle:
+        for name, checksum in description.tensors.items():
+            found[name] = handle.get_tensor(name).clone()
+            if sha256(found[name]) != checksum:
+                raise StateError(describe(str(file), f"other bytes of {name}", "those of its checksum", _AGAIN))
+    return found
+
+
+def _integers(name: str, description: Description, tensors: Mapping[str, Tensor], where: str) -> Integers:
+    try:
+        return integers_of(description.weights[name], name, tensors)
+    except AssayError as error:
+        raise StateError(describe(f"{where}, {name}", str(error), "a weight of its scheme", _AGAIN)) from error
+
+
+def _fileset(contents: _Contents, path: Path, shard_bytes: int) -> FileSet:
+    weights = {name: weight for name, (weight, _) in contents.weights.items()}
+    groups = [weights[name].entries(name, integers.scales.dtype) for name, (_, integers) in contents.weights.items()]
+    groups += [[Entry.of(name, tensor)] for name, tensor in contents.tensors.items()]
+    return FileSet(path, groups, weights, contents.tied, shard_bytes, mark=f"{secrets.token_hex(4)}.part")
+
+
+def _of_integers(given: Mapping[str, Integers]) -> _Contents:
+    strange = next((name for name, each in given.items() if not isinstance(each, Integers)), None)
+    if not given or strange is not None:
+        got = f"{type(given[strange]).__name__} under {strange!r}" if strange is not None else "nothing"
+        raise ConfigError(describe("model", got, "a module, or Integers by name", "Quantize weights first"))
+    made = {name: Weight("linear", each.scheme, each.shape, each.scales.dtype) for name, each in given.items()}
+    return _Contents({name: (made[name], given[name]) for name in given})
+
+
+def _of_model(model: nn.Module) -> _Contents:
+    """The state of a model, with what is shared stored once."""
+    model = getattr(model, "_orig_mod", model)  # that of torch.compile
+    contents, taken = _Contents(), set()
+    first: dict[object, str] = {}
+    for name, layer in model.named_modules(remove_duplicate=False):
+        if not isinstance(layer, QuantizedLinear | QuantizedEmbedding):
+            continue
+        weight, own = layer.weight, f"{name}.weight".removeprefix(".")
+        taken |= {f"{own}.{part}" for part in weight.state_dict()}
+        if first.setdefault(weight, own) != own:
+            contents.tied[own] = first[weight]
+            continue
+        kind: Kind = "embedding" if isinstance(layer, QuantizedEmbedding) else "linear"
+        contents.weights[own] = (Weight(kind, weight.scheme, weight.shape, weight.dtype), weight.integers)
+    if not contents.weights:
+        do = "Apply a plan first, or save it with safetensors"
+        raise ConfigError(describe("model", "no quantized layer", "at least one", do))
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if name in taken:
+            continue
+        _check(name, tensor)
+        memory = (tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride())
+        if tensor.numel() and first.setdefault(memory, name) != name:
+            contents.tied[name] = first[memory]
+        else:
+            contents.tensors[name] = tensor.detach()
+    return contents
+
+
+def _check(name: str, tensor: object) -> None:
+    """Raise where the format has no place for a part of a state."""
+    if not isinstance(tensor, Tensor) or type(tensor) not in (Tensor, nn.Parameter):
+        do = "Turn it into a plain tensor; what get_extra_state gives cannot be saved"
+        raise ConfigError(describe(name, f"a {type(tensor).__name__}", "a plain tensor", do))
+    if tensor.is_meta or tensor.is_sparse:
+        kind = "meta" if tensor.is_meta else "sparse"
+        raise ConfigError(describe(name, f"a {kind} tensor", "a dense one with values", "Load the model first"))

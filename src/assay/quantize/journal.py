@@ -1,0 +1,75 @@
+"""What of a long piece of work is done, line by line, so that it can go on after a kill at any point."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from assay._atomic import write_text
+from assay.errors import StateError, describe
+
+
+@dataclass(frozen=True)
+class Done:
+    """One weight that is written: the SHA-256 of its source, and of each tensor that was made from it."""
+
+    name: str
+    source: str
+    tensors: Mapping[str, str]
+
+
+class Journal:
+    """A file whose first line is the job, and each further line one weight that is on the disk.
+
+    Args:
+        path: where it is.
+        job: what must be the same to go on.
+
+    Raises:
+        StateError: it belongs to another job.
+    """
+
+    def __init__(self, path: Path, job: Mapping[str, Any]) -> None:
+        self.path = path
+        self.done: dict[str, Done] = {}
+        if path.exists():
+            self._read(job)
+        else:
+            write_text(path, json.dumps(dict(job), sort_keys=True) + "\n")
+
+    def add(self, done: Done) -> None:
+        """Note what is on the disk now."""
+        self.done[done.name] = done
+        with open(self.path, "a", encoding="utf-8", newline="\n") as file:
+            file.write(json.dumps(asdict(done)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def forget(self, name: str) -> None:
+        """What was written is not there any more: it is done again."""
+        self.done.pop(name, None)
+
+    def remove(self) -> None:
+        """The work is done."""
+        self.path.unlink(missing_ok=True)
+
+    def _read(self, job: Mapping[str, Any]) -> None:
+        whole, _, rest = self.path.read_bytes().rpartition(b"\n")
+        if rest:  # a line that a kill cut short
+            os.truncate(self.path, len(whole) + 1)
+        try:
+            first, *lines = (json.loads(line) for line in whole.decode().splitlines())
+            self.done = {line["name"]: Done(**line) for line in lines}
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateError(describe(str(self.path), f"no journal ({error})", "its own lines", ANEW)) from error
+        others = [name for name in job if first.get(name) != job[name]]
+        if others:
+            got = f"a job that was begun with another {', '.join(others)}"
+            raise StateError(describe(str(self.path.parent), got, "the same job", ANEW))
+
+
+ANEW = "Go on as it was begun, or name another folder, or delete this one to start anew"

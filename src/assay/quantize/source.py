@@ -1,0 +1,171 @@
+"""The weights of a model in safetensors files, read one at a time: a folder as Hugging Face writes it, or a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from assay.errors import ConfigError, StateError, describe
+from assay.quantize.container import NAMES
+from assay.quantize.description import KEY
+
+FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+CONFIG = "config.json"
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".onnx", ".ot")
+HANDLE_BYTES = 64 << 20  # read through one mapping of a file, before its pages are given back
+_DTYPES = {name: dtype for dtype, name in NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One tensor of the source."""
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    file: Path
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes it takes."""
+        return int(torch.Size(self.shape).numel()) * self.dtype.itemsize
+
+
+class Source:
+    """The tensors of a model that need not fit into memory.
+
+    Args:
+        path: a folder with ``model.safetensors``, or with shards and their index; or one safetensors file.
+
+    Raises:
+        ConfigError: there is no such model, or it is quantized already.
+        StateError: a file is cut short, missing, or does not hold what the index says.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.folder = self.path if self.path.is_dir() else None
+        files = _files(self.path)
+        self.config = _config(self.folder)
+        self.tensors: dict[str, Stored] = {}
+        for file in sorted(set(files.values())) if isinstance(files, dict) else files:
+            for stored in _stored(file):
+                self.tensors[stored.name] = stored
+        if isinstance(files, dict):
+            _check_index(self.path / INDEX, files, self.tensors)
+        if not self.tensors:
+            raise ConfigError(describe(str(self.path), "no tensors", "those of a model", "Check the path"))
+        self._handle: Any = None
+        self._file: Path | None = None
+        self._left = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all tensors."""
+        return sum(stored.nbytes for stored in self.tensors.values())
+
+    def read(self, name: str) -> Tensor:
+        """One tensor, on the host. Its memory is given back with it.
+
+        A mapping of a file keeps the pages that were read, so that the file is opened anew every now and then.
+        """
+        stored = self.tensors[name]
+        if self._file != stored.file or self._left <= 0:
+            self._handle, self._file, self._left = None, stored.file, HANDLE_BYTES
+            self._handle = _opened(stored.file)
+        self._left -= stored.nbytes
+        try:
+            return self._handle.get_tensor(name)  # type: ignore[no-any-return]
+        except SafetensorError as error:
+            got = f"no tensor {name!r} any more ({error})"
+            raise StateError(describe(str(stored.file), got, "the file as it was", "Leave it as it is")) from error
+
+    def others(self) -> list[Path]:
+        """The files of the folder that are no weights: configuration, tokenizer, licence."""
+        if self.folder is None:
+            return []
+        found = (path for path in sorted(self.folder.iterdir()) if path.is_file() and not path.name.startswith("."))
+        return [path for path in found if path.suffix not in WEIGHTS and not path.name.endswith(".index.json")]
+
+
+def _files(path: Path) -> list[Path] | dict[str, Path]:
+    """The one file, or the file of each tensor by the index."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        expected = f"a folder with {FILE}, or a safetensors file"
+        raise ConfigError(describe("source", f"{path}, which is not there", expected, "Check the path"))
+    if (path / INDEX).is_file():
+        return _index(path / INDEX)
+    if (path / FILE).is_file():
+        return [path / FILE]
+    there = ", ".join(sorted(each.name for each in path.iterdir() if each.suffix in WEIGHTS)[:3]) or "no weights"
+    do = "Save it with save_pretrained(..., safe_serialization=True), or name one safetensors file"
+    raise ConfigError(describe("source", f"{path} with {there}", f"{FILE} or {INDEX}", do))
+
+
+def _index(path: Path) -> dict[str, Path]:
+    try:
+        said = json.loads(path.read_text("utf-8"))["weight_map"]
+        files = {str(name): path.parent / str(file) for name, file in said.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        got = f"no index ({type(error).__name__}: {error})"
+        raise StateError(describe(str(path), got, "a weight_map of tensors and files", "Copy it again")) from error
+    missing = sorted({file.name for file in files.values() if not file.is_file()})
+    if missing:
+        got = f"no {', '.join(missing[:3])}" + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        raise StateError(describe(str(path.parent), got, "every file of its index", "Copy the missing ones"))
+    return files
+
+
+def _check_index(path: Path, files: Mapping[str, Path], tensors: Mapping[str, Stored]) -> None:
+    for name, file in files.items():
+        if name not in tensors or tensors[name].file != file:
+            got = f"{name} in {file.name}, where it is not"
+            raise StateError(describe(str(path), got, "the file of each tensor", "Copy all files of one model again"))
+
+
+def _stored(file: Path) -> Iterator[Stored]:
+    handle = _opened(file)
+    if KEY in (handle.metadata() or {}):
+        raise ConfigError(describe(str(file), "a quantized model", "one of floats", "Load it with assay.quantize.load"))
+    for name in handle.keys():  # noqa: SIM118 - not a mapping
+        piece = handle.get_slice(name)
+        dtype = _DTYPES.get(piece.get_dtype())
+        if dtype is None:
+            got = f"{name} of dtype {piece.get_dtype()}"
+            raise ConfigError(describe(str(file), got, f"one of {', '.join(_DTYPES)}", "Convert the model before"))
+        yield Stored(name, dtype, tuple(piece.get_shape()), file)
+
+
+def _opened(file: Path) -> Any:
+    try:
+        return safe_open(file, framework="pt")
+    except (SafetensorError, OSError) as error:
+        got = f"no whole safetensors file ({error})"
+        raise StateError(describe(str(file), got, "one that can be read", "Copy it again")) from error
+
+
+def _config(folder: Path | None) -> dict[str, Any]:
+    """What ``config.json`` says, empty where there is none."""
+    if folder is None or not (folder / CONFIG).is_file():
+        return {}
+    try:
+        said = json.loads((folder / CONFIG).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise StateError(describe(str(folder / CONFIG), f"no JSON ({error})", "JSON", "Copy it again")) from error
+    if not isinstance(said, dict):
+        raise StateError(describe(str(folder / CONFIG), type(said).__name__, "an object", "Copy it again"))
+    if method := (said.get("quantization_config") or {}).get("quant_method"):
+        got = f"a model that is quantized already ({method})"
+        raise ConfigError(describe(str(folder), got, "one of floats", "Name the model that it was made from"))
+    return said

@@ -1,0 +1,316 @@
+"""Models larger than memory: quantized from safetensors files, one tensor at a time, into files of the same form."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from assay import __version__
+from assay._atomic import write_text, write_whole
+from assay.errors import AssayError, ConfigError, StateError, ValuesError, describe
+from assay.quantize.container import Metadata, sha256, unwritable
+from assay.quantize.description import NO_CHECKSUM, tensors_of
+from assay.quantize.fileset import SHARD_BYTES, SUFFIX, FileSet
+from assay.quantize.journal import Done, Journal
+from assay.quantize.recipe import Recipe, RecipeLike
+from assay.quantize.rounding import quantize_weight
+from assay.quantize.source import CONFIG, WEIGHTS, Source
+from assay.quantize.stream_pieces import SCALES, ModelLike, Piece, Pieces, pieces
+from assay.quantize.stream_progress import Bar
+
+JOURNAL, LOCK, ORIGIN = ".assay-journal.jsonl", ".assay-lock", "assay.origin"
+METHODS = ("nearest", "search", "hqq")
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What was written.
+
+    Attributes:
+        target: the folder.
+        files: those with weights, in order.
+        quantized: how many weights became integers.
+        alone: layers that were left alone, and why.
+        bytes_before: of all tensors of the source.
+        bytes_after: of all files with weights.
+        seconds: how long this run took.
+        resumed: weights that an earlier run had written.
+        notes: what else a reader should know.
+    """
+
+    target: Path
+    files: tuple[str, ...]
+    quantized: int
+    alone: Mapping[str, str]
+    bytes_before: int
+    bytes_after: int
+    seconds: float
+    resumed: int
+    notes: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        resumed = f", {self.resumed} of them before" if self.resumed else ""
+        sizes = f"{self.bytes_before / 1e6:,.1f} MB -> {self.bytes_after / 1e6:,.1f} MB"
+        lines = [f"{self.target}: {self.quantized} weights quantized{resumed}; {sizes} in {self.seconds:,.1f} s"]
+        lines += [f"  left alone: {name}: {why}" for name, why in self.alone.items()]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def quantize_shards(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    recipe: RecipeLike = "int4",
+    *,
+    model: ModelLike = "auto",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    method: str = "nearest",
+    shard_bytes: int = SHARD_BYTES,
+    progress: bool | None = None,
+) -> Streamed:
+    """Quantize a model that need not fit into memory, from safetensors files to safetensors files.
+
+    One tensor is in memory at a time, so that the largest layer is what counts. After a kill at any point, the same
+    call goes on: what is on the disk and still belongs to the source is kept, and the result has the same bytes.
+
+    Args:
+        source: a folder as Hugging Face writes it, or one safetensors file.
+        target: the folder to write; other files of the source (configuration, tokenizer) are copied into it.
+        recipe: what :meth:`Recipe.parse` reads.
+        model: what says which tensors belong to linear layers: a module, which may be on the meta device, a factory,
+            ``"auto"`` (the model of ``config.json`` where Transformers has it, else names) or ``"names"`` (what is 2-D
+            and named ``weight``; an embedding by its name).
+        include: patterns; where there are any, other layers are left alone.
+        exclude: patterns of layers that are left alone.
+        method: ``"nearest"``, ``"search"`` or ``"hqq"``; methods with calibration data need the model.
+        shard_bytes: the most that one file of the target may hold.
+        progress: show a bar; None: where there is a terminal.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ConfigError: the source is no model of floats, nothing can be quantized, the target holds something else or
+            cannot be written.
+        StateError: a file is cut short, the source changed meanwhile, or the disk is full.
+        ValuesError: a weight holds NaN or infinity.
+    """
+    start = time.monotonic()
+    if method not in METHODS:
+        raise ConfigError(describe("method", repr(method), " or ".join(map(repr, METHODS)), "Choose one of them"))
+    if type(shard_bytes) is not int or shard_bytes < 1:
+        raise ConfigError(describe("shard_bytes", repr(shard_bytes), "a number of bytes", "Pass 5 * 10**9"))
+    read = Source(source)
+    folder = _target(read, Path(target))
+    plan = pieces(read, Recipe.parse(recipe), model, include, exclude)
+    work = _Work(read, folder, plan, method, shard_bytes)
+    with _alone(folder):
+        resumed = work.run(progress)
+    return work.result(resumed, time.monotonic() - start)
+
+
+class _Work:
+    """One job: the pieces of a source, the files that they go to, and what of it is done."""
+
+    def __init__(self, source: Source, folder: Path, plan: Pieces, method: str, shard_bytes: int) -> None:
+        self._source, self._folder, self._plan, self._method = source, folder, plan, method
+        self._origins = dict.fromkeys(plan.pieces, NO_CHECKSUM)
+        weights = {name: piece.weight for name, piece in plan.pieces.items() if piece.weight is not None}
+        layout = {name: [str(entry) for entry in piece.entries] for name, piece in plan.pieces.items()}
+        what = json.dumps([layout, shard_bytes, {name: weight.to_json() for name, weight in weights.items()}])
+        recipe = hashlib.sha256(what.encode()).hexdigest()
+        self._job = {"assay": __version__, "torch": torch.__version__, "method": method, "recipe or source": recipe}
+        groups = [piece.entries for piece in plan.pieces.values() if piece.entries]
+        self._files = FileSet(folder, groups, weights, plan.tied, shard_bytes, origin=self._origin)
+
+    def run(self, progress: bool | None) -> int:
+        """Do what is not done. Returns how many weights were."""
+        with Bar(self._source.nbytes, progress) as bar:
+            if self._finished(bar):
+                return len(self._files.weights)
+            try:
+                return self._work(bar)
+            except OSError as error:
+                raise unwritable(self._folder / JOURNAL, error, self._files.nbytes) from error
+
+    def result(self, resumed: int, seconds: float) -> Streamed:
+        """What was written."""
+        files, plan = self._files, self._plan
+        sizes = self._source.nbytes, files.nbytes
+        return Streamed(
+            self._folder, files.files, len(files.weights), plan.alone, *sizes, seconds, resumed, tuple(plan.notes)
+        )
+
+    def _finished(self, bar: Bar) -> bool:
+        """Whether an earlier run wrote all of it.
+
+        Raises:
+            ConfigError: there is another model.
+            StateError: it was made from another source.
+        """
+        there = _weights_in(self._folder)
+        if (self._folder / JOURNAL).exists() or not there:
+            return False
+        origins = [_origin_of(file) for file in there]
+        if any(origin is None or origin["job"] != self._job for origin in origins):
+            got = "another model" if None in origins else "a model that was quantized in another way"
+            do = "Name another folder, or delete this one"
+            raise ConfigError(describe(str(self._folder), got, "a folder without a model", do))
+        for name, checksum in (item for origin in origins if origin for item in origin["tensors"].items()):
+            bar.step("Checking", name, self._source.tensors[name].nbytes)
+            if sha256(self._source.read(name)) != checksum:
+                raise self._changed(name)
+        return True
+
+    def _work(self, bar: Bar) -> int:
+        before = self._stamps()
+        journal = Journal(self._folder / JOURNAL, self._job)
+        self._reserve(journal)
+        resumed = self._resume(journal, bar)
+        for name, piece in self._plan.pieces.items():
+            if name in journal.done:
+                continue
+            bar.step("Quantizing" if piece.weight else "Copying", name)
+            journal.add(self._make(piece))
+            bar.step("Quantizing", name, piece.stored.nbytes)
+        if self._stamps() != before:
+            raise self._changed(str(self._source.path))
+        self._origins = {name: done.source for name, done in journal.done.items()}
+        self._files.finish()
+        self._beside()
+        journal.remove()
+        return resumed
+
+    def _reserve(self, journal: Journal) -> None:
+        """Take the room on the disk; where there is none and nothing was done, nothing stays."""
+        try:
+            self._files.reopen()
+            self._files.reserve()
+        except AssayError:
+            if not journal.done:
+                self._files.discard()
+                journal.remove()
+            raise
+
+    def _resume(self, journal: Journal, bar: Bar) -> int:
+        """Check what an earlier run wrote; what is not there any more is done again. Returns how many weights are."""
+        for name, done in list(journal.done.items()):
+            bar.step("Checking", name, self._source.tensors[name].nbytes)
+            if sha256(self._source.read(name)) != done.source:
+                raise self._changed(name)
+            if not all(self._files.has(each, checksum) for each, checksum in done.tensors.items()):
+                journal.forget(name)
+        return sum(self._plan.pieces[name].weight is not None for name in journal.done)
+
+    def _make(self, piece: Piece) -> Done:
+        """Write what one tensor becomes, and wait until it is on the disk."""
+        name = piece.stored.name
+        tensor = self._source.read(name)
+        source = sha256(tensor)
+        self._origins[name] = source
+        if piece.same_as:
+            if source != self._origins.get(piece.same_as, source):
+                got, do = f"{name} unlike {piece.same_as}, which the model shares", "Pass the model that they belong to"
+                raise ConfigError(describe(str(self._source.path), got, "the same values", do))
+            return Done(name, source, {})
+        made = {name: tensor} if piece.weight is None else self._rounded(piece, tensor)
+        sums = {each: self._files.put(each, part) for each, part in made.items()}
+        self._files.sync(list(sums))
+        return Done(name, source, sums)
+
+    def _rounded(self, piece: Piece, tensor: Tensor) -> dict[str, Tensor]:
+        assert piece.weight is not None
+        name = piece.stored.name
+        weight = tensor.t().contiguous() if piece.transposed else tensor
+        try:
+            made = quantize_weight(weight, piece.weight.scheme, self._method, scales=SCALES)
+        except ValuesError as error:
+            raise ValuesError(f"{name} of {piece.stored.file.name}: {error}") from error
+        return tensors_of(name, made)
+
+    def _beside(self) -> None:
+        """Copy configuration and tokenizer; the configuration says that the weights are quantized."""
+        for path in self._source.others():
+            target = self._folder / path.name
+            if path.name == CONFIG:
+                said = self._source.config | {"quantization_config": {"quant_method": "assay"}}
+                write_text(target, json.dumps(said, indent=2) + "\n")
+            else:
+                write_whole(target, lambda part, path=path: shutil.copyfile(path, part))  # type: ignore[misc]
+
+    def _origin(self, names: Collection[str]) -> Metadata:
+        """What the header of a file says of its source."""
+        here = {name for name, piece in self._plan.pieces.items() if any(each.name in names for each in piece.entries)}
+        tied = {name for name, piece in self._plan.pieces.items() if piece.same_as in here}
+        tensors = {name: self._origins[name] for name in sorted(here | tied)}
+        return {ORIGIN: json.dumps({"job": self._job, "tensors": tensors}, sort_keys=True)}
+
+    def _stamps(self) -> list[tuple[int, int]]:
+        files = sorted({stored.file for stored in self._source.tensors.values()})
+        return [(stat.st_size, stat.st_mtime_ns) for stat in map(os.stat, files)]
+
+    def _changed(self, name: str) -> StateError:
+        do = f"Delete {self._folder} and run it again, with files that stay as they are"
+        return StateError(describe(str(self._source.path), f"another {name} than before", "the same source", do))
+
+
+def _target(source: Source, folder: Path) -> Path:
+    """The folder to write.
+
+    Raises:
+        ConfigError: it is the source, or no folder.
+    """
+    home = source.folder or source.path.parent
+    if folder.exists() and home.exists() and folder.resolve() == home.resolve():
+        raise ConfigError(describe("target", str(folder), "another folder than that of the source", "Name another one"))
+    if folder.suffix == SUFFIX or folder.is_file():
+        raise ConfigError(describe("target", f"{folder}, which is a file", "a folder", "Name a folder"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder / JOURNAL, error, 0) from error
+    return folder
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the target, so that two runs do not write into it at the same time."""
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        got = "a folder that another run writes into"
+        raise StateError(describe(str(folder), got, "one of its own", "Wait for it, or name another one")) from error
+    except OSError as error:
+        raise unwritable(folder / LOCK, error, 0) from error
+    try:
+        yield
+    finally:
+        (folder / LOCK).unlink(missing_ok=True)
+        lock.release()
+
+
+def _weights_in(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.suffix in WEIGHTS and not path.name.startswith(".")]
+
+
+def _origin_of(file: Path) -> dict[str, Any] | None:
+    """What a file that a finished run wrote says of its source."""
+    try:
+        with safe_open(file, framework="pt") as handle:
+            return json.loads((handle.metadata() or {})[ORIGIN])  # type: ignore[no-any-return]
+    except (SafetensorError, OSError, KeyError, ValueError):
+        return None
