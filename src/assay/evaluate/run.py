@@ -153,8 +153,23 @@ def evaluate(
         title=title,
         rank_timeout_s=rank_timeout_s,
     )
-    with process_group(), Ranks(rank_timeout_s) as ranks, _seeded(seed):
-        return _evaluate(model, data, metrics, options, ranks)
+    return evaluated(model, data, metrics, options)
+
+
+def evaluated(
+    model: Callable[..., Any], data: Any, metrics: Any, options: Options, more: Mapping[str, Follower] | None = None
+) -> Report:
+    """`evaluate` with its options as one value.
+
+    Args:
+        model: see there.
+        data: see there.
+        metrics: see there.
+        options: all the rest.
+        more: by name, what else is to follow the samples; of several processes each keeps its own part.
+    """
+    with process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
+        return _evaluate(model, data, metrics, options, ranks, more or {})
 
 
 @dataclass(frozen=True)
@@ -170,7 +185,14 @@ class _Prepared:
     forward: Forward
 
 
-def _evaluate(model: Callable[..., Any], data: Any, metrics: Any, options: Options, ranks: Ranks) -> Report:
+def _evaluate(
+    model: Callable[..., Any],
+    data: Any,
+    metrics: Any,
+    options: Options,
+    ranks: Ranks,
+    more: Mapping[str, Follower],
+) -> Report:
     start = time.perf_counter()
     made: list[_Prepared] = []
     ranks.gather(lambda: made.append(_prepared(model, metrics, options, ranks)))
@@ -186,7 +208,7 @@ def _evaluate(model: Callable[..., Any], data: Any, metrics: Any, options: Optio
         shards=options.shards,
     )
     account = _account(seen, ready_made.reader)
-    followers = Followers(ready_made.reader, _followers(ready_made, seen, options, ranks))
+    followers = Followers(ready_made.reader, {**_followers(ready_made, seen, options, ranks), **more})
     identity = _identity(model, meter, seen, options, ranks)
     checkpoints = Checkpoints(options.resume, identity, ranks, options.checkpoint_s)
     done, position = checkpoints.restore(meter, followers, account)
