@@ -415,9 +415,9 @@ def test_hostile_words_stay_words():
     for title, flags in ((EVIL, [True] * 20), ("b" + EVIL, [False] * 20)):
         samples = Samples.pack(ids, {EVIL: flags}, decision=ids, target=ids)
         value = Value(EVIL, float(np.mean(flags)), column=EVIL)
-        reports.append(
-            Report(title, [Section(EVIL, [value, Value(f"only in {title}", 1)], samples=samples)], device=EVIL)
-        )
+        slices = [Slice.of(EVIL, [value], [True] * 20), Slice.of(f"of {title}", [value], [True] * 20)]
+        values = [value, Value(f"only in {title}", 1)]
+        reports.append(Report(title, [Section(EVIL, values, samples=samples, slices=slices)], device=EVIL))
     found = compare(*reports)
     page = Page(to_html(found))
     assert len(page.scripts) == 1
@@ -565,3 +565,16 @@ def test_large_slices_are_not_drawn_from():
     delta = found.delta("loss", slice="first")
     assert delta.p == pytest.approx(expected.pvalue)
     assert (delta.lower, delta.upper) == pytest.approx(tuple(expected.confidence_interval()))
+
+
+def test_flips_name_the_classes():
+    def report(title: str, decision: list[int]) -> Report:
+        correct = np.array(decision) == [0, 1, 1]
+        samples = Samples.pack(
+            [5, 6, 7], {"correct": correct}, decision=decision, target=[0, 1, 1], classes=("cat", "dog")
+        )
+        return Report(title, [Section("s", [Value("accuracy", correct.mean(), column="correct")], samples=samples)])
+
+    (flips,) = compare(report("a", [0, 0, 1]), report("b", [1, 1, 1])).flips
+    assert flips.downs == ((5, "cat", "cat", "dog"),)
+    assert flips.ups == ((6, "dog", "cat", "dog"),)

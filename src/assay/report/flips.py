@@ -65,12 +65,17 @@ def _listed(
     target = None if samples.target is None else samples.target.values[rows]
     first = which[np.argsort(ids[which], kind="stable")][: max(0, limit)]
     before, after = decisions or (None, None)
-    return tuple((_cell(ids, i), _cell(target, i), _cell(before, i), _cell(after, i)) for i in first.tolist())
+    named = samples.classes
+    return tuple((_cell(ids, i), *(_cell(each, i, named) for each in (target, before, after))) for i in first.tolist())
 
 
-def _cell(array: Array | None, i: int) -> Cell:
-    """One entry for a table, in plain Python; a boolean becomes 0 or 1."""
+def _cell(array: Array | None, i: int, names: tuple[str, ...] = ()) -> Cell:
+    """One entry for a table, in plain Python: a boolean becomes 0 or 1, a class number its name where it has one."""
     if array is None:
         return None
     entry = array[i]
-    return str(entry) if isinstance(entry, str) else int(entry) if array.dtype.kind in "bi" else float(entry)
+    if isinstance(entry, str):
+        return entry
+    if array.dtype.kind not in "bi":
+        return float(entry)
+    return names[int(entry)] if 0 <= entry < len(names) else int(entry)
