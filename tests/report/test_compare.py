@@ -531,6 +531,9 @@ def test_the_worst_regressions_stand_on_top(by_slice, tmp_path):
     page = Page(to_html(by_slice))
     assert page.text.index("part = b") == min(page.text.index(f"part = {name}") for name in "abc")
     assert "accuracy in part = b, sample by sample" in page.text
+    for text in (terminal, markdown, page.text):
+        assert "loss in called" in " ".join(text.split())
+        assert "not paired: the slice holds other samples in the two" in " ".join(text.split())
     assert Comparison.from_json(by_slice.to_json()) == by_slice
     assert max(map(len, to_text(by_slice, width=80).splitlines())) <= 80
 

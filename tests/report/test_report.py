@@ -217,3 +217,18 @@ def test_importing_needs_neither_torch_nor_what_draws():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_a_report_of_form_2_is_read(report):
+    """Written before there were distributions, names of classes and least sizes of slices."""
+    data = json.loads(report.to_json())
+    data["schema"] = "assay.report/2"
+    for section in data["sections"]:
+        del section["min_slice"]
+        section["plots"] = [plot for plot in section["plots"] if plot["is"] != "distribution"]
+        if section["samples"]:
+            del section["samples"]["classes"]
+    read = Report.from_json(json.dumps(data))
+    assert read.sections[0].min_slice == 1
+    assert read.sections[0].samples.classes == ()
+    assert read.sections[0].slices == report.sections[0].slices

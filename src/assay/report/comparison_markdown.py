@@ -101,12 +101,8 @@ def _list(title: str, rows: tuple[tuple[Cell, ...], ...]) -> str:
 
 
 def _notes(comparison: Comparison) -> str:
-    """How it was tested, metrics of one kind together."""
-    kinds: dict[str, dict[str, None]] = {}
-    for delta in comparison.deltas:
-        said = "; ".join(part for part in (words.method(delta), delta.note) if part)
-        kinds.setdefault(said, {})[delta.metric] = None
-    return "".join(f"<br>{escape(', '.join(metrics))}: {escape(said)}." for said, metrics in kinds.items())
+    lines = words.how_tested(comparison.deltas)
+    return "".join(f"<br>{escape(names)}: {escape(said)}." for names, said in lines)
 
 
 def _row(cells: list[str]) -> str:

@@ -126,17 +126,8 @@ def _difference(delta: Delta) -> list[Text | str]:
 
 
 def _notes(deltas: list[Delta], *, counted: bool = True) -> Iterator[RenderableType]:
-    """How each was tested, metrics of one kind together."""
-    kinds: dict[str, dict[str, None]] = {}
-    for delta in deltas:
-        parts = [part for part in (words.method(delta), delta.note, _samples(delta) if counted else "") if part]
-        kinds.setdefault("; ".join(parts), {})[delta.metric] = None
-    for said, metrics in kinds.items():
-        yield Padding(_text(f"{', '.join(metrics)}: {said}.", "dim"), (0, 0, 0, 2))
-
-
-def _samples(delta: Delta) -> str:
-    return f"n = {words.counts(delta)}" if delta.counts else ""
+    for names, said in words.how_tested(deltas, counted=counted):
+        yield Padding(_text(f"{names}: {said}.", "dim"), (0, 0, 0, 2))
 
 
 def _flips(flips: Flips) -> Iterator[RenderableType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from assay.report import text
@@ -117,6 +117,27 @@ def verdicts(deltas: list[Delta]) -> str:
     """
     counts = Counter(delta.verdict for delta in deltas)
     return ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in ORDER if counts[verdict]) + "."
+
+
+def how_tested(deltas: Iterable[Delta], *, counted: bool = False) -> list[tuple[str, str]]:
+    """How differences were tested, those of one kind together: which they are, and what is said of them.
+
+    Args:
+        deltas: the differences.
+        counted: whether to say how many samples stand behind them.
+
+    Example:
+        >>> found = {"method": "Welch's test", "difference": 1, "baseline": 0, "value": 1}
+        >>> how_tested([Delta("new", "test", name, **found) for name in ("loss", "error")])
+        [('loss, error', "unpaired: Welch's test")]
+    """
+    kinds: dict[str, dict[str, None]] = {}
+    for delta in deltas:
+        count = f"n = {counts(delta)}" if counted and delta.counts else ""
+        said = "; ".join(part for part in (method(delta), delta.note, count) if part)
+        where = f" in {delta.slice}" if delta.slice and delta.note else ""
+        kinds.setdefault(said, {})[delta.metric + where] = None
+    return [(", ".join(names), said) for said, names in kinds.items()]
 
 
 def flips_of(comparison: Comparison, delta: Delta) -> Flips | None:
