@@ -119,5 +119,5 @@ def test_without_the_package_the_extra_is_named(saved, monkeypatch):
         return found(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(MissingDependencyError, match=r'pip install "assay\[lm\]"'):
+    with pytest.raises(MissingDependencyError, match=r'pip install "assay\[hf\]"'):
         open_model(saved)

@@ -208,6 +208,11 @@ def _evaluate(
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML with these options; what is said here wins.")
     ] = (None),
+    task: Annotated[
+        str | None, typer.Option("--task", help="lm: the perplexity of a text file that --data names; no --metrics.")
+    ] = None,
+    window: Annotated[int | None, typer.Option("--window", help="Of a text: tokens at once; 1024 at most.")] = None,
+    stride: Annotated[int | None, typer.Option("--stride", help="Of a text: how far windows are apart.")] = None,
     versus: Annotated[
         list[str] | None,
         typer.Option("--versus", help="Another form of the model: MODEL, precision=bfloat16, ...; may be repeated."),
@@ -274,3 +279,29 @@ def _evaluate(
     from assay.cli.evaluate import run
 
     run(options)
+
+
+@app.command("generate")
+def _generate(
+    model: Annotated[str, typer.Argument(help="A Hugging Face folder, package.module:factory, .pt2, or weights.")],
+    prompt: Annotated[str, typer.Option("--prompt", help="The text to go on with.")],
+    versus: Annotated[
+        list[str] | None,
+        typer.Option("--versus", help="Another model, or a scheme such as int4; may be repeated."),
+    ] = None,
+    tokens: Annotated[int, typer.Option("--tokens", "-n", help="How many new ones at most.")] = 50,
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="0 for the most probable token each time, else drawn.")
+    ] = 0.0,
+    top_k: Annotated[int | None, typer.Option("--top-k", help="Draw from so many tokens only.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draws.")] = 0,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda:1, mps, ...")] = "auto",
+    factory: Annotated[str, typer.Option("--factory", help="What makes the model that weights are for.")] = "",
+    trust: Annotated[bool, typer.Option("--trust", help="Let model files run code.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Let a language model go on with a prompt, side by side with others: text, tokens a second, peak memory."""
+    from assay.cli.language import Prompt, run_generate
+
+    asked = Prompt(prompt, tuple(versus or ()), tokens, temperature, top_k, seed, device, factory, trust, json)
+    run_generate(model, asked)

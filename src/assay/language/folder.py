@@ -59,7 +59,7 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
     Raises:
         ConfigError: no such folder, or it is not one of a causal language model.
         StateError: its files cannot be read.
-        MissingDependencyError: without `assay[lm]`.
+        MissingDependencyError: without `assay[hf]`.
     """
     folder = Path(path)
     if not folder.is_dir():
@@ -103,7 +103,7 @@ def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:
 
     Raises:
         StateError: its files cannot be read.
-        MissingDependencyError: without `assay[lm]`.
+        MissingDependencyError: without `assay[hf]`.
     """
     return _tokenizer(Path(path), _transformers())
 
@@ -124,5 +124,5 @@ def _transformers() -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise MissingDependencyError("transformers", extra="lm", purpose="models in folders") from error
+        raise MissingDependencyError("transformers", extra="hf", purpose="models in folders") from error
     return transformers

@@ -24,6 +24,9 @@ class Options:
     model: str = ""
     data: str = ""
     metrics: tuple[str, ...] = ()
+    task: str = ""
+    window: int | None = None
+    stride: int | None = None
     versus: tuple[str, ...] = ()
     factory: str = ""
     trust: bool = False
@@ -60,6 +63,9 @@ class Options:
     json: bool = False
 
 
+TASKS = ("", "lm")
+
+
 def settled(given: Mapping[str, Any], config: Path | None = None) -> Options:
     """The options of a file, and over them those of the command line.
 
@@ -80,8 +86,14 @@ def settled(given: Mapping[str, Any], config: Path | None = None) -> Options:
     said = {name: value for name, value in given.items() if value is not None and value != []}
     told |= {name: _kept(f"--{name.replace('_', '-')}", name, value) for name, value in said.items()}
     options = Options(**told)
+    if options.task not in TASKS:
+        expected = '"lm" for the perplexity of a text, or nothing'
+        raise ConfigError(describe("--task", repr(options.task), expected, "Correct it, or name --metrics"))
+    if not options.task and (options.window or options.stride):
+        got = "--window or --stride without a text"
+        raise ConfigError(describe("--task", got, '"lm"', "Add --task lm, or leave them out"))
     for name, do in (("model", "MODEL"), ("data", "--data"), ("metrics", "--metrics")):
-        if not getattr(options, name):
+        if not getattr(options, name) and not (name == "metrics" and options.task):
             raise ConfigError(describe(do, "none", f"{_NAMED[name]}", "Name it, or write it into a --config file"))
     return options
 

@@ -1,0 +1,182 @@
+"""``assay evaluate --task lm`` and ``assay generate``: language models that are named, on texts and prompts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from assay.cli.named.models import Model, open_model
+from assay.cli.named.options import Options as Asked
+from assay.errors import ConfigError, StateError, describe
+from assay.language import Generation, Tokenizer, generate, perplexity
+from assay.language.folder import open_tokenizer
+from assay.language.scoring import BATCH_SIZE
+from assay.report import Report
+
+_FITTING = (
+    "model",
+    "data",
+    "task",
+    "window",
+    "stride",
+    "factory",
+    "trust",
+    "device",
+    "precision",
+    "batch_size",
+    "out",
+    "resume",
+    "seed",
+    "title",
+    "json",
+)
+
+
+def evaluated(options: Asked) -> Report:
+    """The report of ``assay evaluate --task lm``: perplexity of a text in a file.
+
+    Args:
+        options: what was asked for.
+
+    Raises:
+        ConfigError: a file that is not there, or options that say nothing of a text.
+        StateError: the file is no text.
+    """
+    plain = Asked()
+    unfit = [
+        each.name
+        for each in fields(Asked)
+        if each.name not in _FITTING and getattr(options, each.name) != getattr(plain, each.name)
+    ]
+    if unfit:
+        got = ", ".join(f"--{name.replace('_', '-')}" for name in unfit)
+        expected = "options of a text: --window, --stride, --batch-size, --device, --precision"
+        raise ConfigError(describe("--task lm", got, expected, "Leave the others out"))
+    text = read_text(Path(options.data), "--data")
+    model = open_model(options.model, factory=options.factory, trust=options.trust, seed=options.seed)
+    report = perplexity(
+        model.model,
+        text,
+        tokenizer=tokenizer_of(model),
+        window=options.window,
+        stride=options.stride,
+        device=options.device,
+        batch_size=BATCH_SIZE if options.batch_size == plain.batch_size else options.batch_size,
+        precision=options.precision or None,
+        resume=options.resume,
+        title=options.title or model.name,
+    )
+    about = f"Model: {model.name} ({model.what}).", f"Data: {Path(options.data).name}.", _tokens(model)
+    return replace(report, notes=(*report.notes, *about))
+
+
+def read_text(path: Path, option: str) -> str:
+    """A text as it stands in a file, with its line ends.
+
+    Raises:
+        ConfigError: no such file.
+        StateError: it is not UTF-8.
+    """
+    if not path.is_file():
+        raise ConfigError(describe(option, f"{path}, which is no file", "a file with text", "Check the path"))
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StateError(describe(str(path), f"bytes that are no UTF-8 ({error})", "text", "Convert it")) from error
+
+
+def tokenizer_of(model: Model) -> Tokenizer | None:
+    """The tokenizer in a model's folder; None for bytes."""
+    return None if model.folder is None else open_tokenizer(model.folder)
+
+
+def _tokens(model: Model) -> str:
+    found = tokenizer_of(model)
+    return "Tokens are bytes." if found is None else "Tokens are those of the tokenizer in the model's folder."
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What was asked for of ``assay generate``."""
+
+    prompt: str
+    versus: tuple[str, ...] = ()
+    max_new_tokens: int = 50
+    temperature: float = 0.0
+    top_k: int | None = None
+    seed: int = 0
+    device: str = "auto"
+    factory: str = ""
+    trust: bool = False
+    as_json: bool = False
+
+
+def run_generate(named: str, options: Prompt) -> None:
+    """Let a model, and others, go on with a prompt; print what they say, how fast, and in how much memory.
+
+    Args:
+        named: the model.
+        options: everything else.
+
+    Raises:
+        ConfigError: a model that cannot be found, or a prompt that cannot be gone on with.
+    """
+    from assay.cli.language_shown import beside, to_json
+
+    sys.path.insert(0, os.getcwd())
+    found: dict[str, Generation] = {}
+    with beside() as screen:
+        for name in (named, *options.versus):
+            model, tokenizer = _form(name, named, options)
+            found[name] = generate(
+                model,
+                options.prompt,
+                options.max_new_tokens,
+                tokenizer=tokenizer,
+                temperature=options.temperature,
+                top_k=options.top_k,
+                seed=options.seed,
+                device=options.device,
+                watch=screen.watcher(name, options.prompt),
+            )
+    if options.as_json:
+        print(to_json(found))
+    else:
+        screen.show(found)
+
+
+def _form(name: str, first: str, options: Prompt) -> tuple[Callable[..., Any], Tokenizer | None]:
+    """A model that was named; or the first one in a scheme."""
+    if name != first and is_scheme(name):
+        return _quantized(first, name, options)
+    found = open_model(name, factory=options.factory, trust=options.trust, seed=options.seed)
+    return found.model, tokenizer_of(found)
+
+
+def is_scheme(text: str) -> bool:
+    """Whether a text is a scheme, such as ``int4:g64``, and nothing that is there under that name."""
+    from assay.quantize.scheme import Scheme
+
+    if Path(text).exists():
+        return False
+    try:
+        Scheme.parse(text)
+    except ConfigError:
+        return False
+    return True
+
+
+def _quantized(named: str, scheme: str, options: Prompt) -> tuple[Callable[..., Any], Tokenizer | None]:
+    from torch import nn
+
+    from assay.quantize import plan
+
+    found = open_model(named, factory=options.factory, trust=options.trust, seed=options.seed)
+    if not isinstance(found.model, nn.Module):
+        do = "Name a module, or a model that was quantized before"
+        raise ConfigError(describe("--versus", f"{scheme} of {found.what}", "a module to quantize", do))
+    return plan(found.model, scheme, options.device).apply(found.model), tokenizer_of(found)
