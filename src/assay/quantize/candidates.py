@@ -243,7 +243,7 @@ def _tied(model: nn.Module, found: list[Candidate]) -> list[Candidate]:
     for name, module in model.named_modules():
         for attribute, held in module._parameters.items():
             if held is not None:
-                holders[_memory(held)].append(f"{name}.{attribute}".removesuffix(".weight"))
+                holders[_memory(held)].append(f"{name}.{attribute}".removeprefix(".").removesuffix(".weight"))
     sharing = ((each, holders.get(_memory(_weight(each.module)), [])) for each in found)
     return [replace(each, tied=tuple(name for name in names if name != each.name)) for each, names in sharing]
 

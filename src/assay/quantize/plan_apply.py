@@ -48,9 +48,9 @@ def apply(plan: Plan, model: nn.Module) -> nn.Module:
 def _taken(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
     """The layers that become integers, with what was planned, if this is the model that was planned."""
     found, _ = candidates(model)
-    for planned, here in zip(map(_planned, plan.layers), map(_here, found), strict=False):
+    for planned, here in zip(map(_told, plan.layers), map(_told, found), strict=False):
         if planned != here:
-            got = f"{' '.join(here)} where the plan has {' '.join(planned)}"
+            got = f"{here} where the plan has {planned}"
             raise StateError(describe("model", got, "the model that was planned", _AGAIN))
     if len(found) != len(plan.layers):
         got = f"{len(found)} layers where the plan has {len(plan.layers)}"
@@ -68,12 +68,10 @@ def _taken(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
 _AGAIN = "Plan again"
 
 
-def _planned(layer: LayerPlan) -> tuple[str, ...]:
-    return layer.name, layer.kind, str(layer.shape), layer.dtype, ", ".join(layer.tied)
-
-
-def _here(each: Candidate) -> tuple[str, ...]:
-    return each.name, each.kind, str(each.shape), each.dtype, ", ".join(each.tied)
+def _told(each: LayerPlan | Candidate) -> str:
+    """What a plan and a model must have in common, layer by layer."""
+    tied = f", tied to {' and '.join(each.tied)}" if each.tied else ""
+    return f"{each.name}, {each.kind}, {each.dtype} of shape {each.shape}{tied}"
 
 
 def _weight(

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.cells import cell_len
+from rich.console import Console
+from torch import nn
+
+import assay.quantize
+from assay.errors import ConfigError
+from assay.quantize import Scheme, plan
+from assay.quantize.show import render
+from quantize.models import language_model
+
+
+def of(made, name):
+    return next(layer for layer in made.layers if layer.name == name)
+
+
+def test_the_function_is_there_whatever_was_imported():
+    import assay.quantize.plan_make
+    import assay.quantize.plans
+
+    assert assay.quantize.plan is plan
+    assert callable(assay.quantize.plan)
+
+
+def test_every_layer_is_told_of():
+    made = plan(language_model(dtype=torch.bfloat16), device="mps")
+    assert [layer.name for layer in made.layers] == [
+        *("embedding", "blocks.0.mix", "blocks.0.up", "blocks.0.down"),
+        *("blocks.1.mix", "blocks.1.up", "blocks.1.down", "squeeze", "gate", "head"),
+    ]
+    mix, gate = of(made, "blocks.0.mix"), of(made, "gate")
+    assert (mix.scheme, mix.shape, mix.dtype, mix.kind) == (Scheme.parse("int4"), (256, 256), "bfloat16", "linear")
+    assert mix.paths == ((1, "int4pack"), (32, "dequantize"))
+    assert (mix.bytes_before, mix.bytes_after) == (131072, 256 * (128 + 2 * 4))
+    assert gate.scheme is None
+    assert gate.why == "its rows of 100 weights cannot be cut into groups of 128; int4:channel fits"
+    assert of(made, "embedding").why == 'embedding; "embedding:*" in a recipe takes it'
+    assert {(each.kind, each.count) for each in made.others} == {("LayerNorm", 2), ("bias", 6)}
+
+
+def test_sums_count_every_parameter_once():
+    for tied in (False, True):
+        model = language_model(tied=tied)
+        made = plan(model, {"embedding:*": "int8", "*": "int8"}, device="cpu")
+        assert made.bytes_before == sum(each.nbytes for each in model.parameters())
+        rest = sum(each.bytes for each in made.others)
+        assert made.bytes_after - rest == sum(layer.bytes_after for layer in made.quantized)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", "cuda:1", "mps", "xpu"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_every_device_and_dtype_has_a_path(device, dtype):
+    made = plan(language_model(), device=device, dtype=dtype)
+    assert (made.device, made.dtype) == (device, dtype)
+    assert all(layer.paths[0][0] == 1 for layer in made.quantized)
+
+
+def test_what_the_device_lacks_and_what_happens_instead_is_said():
+    model = language_model(dtype=torch.bfloat16)
+    lacking = "\n".join(plan(model, device="mps", release="2.4").notes)
+    assert "torch 2.4 has no kernel of _convert_weight_to_int4pack for mps; it is not needed" in lacking
+    assert "laid out for mps by assay" in lacking
+    assert "_convert_weight_to_int4pack" not in "\n".join(plan(model, device="mps").notes)
+    assert "nothing here was run on a real Apple GPU (Metal)" in lacking
+    three = "\n".join(plan(model, "int3:g64", device="cuda").notes)
+    assert "torch has no kernel for 3-bit weights on cuda: expanding them saves memory and not time" in three
+
+
+def test_a_dtype_that_the_kernels_are_slow_in_is_said():
+    notes = "\n".join(plan(language_model(), device="cpu").notes)
+    assert "int4pack-cpu is not used for int4: float16 and float32 go through a loop" in notes
+    assert "it takes bfloat16, not float32" in "\n".join(plan(language_model(), device="cuda").notes)
+
+
+def test_a_dtype_that_the_model_does_not_have_yet_is_said():
+    notes = plan(language_model(), device="mps", dtype=torch.bfloat16).notes
+    assert "the weights are float32: call model.to(torch.bfloat16) before it runs" in notes
+
+
+def test_the_second_choice_and_why():
+    made = plan(language_model(), "int4, int8", device="cpu")
+    assert str(of(made, "gate").scheme) == "int8"
+    assert of(made, "gate").why == "not int4: its rows of 100 weights cannot be cut into groups of 128"
+
+
+def test_include_and_exclude():
+    made = plan(language_model(), "int8", device="cpu", include="blocks", exclude=["blocks.*.down", "blocks.0.mix"])
+    assert [layer.name for layer in made.quantized] == ["blocks.0.up", "blocks.1.mix", "blocks.1.up"]
+    assert of(made, "head").why == "not included"
+    assert of(made, "blocks.1.down").why == "excluded by 'blocks.*.down'"
+    assert of(plan(language_model(), {"head": "skip", "*": "int8"}, device="cpu"), "head").why == "left alone by 'head'"
+
+
+def test_shared_weights_stay_shared_or_alone():
+    model = language_model(tied=True)
+    assert of(plan(model, device="cpu"), "head").why == "shares its weight with embedding, which is left alone"
+    other = plan(model, {"embedding:*": "int8", "*": "int4"}, device="cpu")
+    assert of(other, "head").why == "shares its weight with embedding, which gets int8"
+    assert of(other, "embedding").why == "shares its weight with head, which gets int4"
+    same = plan(model, {"embedding:*": "int8", "head": "int8", "*": "int4"}, device="cpu")
+    assert [of(same, name).tied for name in ("embedding", "head")] == [("head",), ("embedding",)]
+    assert (of(same, "embedding").bytes_after > 0, of(same, "head").bytes_after) == (True, 0)
+    assert "layers that share a weight share its integers, and are counted once" in same.notes
+
+
+def test_a_weight_that_something_else_holds_is_left_alone():
+    model = language_model()
+    model.table = model.head.weight
+    why = of(plan(model, device="cpu"), "head").why
+    assert why == "shares its weight with table, which is no layer"
+
+
+def test_a_model_without_values_can_be_planned():
+    with torch.device("meta"):
+        model = language_model()
+    assert plan(model, device="mps").quantized == plan(language_model(), device="mps").quantized
+
+
+TORCHCHAT = {
+    "executor": {"accelerator": "mps"},
+    "precision": {"dtype": "bf16"},
+    "embedding": {"bitwidth": 8, "groupsize": 0},
+    "linear:int4": {"groupsize": 32, "inner_k_tiles": 8},
+}
+
+
+def test_a_torchchat_json_as_it_is(tmp_path: Path):
+    file = tmp_path / "mobile.json"
+    file.write_text(json.dumps(TORCHCHAT), "utf-8")
+    made = plan(language_model(), recipe=file)
+    assert (made.device, made.dtype) == ("mps", "bfloat16")
+    assert str(of(made, "blocks.0.up").scheme) == "int4:g32"
+    assert str(of(made, "embedding").scheme) == "int8"
+    assert any("inner_k_tiles" in note for note in made.notes)
+    assert plan(language_model(), recipe=file, device="cpu", dtype="float32").device == "cpu"
+
+
+def test_auto_is_the_first_accelerator_or_the_cpu():
+    assert plan(language_model()).device == str(assay.devices.default_device())
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_it_fits_the_terminal(width):
+    made = plan(language_model(blocks=12, dtype=torch.bfloat16), "int4", device="mps", release="2.4")
+    console = Console(width=width, color_system=None, record=True, file=StringIO())
+    console.print(render(made))
+    lines = console.export_text().splitlines()
+    assert max(cell_len(line) for line in lines) <= width
+    assert any(line.startswith("blocks.0-11.down") for line in lines)
+    assert "int4:g128" in "\n".join(lines)
+
+
+def test_the_text_has_every_part():
+    text = str(plan(language_model(tied=True), {"embedding:*": "int8", "head": "int8", "*": "int4"}, device="mps"))
+    for part in ("blocks.0-1.mix (2)", "256 × 256", "int4:g128", "int4pack; dequantize from 32", "512 → 68 KiB"):
+        assert part in text
+    assert "shared" in text
+    assert "9 of 10 layers are quantized: 2" in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_markdown_and_json():
+    made = plan(language_model(), device="mps")
+    assert "| blocks.0-1.mix (2) | 256 × 256 | int4:g128 | int4pack; dequantize from 32 | 512 → 68 KiB |" in (
+        made.to_markdown()
+    )
+    read = json.loads(made.to_json())
+    assert read["plan"] == 1
+    assert [layer["scheme"] for layer in read["layers"]][:2] == [None, "int4"]
+    assert read["bytes_after"] == made.bytes_after
+    assert read["notes"] == list(made.notes)
+
+
+class Convolution(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv1d(4, 4, 3))
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (language_model(), {"scheme": "int9"}, "scheme: got 'int9', expected int2 to int8"),
+        (language_model(), {"scheme": "nf4"}, "scheme: got 'nf4'"),
+        (language_model(), {"device": "npu"}, "device: got 'npu', expected auto or one of cpu, cuda, mps, xpu"),
+        (language_model(), {"device": "cuda:x"}, "device: got 'cuda:x'"),
+        (language_model(), {"device": "meta"}, "device: got 'meta'"),
+        (language_model(), {"dtype": "int8"}, "dtype: got 'int8', expected one of float32, bfloat16"),
+        (language_model().double(), {"device": "mps"}, "dtype: got float64, which mps does not have"),
+        (language_model(), {"method": "best"}, "method: got 'best', expected one of nearest"),
+        (language_model(), {"device": "mps", "release": "old"}, "release: got 'old', expected a release of torch"),
+        (language_model(), {"scheme": "int4", "recipe": "int8"}, "plan: got a scheme and a recipe, expected one of"),
+        (language_model(), {"recipe": {"precision": {"dtype": "bf16"}}}, "recipe: got no rule for any layer"),
+        (language_model(), {"exclude": "haed"}, "exclude: got 'haed', which no layer matches, expected the name of a"),
+        (language_model(), {"include": ["x"]}, "include: got 'x', which no layer matches"),
+        (language_model(), {"recipe": {"haed": "skip", "*": "int4"}}, "'haed', which no layer matches, expected"),
+        (language_model(), {"recipe": {"*": "int4", "*.up": "int8"}}, "'*.up' behind '*', which takes all of its"),
+        (language_model(), {"exclude": "*"}, "plan: got nothing to quantize (10 layers: excluded by '*')"),
+        (language_model(), {"scheme": "int4:g1024"}, "plan: got nothing to quantize (6 layers: its rows of 256"),
+        (Convolution(), {}, "model: got no linear layer and no embedding, expected at least one"),
+        (nn.Sequential(nn.Embedding(4, 4)), {}, 'plan: got nothing to quantize (1 layer: embedding; "embedding:*"'),
+        (nn.Linear(4, 4), {}, "model: got one layer, Linear, expected a model that holds layers"),
+        ("a model", {}, "model: got str, expected a torch.nn.Module"),
+    ],
+)
+def test_bad_input_is_told(model, options, message):
+    with pytest.raises(ConfigError) as raised:
+        plan(model, **{"device": "cpu"} | options)
+    assert message in str(raised.value)
