@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from assay.cli.named.columns import Data
 from assay.cli.named.datasets import open_data
+from assay.cli.named.forms import Asked, forms
 from assay.cli.named.metrics import open_metrics
 from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options
 from assay.cli.named.parts import part, slices
-from assay.evaluate import evaluate
+from assay.cli.named.quantized import quantized
+from assay.evaluate import Form, Parity, evaluate, parity
 from assay.evaluate.ranks import process_group
 from assay.metrics.base import Metric
 from assay.report import Report
 
 
 def run(options: Options) -> None:
-    """Evaluate, print the report, and write it where a folder was named; of several processes the first one does.
+    """Evaluate, print what was found, and write it where a folder was named; of several processes the first one does.
 
     Args:
         options: what was asked for.
@@ -32,28 +34,89 @@ def run(options: Options) -> None:
         StateError: a file that is damaged, or that would run code.
     """
     sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
-    metrics = open_metrics(options.metrics)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
     with process_group():  # samplers ask for it
-        model = open_model(options.model, factory=options.factory, trust=options.trust, seed=options.seed)
-        report = measured(model, open_data(options, model, metrics), metrics, options)
+        found = _found(options)
     if os.environ.get("RANK", "0") != "0":
         return
     if options.json:
-        print(report.to_json(), end="")
+        print((found if isinstance(found, Report) else found.comparison).to_json(), end="")
     else:
-        report.show()
+        found.show()
     if options.out is not None:
-        for path in (report.save(options.out / "report.json"), report.to_html(options.out / "report.html")):
+        for path in _written(found, options.out):
             print(path, file=sys.stderr)
 
 
-def measured(model: Model, data: Data, metrics: Mapping[str, Metric], options: Options) -> Report:
-    """The report of a model that was named, with what it and the data are."""
+def _found(options: Options) -> Report | Parity:
+    if options.task:
+        from assay.cli.language import evaluated
+
+        return evaluated(options)
+    metrics = open_metrics(options.metrics)
+    return _parity(options, metrics) if options.versus else _report(options, metrics)
+
+
+def _report(options: Options, metrics: Mapping[str, Metric]) -> Report:
+    """The report of the model that was named, with what it and the data are."""
+    model = _model(options)
+    data = open_data(options, model, metrics)
     report = evaluate(model.model, data.data, metrics, **arguments(data, options), title=options.title or model.name)
+    return _told(report, model, data, options)
+
+
+def _parity(options: Options, metrics: Mapping[str, Metric]) -> Parity:
+    """Each form of the model on the same samples."""
+    asked = forms(options)
+    models = _models(list(asked.values()))
+    datas = _datas(asked, models, metrics)
+    given = {
+        name: Form(model.model, data.data, arguments(data, each.options))
+        for (name, each), model, data in zip(asked.items(), models, datas, strict=True)
+    }
+    title = options.title or "Parity"
+    found = parity(given, None, metrics, level=options.level or 0.95, seed=options.seed, title=title)
+    parts = zip(found.reports, models, datas, asked.values(), strict=True)
+    reports = tuple(_told(report, model, data, each.options) for report, model, data, each in parts)
+    return replace(found, reports=reports)
+
+
+def _models(asked: Sequence[Asked]) -> list[Model]:
+    """The model of each form; one that differs in how it is run only is opened once."""
+    opened: dict[tuple[str, str, str], Model] = {}
+    for each in asked:
+        key = each.options.model, each.options.factory, each.scheme
+        if key not in opened:
+            model = _model(each.options)
+            opened[key] = quantized(model, each.scheme, each.options.device) if each.scheme else model
+    return [opened[each.options.model, each.options.factory, each.scheme] for each in asked]
+
+
+def _datas(asked: Mapping[str, Asked], models: Sequence[Model], metrics: Mapping[str, Metric]) -> list[Data]:
+    """The same samples as each form takes them. What a function makes may be random, so all have that of the first."""
+    opened: dict[Any, Data] = {}
+    for each, model in zip(asked.values(), models, strict=True):
+        kind = model.dtype, model.folder, model.classes
+        first = next(iter(opened.values()), None)
+        if kind not in opened:
+            opened[kind] = first if first is not None and first.is_made else open_data(each.options, model, metrics)
+    return [opened[model.dtype, model.folder, model.classes] for model in models]
+
+
+def _model(options: Options) -> Model:
+    return open_model(options.model, factory=options.factory, trust=options.trust, seed=options.seed)
+
+
+def _told(report: Report, model: Model, data: Data, options: Options) -> Report:
     about = (f"Model: {_shown(options.model)} ({model.what}).", f"Data: {_shown(options.data)}.", *data.notes)
     return replace(report, notes=(*report.notes, *about))
+
+
+def _written(found: Report | Parity, out: Path) -> list[Path]:
+    if isinstance(found, Parity):
+        return found.save(out)
+    return [found.save(out / "report.json"), found.to_html(out / "report.html")]
 
 
 def arguments(data: Data, options: Options) -> dict[str, Any]:

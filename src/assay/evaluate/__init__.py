@@ -7,9 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from assay.evaluate.errors import BatchError, RankError
+from assay.evaluate.forms import Form, Parity, parity
 from assay.evaluate.run import evaluate
 
-__all__ = ["BatchError", "RankError", "evaluate"]
+__all__ = ["BatchError", "Form", "Parity", "RankError", "evaluate", "parity"]
 
 
 class _Callable(ModuleType):

@@ -72,6 +72,7 @@ class Data:
         labels: the targets of all samples, where they are known.
         classes: the names of the classes, in the order of their numbers.
         notes: what a reader of the report must know.
+        is_made: whether a function made them, which may give others each time.
     """
 
     data: Any
@@ -81,6 +82,7 @@ class Data:
     labels: Tensor | None = None
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    is_made: bool = False
 
 
 def loader(columns: Columns, batch_size: int, workers: int) -> DataLoader[Any]:

@@ -56,4 +56,4 @@ def _opened(options: Options, model: Model) -> Data:
         raise ConfigError(describe("--data", f"a file {path.name}", expected, "Save it as one of these"))
     if os.sep in named.partition(":")[0]:
         raise ConfigError(describe("--data", f"{named}, which is not there", "a file or a folder", "Check the path"))
-    return Data(made(named, "--data", options.seed), classes=options.classes or model.classes)
+    return Data(made(named, "--data", options.seed), classes=options.classes or model.classes, is_made=True)

@@ -68,6 +68,11 @@ def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int 
         MissingDependencyError: a Hugging Face folder, and transformers are not there.
     """
     path = Path(named)
+    if path.is_dir() or path.suffix == ".safetensors":
+        from assay.cli.named.quantized import is_quantized, open_quantized
+
+        if path.exists() and is_quantized(path):
+            return open_quantized(path, factory, seed)
     if path.is_dir():
         from assay.cli.named.huggingface import open_folder
 

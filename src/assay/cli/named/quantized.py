@@ -1,0 +1,91 @@
+"""Models that assay quantized: files and folders that `assay.quantize` wrote, and schemes to quantize by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from torch import nn
+
+from assay.cli.named.functions import made
+from assay.cli.named.models import Model
+from assay.errors import ConfigError, describe
+
+
+def is_quantized(path: Path) -> bool:
+    """Whether `assay.quantize` wrote a file or a folder."""
+    from safetensors import SafetensorError, safe_open
+
+    from assay.quantize.description import KEY
+
+    files = sorted(path.glob("quantized*.safetensors"))[:1] if path.is_dir() else [path]
+    try:
+        for file in files:
+            with safe_open(file, "pt") as opened:
+                return KEY in (opened.metadata() or {})
+    except (SafetensorError, OSError):  # it is told when it is read
+        return False
+    return False
+
+
+def open_quantized(path: Path, factory: str, seed: int) -> Model:
+    """A quantized model in a file or a folder.
+
+    Args:
+        path: where it is.
+        factory: ``package.module:factory`` of the model before it was quantized; not needed for a Hugging Face folder.
+        seed: of random numbers.
+
+    Raises:
+        ConfigError: there is no factory, or it makes another model.
+        StateError: the file is damaged.
+    """
+    from assay.quantize.file import load, load_folder
+
+    if not factory and (path / "config.json").is_file():
+        return Model(path.resolve().name, "quantized weights of a folder", load_folder(path), folder=path)
+    if not factory:
+        do = "Name the function that makes the model before it was quantized with --factory package.module:function"
+        raise ConfigError(describe("MODEL", f"quantized weights in {path}", "a model to load them into", do))
+    net = made(factory, "--factory", seed)
+    if not isinstance(net, nn.Module):
+        raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
+    return Model(path.name, f"quantized weights for {factory}", load(net, path))
+
+
+def is_scheme(text: str) -> bool:
+    """Whether a text is a scheme and nothing that is there under that name.
+
+    Example:
+        >>> is_scheme("int4:g64"), is_scheme("nets:net")
+        (True, False)
+    """
+    from assay.quantize.scheme import Scheme
+
+    if Path(text).exists():
+        return False
+    try:
+        Scheme.parse(text)
+    except ConfigError:
+        return False
+    return True
+
+
+def quantized(model: Model, scheme: str, device: str) -> Model:
+    """A model with its layers quantized; the one given is changed.
+
+    Args:
+        model: a module.
+        scheme: such as ``int4:g64``.
+        device: where it will run.
+
+    Raises:
+        ConfigError: it is no module, or nothing in it can be quantized so.
+    """
+    from assay.quantize import plan
+
+    if not isinstance(model.model, nn.Module):
+        do = "Name a module"
+        raise ConfigError(describe("--versus", f"{scheme} of {model.what}", "a module to quantize", do))
+    made_of = plan(model.model, scheme, device).apply(model.model)
+    return replace(model, model=made_of, what=f"{model.what}, quantized by {scheme}")
