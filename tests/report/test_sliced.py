@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from io import StringIO
 from xml.etree import ElementTree
 
@@ -115,3 +116,12 @@ def test_slices_on_the_page(section):
     assert {"class": "number", "data-key": "nan"} in page.all("td")  # sorted last
     rows = [a for a in page.all("th") if a.get("scope") == "row"]
     assert len(rows) == 4
+
+
+def test_a_terminal_shows_the_worst_of_many_slices():
+    many = [part(f"slice {i:03}", 30, 0.9 - 0.5 * (i == 90)) for i in range(100)]
+    report = Report("r", [Section("s", slices=many)])
+    text = to_text(report)
+    assert [int(row) for row in re.findall(r"slice (\d{3})", text)] == [*range(39), 90]
+    assert "and 60 more slices, which the page and the Markdown show" in text
+    assert report.to_markdown().count("| slice ") == 101

@@ -69,6 +69,12 @@ class Slices:
         """All values that there are."""
         return tuple(value for row in self.rows for value in row.values if value is not None)
 
+    def first(self, limit: int) -> tuple[Row, ...]:
+        """At most about so many slices, in their order: the worst of each metric, and the first of the others."""
+        worst = sum(any(row.is_worst) for row in self.rows)
+        plain = iter(range(max(0, limit - worst)))
+        return tuple(row for row in self.rows if any(row.is_worst) or next(plain, None) is not None)
+
     def note(self) -> str:
         """What the marks mean; empty where there are none."""
         marked = any(any(row.is_worst) for row in self.rows)

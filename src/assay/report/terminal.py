@@ -19,12 +19,13 @@ from assay.report.plain import Cell
 from assay.report.plots import Bars, ConfusionMatrix, Distribution, Plot, Reliability, Residuals
 from assay.report.points import Points
 from assay.report.report import Report, Section, Table
-from assay.report.sliced import Slices, slices_of
+from assay.report.sliced import Row, Slices, slices_of
 from assay.report.value import Value, methods
 from assay.report.worst import worst_errors
 
 _SHOWN_CLASSES = 16  # a matrix of more does not fit the width of a terminal
 _ERRORS = 10
+_SLICES = 40
 _BAR = 24
 _RIGHT, _WRONG = (38, 104, 210), (196, 88, 32)  # what the page uses for the same
 _BACKGROUND = (30, 33, 40)
@@ -87,7 +88,7 @@ def _section(section: Section, full: str) -> RenderableType:
     if section.values:
         parts += [_values(section), *_lines(methods(section.values)), Text()]
     if slices := slices_of(section):
-        parts += [_slices(slices), *_lines([slices.note(), *methods(slices.values())]), Text()]
+        parts += [_slices(slices, slices.first(_SLICES)), *_lines([slices.note(), *methods(slices.values())]), Text()]
     worst = worst_errors(section, _ERRORS)
     for table in (*([worst] if worst else []), *section.tables):
         parts.append(_table(table))
@@ -113,7 +114,7 @@ def _lines(lines: Iterable[str]) -> list[RenderableType]:
     return [Padding(_text(line, "dim"), (0, 0, 0, 2)) for line in lines if line]
 
 
-def _slices(slices: Slices) -> RenderableType:
+def _slices(slices: Slices, rows: tuple[Row, ...]) -> RenderableType:
     """A row a slice, with the intervals below the numbers; the worst of a metric is marked."""
     grid = Grid(
         title=_text("Slices", "bold"), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
@@ -122,10 +123,12 @@ def _slices(slices: Slices) -> RenderableType:
     grid.add_column("n", justify="right")
     for metric in slices.metrics:
         grid.add_column(_text(metric), justify="right", overflow="fold")
-    for row in slices.rows:
+    for row in rows:
         cells = [_slice_value(value, worst) for value, worst in zip(row.values, row.is_worst, strict=True)]
         grid.add_row(_text(row.name), f"{row.count:,}", *cells, style="dim" if row.is_small else "")
-    return Padding(grid, (0, 0, 0, 2))
+    left = len(slices.rows) - len(rows)
+    more = [Text(f"and {left:,} more slices, which the page and the Markdown show", "dim")] if left else []
+    return Padding(Group(grid, *more), (0, 0, 0, 2))
 
 
 def _slice_value(value: Value | None, is_worst: bool) -> Text:
