@@ -1,8 +1,8 @@
-"""What an evaluation loop costs beyond predicting: assay, Ignite's Engine and a bare `for`, in the same run.
+"""What an evaluation loop costs beyond predicting: assay, Ignite's Engine, Composer and a bare `for`, in the same run.
 
 A small model on ready batches, so that the loop is all there is. One thread, its CPU time, in turns and in a random
 order; what an evaluation costs once is left out by taking the difference between many batches and few, and is in the
-last column.
+last column. Composer takes part where `benchmarks.composer` finds it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,24 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from ignite.engine import Engine, create_supervised_evaluator
 from ignite.metrics import Accuracy as IgniteAccuracy
 from torch import nn
 
-from assay import Accuracy, Meter, evaluate
+from assay import Accuracy, F1Score, Meter, evaluate
+from assay.metrics import Metric
+from benchmarks import composer
 from benchmarks.harness import Table, microseconds, save
 
 logging.disable(logging.WARNING)
 CLASSES, BATCH = 3, 32
 MANY = 1100
 ROUNDS = int(os.environ.get("BENCHMARK_ROUNDS", "9"))
+
+BARE: dict[str, Any] = {"level": None, "samples": False, "details": False}
 
 Batches = list[tuple[torch.Tensor, torch.Tensor]]
 
@@ -57,15 +62,40 @@ def candidates(net: nn.Module) -> dict[str, Callable[[Batches], object]]:
             out: torch.Tensor = net(batch[0])
             return out
 
+    accuracy, f1 = Accuracy(num_classes=CLASSES), F1Score(num_classes=CLASSES, average="macro")
+    numbered = {"inputs": 0, "target": 1, "ids": lambda batch: batch[2]}
+
+    def measured(metric: Metric, **more: Any) -> Callable[[Batches], object]:
+        options = {**BARE, **more}
+        if "ids" not in more:
+            return lambda batches: evaluate(net, batches, metric, device="cpu", **options)
+        return lambda batches: evaluate(net, with_ids(batches), metric, device="cpu", **options)
+
     return {
         "bare `for`, no metric": bare,
         "bare `for`, assay's meter": bare_with_meter,
         "bare `for`, Ignite's Accuracy": bare_with_ignite,
-        "assay.evaluate, Accuracy": lambda b: evaluate(net, b, Accuracy(num_classes=CLASSES), device="cpu"),
+        "assay.evaluate, Accuracy, nothing else": measured(accuracy),
+        "assay.evaluate, as it comes": measured(accuracy, level=0.95, samples=True, details=True),
+        "… with two slices": measured(accuracy, slices={"class": 1, "right": lambda batch: batch[0][:, 0] > 0}),
+        "… with a bootstrap interval (F1)": measured(f1, level=0.95),
+        "… with ids": measured(accuracy, **numbered),
+        "… with ids, and what each sample contributes": measured(accuracy, **numbered, samples=True),
         "Ignite Engine, no metric": lambda b: Engine(step).run(b),
         "Ignite evaluator, no metric": lambda b: create_supervised_evaluator(net).run(b),
         "Ignite evaluator, Accuracy": lambda b: create_supervised_evaluator(net, {"acc": IgniteAccuracy()}).run(b),
+        **composer.loops(net, CLASSES),
     }
+
+
+def with_ids(batches: Batches) -> list[tuple[torch.Tensor, ...]]:
+    """The batches with numbers of their samples; made once."""
+    if len(batches) not in _made:
+        _made[len(batches)] = [torch.arange(BATCH * k, BATCH * (k + 1)) for k in range(len(batches))]
+    return [(x, y, numbers) for (x, y), numbers in zip(batches, _made[len(batches)], strict=True)]
+
+
+_made: dict[int, list[torch.Tensor]] = {}
 
 
 def spent(act: Callable[[Batches], object], batches: Batches) -> float:

@@ -7,10 +7,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from assay import Accuracy, MeanSquaredError
+from assay import Accuracy, F1Score, MeanSquaredError
 from assay.devices import policy
 from assay.devices.pretend import pretend
 from assay.evaluate import evaluate
+from assay.metrics import LogLoss
 
 DEVICES = ("mps", "cuda:1", "xpu")
 CLASSES = 3
@@ -104,6 +105,43 @@ def test_the_loop_waits_no_more_than_a_bare_one(device):
     assert passed(16) - passed(2) == bare(16) - bare(2)
     if device.type == "cuda":
         assert passed(16) == passed(2)
+
+
+FOLLOWED = {
+    "acc": METRIC,
+    "F1": F1Score(num_classes=CLASSES, average="macro"),
+    "loss": LogLoss(num_classes=CLASSES, logits=True),
+}
+
+
+def followed(where, batch_size=16):
+    """An evaluation with everything that can follow the samples."""
+    loader = DataLoader(data(), batch_size=batch_size)
+    slices = {"class": 1, "right": lambda batch: batch[0][:, 0] > 0}
+    return evaluate(model(), loader, FOLLOWED, device=where, slices=slices).sections[0]
+
+
+def test_what_follows_the_samples_is_that_of_the_cpu(device):
+    there, here = followed(device.device), followed("cpu")
+    assert (there.values, there.slices, there.samples, there.plots) == (
+        here.values,
+        here.slices,
+        here.samples,
+        here.plots,
+    )
+
+
+def test_what_follows_the_samples_waits_some_times_and_not_for_every_batch(device):
+    def waits(batch_size):
+        of_loader = len(
+            syncs(
+                device, lambda: evaluate(model(), data(), METRIC, device=device.device, **bare, batch_size=batch_size)
+            )
+        )
+        return len(syncs(device, lambda: followed(device.device, batch_size))) - of_loader
+
+    bare = {"level": None, "samples": False, "details": False}
+    assert waits(2) == waits(16)
 
 
 def test_what_a_device_lacks_is_decided_and_said(device):

@@ -18,6 +18,7 @@ Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 TARGETS = ("labels", "label", "target", "targets", "y")
 OUTPUTS = ("logits", "preds", "predictions", "scores", "out")
+_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _SAY = "Say it with inputs=, target= or preds=: a name, a position, or a function"
 
 
@@ -58,6 +59,7 @@ class Reader:
         self._slices = dict(slices or {})
         aside = [each for each in (weights, ids, *self._slices.values()) if isinstance(each, str | int)]
         self._aside = set(aside) - (self._names or set())
+        self._kept: dict[int, list[int]] = {}
         self._plain = inputs is None and target is None and not self._aside
 
     @property
@@ -73,6 +75,8 @@ class Reader:
     def ids(self, batch: Any) -> list[Any]:
         """The ids of the samples of a batch, whole numbers or texts, as the batch brings them."""
         found = _selected(batch, self._ids, "ids")
+        if isinstance(found, Tensor) and found.dtype in _WHOLE and found.ndim == 1:
+            return found.tolist()
         found = found.tolist() if isinstance(found, Tensor | np.ndarray) else list(found)
         for each in found:
             if not isinstance(each, int | str) or isinstance(each, bool):
@@ -132,11 +136,14 @@ class Reader:
 
     def _without_aside(self, batch: Sequence[Any]) -> list[int]:
         """The positions of inputs and target; a part by which slices are told apart may be one of these, too."""
-        kept, least = list(range(len(batch))), (self._positions or 1) + 1
-        for k in reversed(range(len(batch))):
-            if len(kept) > least and {k, k - len(batch)} & self._aside:
-                kept.remove(k)
-        return kept
+        count, least = len(batch), (self._positions or 1) + 1
+        if count not in self._kept:
+            kept = list(range(count))
+            for k in reversed(range(count)):
+                if len(kept) > least and {k, k - count} & self._aside:
+                    kept.remove(k)
+            self._kept[count] = kept
+        return self._kept[count]
 
     def _arguments(self, batch: Any, rest: Any) -> Arguments:
         if self._inputs is not None:

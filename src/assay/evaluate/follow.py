@@ -29,7 +29,7 @@ Tensors: TypeAlias = Mapping[str, Tensor]
 
 STAGE_BYTES = 1 << 24
 FIRST_ROWS = 1 << 8
-"""Rows handed over the first time; four times as many each time, so that what cannot be counted is found early."""
+"""Rows handed over the first time; sixteen times as many each time, so that what cannot be counted is found early."""
 MOST_ROWS = 1 << 18
 
 
@@ -57,6 +57,12 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.preds.shape[0])
+
+    @property
+    def are_single(self) -> bool:
+        """Whether a row is one sample, and not an image of many, say."""
+        values = self.preds if self.target is None else self.target
+        return math.prod(values.shape[1:]) == 1
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ class Followers:
             tensors = [None if column is None else next(buffers)[: self._staged] for column in self._columns]
             self._staged = 0
             self._hand_over(*tensors)
-            self._limit = min(4 * self._limit, self._capacity)
+            self._limit = min(16 * self._limit, self._capacity)
 
     def saved(self) -> dict[str, Tensor]:
         """All that was counted, as tensors on the host."""

@@ -45,13 +45,16 @@ class Kept:
     Args:
         metrics: what the samples contribute to.
         most: how many samples are kept.
+
+    Attributes:
+        terms: by metric, the column that it is the mean of, and the one that is divided by.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], most: int = MOST) -> None:
         self._metrics, self._most = metrics, most
         self._series: dict[str, list[Array]] = {}
         self._ids: list[Any] = []
-        self._terms: dict[str, tuple[str, str]] = {}
+        self.terms: dict[str, tuple[str, str]] = {}
         self._rows = 0
 
     @property
@@ -73,7 +76,7 @@ class Kept:
             each = contributions(metric, rows.preds, rows.target, rows.weights)
             if each is not None:
                 found.update(each.columns)
-                self._terms[name] = (each.column, each.over)
+                self.terms[name] = (each.column, each.over)
             if decided is None and rows.target is not None:
                 decided = decisions(metric, rows.preds, rows.target)
         tensors = {_COLUMN + name: column for name, column in found.items()}
@@ -90,12 +93,12 @@ class Kept:
     def _room(self, rows: int) -> bool:
         self._rows += rows
         if self.full:
-            self._series, self._ids, self._terms = {}, [], {}
+            self._series, self._ids, self.terms = {}, [], {}
         return not self.full
 
     def saved(self) -> dict[str, Tensor]:
         """What was kept, as tensors."""
-        about = {"rows": self._rows, "ids": self._ids, "terms": self._terms}
+        about = {"rows": self._rows, "ids": self._ids, "terms": self.terms}
         return {"about": as_bytes(about), **{name: torch.from_numpy(all_) for name, all_ in self._whole().items()}}
 
     def load(self, tensors: Tensors) -> None:
@@ -105,7 +108,7 @@ class Kept:
         if not self._room(about["rows"]):
             return
         self._ids += about["ids"]
-        self._terms.update({name: (column, over) for name, (column, over) in about["terms"].items()})
+        self.terms.update({name: (column, over) for name, (column, over) in about["terms"].items()})
         for name, tensor in series.items():
             self._series.setdefault(name, []).append(tensor.numpy())
 
@@ -139,7 +142,7 @@ class Kept:
         )
         terms = {
             name: (column, over)
-            for name, (column, over) in self._terms.items()
+            for name, (column, over) in self.terms.items()
             if {column, over or column} <= columns.keys()
         }
         return KeptSamples(samples, terms, order, notes)

@@ -11,10 +11,10 @@ from assay.evaluate.details import Details, residuals
 from assay.evaluate.groups import Groups
 from assay.evaluate.kept import Kept, KeptSamples
 from assay.evaluate.options import Options
-from assay.evaluate.pending import closed_forms
 from assay.evaluate.slices import SliceFound, Slicer
 from assay.evaluate.values import Evidence, rest_of, values_of
 from assay.meter import Meter
+from assay.meter.intervals import closed_forms
 from assay.metrics.base import Metric
 from assay.report import Section, Slice, Table, Value
 
@@ -64,6 +64,7 @@ def measured(
         note=f"{total.rows:,} samples." + (f" Not shown here: {', '.join(left)}." if left else ""),
         samples=kept.samples,
         slices=slices,
+        min_slice=options.min_slice,
     )
     notes += kept.notes
     if groups is not None and groups.nameless and any(value.lower is None for value in values):
@@ -97,16 +98,17 @@ def _slices(
 
 
 def _worst(slices: Sequence[Slice], values: Sequence[Value], least: int) -> list[str]:
-    """Of each value that can be better, the slice in which it is worst, among those of some size."""
+    """The slices, among those of some size, in which a value that can be better is worst."""
     large = [each for each in slices if each.count >= least]
-    notes = []
+    found: dict[str, list[str]] = {}
     for value in values:
         there = [(number, each) for each in large if (number := each.number(value.name)) is not None]
         there = [(number, each) for number, each in there if not math.isnan(number)]
         if value.better and there:
             choose = min if value.better == "higher" else max
             number, worst = choose(there, key=lambda pair: pair[0])
-            notes.append(f"Worst slice of {value.name}: {worst.name}, {number:.4f} ({worst.count:,} samples).")
+            found.setdefault(f"{worst.name} ({worst.count:,} samples)", []).append(f"{value.name} {number:.4f}")
+    notes = [f"Worst slice: {name}: {', '.join(numbers)}." for name, numbers in found.items()]
     if len(large) < len(slices):
         small = len(slices) - len(large)
         notes.append(f"{small} of {len(slices)} slices have fewer than {least} samples and are not compared.")

@@ -21,6 +21,7 @@ from assay.evaluate.checkpoint import Checkpoints, fingerprint
 from assay.evaluate.details import Details, details_of
 from assay.evaluate.follow import Follower, Followers
 from assay.evaluate.forward import Forward, locations, ready
+from assay.evaluate.groups import Groups
 from assay.evaluate.kept import MOST, Kept
 from assay.evaluate.loop import Loop
 from assay.evaluate.options import Options
@@ -262,11 +263,13 @@ def _followers(prepared: _Prepared, seen: Source, options: Options, ranks: Ranks
     """What is counted or kept of every sample besides the metrics."""
     like = _like(prepared.meter, prepared.metrics)
     followers: dict[str, Follower] = {}
-    is_named = seen.shares is not None or prepared.reader.has_ids
-    if options.samples and is_named:
-        followers["samples"] = Kept(prepared.metrics)
+    kept = None
+    if options.samples and (seen.shares is not None or prepared.reader.has_ids):
+        kept = followers["samples"] = Kept(prepared.metrics)
+    if options.level is not None:
+        followers["groups"] = Groups(like, kept, options.seed, ranks.alone)
     if prepared.slices.slices:
-        followers["slices"] = Slicer(prepared.slices.slices, like, MOST if "samples" in followers else 0)
+        followers["slices"] = Slicer(prepared.slices.slices, like, MOST if kept is not None else 0)
     return followers
 
 

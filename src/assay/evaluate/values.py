@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError
 from assay.evaluate.follow import Array
-from assay.evaluate.pending import Interval
+from assay.meter.intervals import Interval
 from assay.metrics.base import Metric
 from assay.report import ConfusionMatrix, Plot, Samples, Table, Value
 from assay.report.evidence import Measured, interval_of
