@@ -16,7 +16,7 @@ from assay.errors import StateError, describe
 from assay.quantize.container import Container, Entry, Metadata, in_shards
 from assay.quantize.description import KEY, NO_CHECKSUM, Description, Weight, merged
 
-# Not "model.safetensors": Transformers would read that, find none of the weights it looks for, and fill all of them with
+# Not "model.safetensors": Transformers would read that, find none of the weights that it looks for, and fill them with
 # random numbers, with no more than a report in its log.
 FILE = "quantized.safetensors"
 INDEX = "quantized.safetensors.index.json"

@@ -76,7 +76,7 @@ def of_names(tensors: Iterable[Stored]) -> nn.Module:
     for stored in by_name.values():
         *path, last = stored.name.split(".")
         parent = _reach(root, path)
-        if last not in parent._parameters:
+        if parent._parameters.get(last) is None:
             held = nn.Parameter(torch.empty(stored.shape, dtype=stored.dtype, device="meta"), requires_grad=False)
             parent._parameters[last] = held
     return root

@@ -191,6 +191,8 @@ class _Work:
         self._origins = {name: done.source for name, done in journal.done.items()}
         self._files.finish()
         self._beside()
+        for left in self._folder.glob(".*.part"):  # of runs that were killed while they wrote a small file
+            left.unlink()
         journal.remove()
         return resumed
 

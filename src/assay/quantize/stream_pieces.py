@@ -67,11 +67,14 @@ def pieces(source: Source, recipe: Recipe, model: ModelLike, include: Sequence[s
         ConfigError: nothing can be quantized, a rule takes no layer, or the source lacks a weight of the model.
     """
     made = Pieces({name: Piece(stored, (_entry(stored),)) for name, stored in source.tensors.items()})
-    found, _ = candidates(_modules(source, model, made.notes))
+    modules = _modules(source, model, made.notes)
+    found, _ = candidates(modules)
     for choice in choose(found, recipe, include, exclude):
         _place(choice, source, made)
-    if strangers := _strangers(source, model):
-        made.notes.append(f"{len(strangers)} tensors are not in the model and were copied: {_some(strangers)}")
+    known = modules.state_dict(keep_vars=True)
+    if strangers := [name for name in source.tensors if name not in known]:
+        some = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
+        made.notes.append(f"tensors that are not in the model were copied, {len(strangers)} of them: {some}")
     return made
 
 
@@ -124,18 +127,6 @@ def _place(choice: Choice, source: Source, made: Pieces) -> None:
 def _tensor(name: str, source: Source) -> str:
     """The tensor of a layer; ties also name parameters that are no weight of a layer."""
     return name if name in source.tensors else f"{name}.weight"
-
-
-def _strangers(source: Source, model: ModelLike) -> list[str]:
-    """Tensors that a model does not know; of a model made from names there are none."""
-    if not isinstance(model, nn.Module):
-        return []
-    known = set(model.state_dict(keep_vars=True))
-    return [name for name in source.tensors if name not in known]
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _entry(stored: Stored) -> Entry:
