@@ -305,3 +305,61 @@ def _generate(
 
     asked = Prompt(prompt, tuple(versus or ()), tokens, temperature, top_k, seed, device, factory, trust, json)
     run_generate(model, asked)
+
+
+@app.command("quantize")
+def _quantize(
+    model: Annotated[
+        str, typer.Argument(help="package.module:factory, a file of weights with --factory, or a Hugging Face folder.")
+    ] = "",
+    scheme: Annotated[
+        str, typer.Option("--scheme", help="int4, int8, int3:g64, ...; several: the first that fits a layer.")
+    ] = "",
+    device: Annotated[str, typer.Option("--device", help="Where it shall run; it need not be here.")] = "auto",
+    dtype: Annotated[str, typer.Option("--dtype", help="Of its activations; that of its weights unless said.")] = "",
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="Schemes by layer: TOML, JSON, or a TorchChat --quantize JSON.")
+    ] = "",
+    include: Annotated[list[str] | None, typer.Option("--include", help="These layers only; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="Not these layers; may be repeated.")] = None,
+    method: Annotated[str, typer.Option("--method", help="How weights are rounded: nearest, search or hqq.")] = "",
+    release: Annotated[
+        str, typer.Option("--release", help="An older torch, such as 2.4: plan with what it is known to have lacked.")
+    ] = "",
+    only_plan: Annotated[bool, typer.Option("--plan", help="Print the plan and do nothing.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder, or .safetensors file, to write.")] = None,
+    factory: Annotated[str, typer.Option("--factory", help="What makes the model that weights are for.")] = "",
+    trust: Annotated[bool, typer.Option("--trust", help="Let model files run code.")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Of random numbers, where a factory makes weights.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
+    matrix: Annotated[bool, typer.Option("--matrix", help="Print what works on which device, and exit.")] = False,
+) -> None:
+    """Make the weights of a model small integers: print what happens to each layer on a device, then do it."""
+    if matrix:
+        from assay.cli.quantize import print_matrix
+
+        print_matrix()
+        return
+    if not model:
+        raise typer.BadParameter("name a model", param_hint="MODEL")
+    from assay.cli.quantize import Options, run
+
+    options = Options(
+        scheme=scheme,
+        device=device,
+        dtype=dtype,
+        recipe=recipe,
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+        method=method,
+        release=release,
+        plan_only=only_plan,
+        out=out,
+        factory=factory,
+        trust=trust,
+        seed=seed,
+        as_json=json,
+        as_markdown=markdown,
+    )
+    run(model, options)

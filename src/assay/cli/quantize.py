@@ -1,0 +1,146 @@
+"""``assay quantize``: what quantization does to a model on a device, printed first; then done, and written."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from assay.cli.named.models import open_model
+from assay.errors import ConfigError, describe
+from assay.quantize.file import save
+from assay.quantize.matrix import markdown, matrix
+from assay.quantize.plans import Plan, plan
+from assay.quantize.recipe import Recipe
+from assay.quantize.skeleton import of_config, of_names
+from assay.quantize.source import CONFIG, FILE, INDEX, Source
+from assay.quantize.stream import quantize_shards
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for on the command line.
+
+    Attributes:
+        scheme: a scheme, or several in order of preference; empty where a recipe was named, or none.
+        recipe: a file, or JSON.
+        plan_only: print the plan and do nothing.
+        out: the folder or file to write.
+        factory: what makes the model that weights are for.
+        trust: whether the model's file may run code.
+    """
+
+    scheme: str = ""
+    device: str = "auto"
+    dtype: str = ""
+    recipe: str = ""
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    method: str = ""
+    release: str = ""
+    plan_only: bool = False
+    out: Path | None = None
+    factory: str = ""
+    trust: bool = False
+    seed: int = 0
+    as_json: bool = False
+    as_markdown: bool = False
+
+
+def run(named: str, options: Options) -> None:
+    """Print the plan for a model, and do it unless only the plan was asked for.
+
+    A folder as Hugging Face writes it is quantized tensor by tensor and need not fit into memory.
+
+    Args:
+        named: the model.
+        options: everything else.
+
+    Raises:
+        ConfigError: a model that cannot be found or made, a plan that cannot be, or nowhere to write to.
+    """
+    if options.out is None and not options.plan_only:
+        do = "Name --out FOLDER, or ask for --plan alone"
+        raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
+    folder = Path(named)
+    if is_folder_of_shards(folder):
+        made = _printed(skeleton_of(folder), options)
+        if not options.plan_only:
+            _write_shards(folder, made, options)
+        return
+    model = open_model(named, factory=options.factory, trust=options.trust, seed=options.seed).model
+    if not isinstance(model, nn.Module):
+        do = "Name a function that gives a torch.nn.Module"
+        raise ConfigError(describe("MODEL", type(model).__name__, "a module, whose layers can be replaced", do))
+    made = _printed(model, options)
+    if not options.plan_only:
+        assert options.out is not None
+        made.apply(model)
+        told(save(model, options.out))
+
+
+def print_matrix() -> None:
+    """Print what works on which device, as Markdown."""
+    print(markdown(matrix()), end="")
+
+
+def planned(model: nn.Module, options: Options) -> Plan:
+    """The plan that was asked for on the command line."""
+    return plan(
+        model,
+        options.scheme or None,
+        options.device,
+        recipe=options.recipe or None,
+        dtype=options.dtype or None,
+        include=options.include,
+        exclude=options.exclude,
+        method=options.method or None,
+        release=options.release or None,
+    )
+
+
+def _printed(model: nn.Module, options: Options) -> Plan:
+    made = planned(model, options)
+    if options.as_json:
+        print(made.to_json(), end="")
+    elif options.as_markdown:
+        print(made.to_markdown(), end="")
+    else:
+        made.show()
+    sys.stdout.flush()
+    return made
+
+
+def is_folder_of_shards(path: Path) -> bool:
+    """Whether it is a folder with safetensors as Hugging Face writes it."""
+    return path.is_dir() and (path / CONFIG).is_file() and any((path / name).is_file() for name in (FILE, INDEX))
+
+
+def skeleton_of(folder: Path) -> nn.Module:
+    """The model of a folder without its weights, but with their dtypes."""
+    source = Source(folder)
+    model = of_config(folder) or of_names(source.tensors.values())
+    usual = Counter(stored.dtype for stored in source.tensors.values()).most_common(1)[0][0]
+    for name, held in model.named_parameters():
+        if held.is_meta:
+            stored = source.tensors.get(name)
+            held.data = torch.empty_like(held, dtype=stored.dtype if stored else usual)
+    return model
+
+
+def _write_shards(folder: Path, made: Plan, options: Options) -> None:
+    assert options.out is not None
+    recipe = Recipe.parse(options.recipe or options.scheme or "int4")
+    done = quantize_shards(
+        folder, options.out, recipe, include=options.include, exclude=options.exclude, method=made.method
+    )
+    told(done.target)
+
+
+def told(path: Path) -> None:
+    """Say on the error stream what was written."""
+    print(path, file=sys.stderr)

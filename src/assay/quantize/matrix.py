@@ -1,0 +1,59 @@
+"""What works on which device: for every scheme and dtype the paths of a layer, looked up, and as a Markdown table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.devices.capabilities import DEVICES
+from assay.quantize.dispatch import Steps, regimes
+from assay.quantize.scheme import Scheme
+from assay.quantize.show import paths, spelled
+
+SCHEMES = ("int8", "int8:g128", "int4", "int4:g32:sym", "int4:channel", "int3:g64", "int8:dynamic", "int4:dynamic")
+DTYPES = ("bfloat16", "float16", "float32")
+SHAPE = (4096, 4096)
+BEGIN, END = "<!-- written by: assay quantize --matrix -->", "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The paths of a layer of one scheme, for one dtype of activations, on one device."""
+
+    scheme: Scheme
+    dtype: str
+    device: str
+    steps: Steps
+
+
+def matrix(schemes: Sequence[str] = SCHEMES, shape: tuple[int, int] = SHAPE, release: str | None = None) -> list[Cell]:
+    """Look up every scheme, dtype and device.
+
+    Args:
+        schemes: as :meth:`Scheme.parse` reads them.
+        shape: of the weight; a width or a height that kernels do not take has other paths.
+        release: of torch; by default the installed one.
+
+    Example:
+        >>> [cell.steps for cell in matrix(["int4"]) if (cell.dtype, cell.device) == ("float32", "cuda")]
+        [((1, 'dequantize'),)]
+    """
+    parsed = [Scheme.parse(scheme) for scheme in schemes]
+    return [
+        Cell(scheme, dtype, device, regimes(dtype, device, scheme, shape, release=release))
+        for scheme in parsed
+        for dtype in DTYPES
+        for device in DEVICES
+    ]
+
+
+def markdown(cells: Sequence[Cell]) -> str:
+    """The cells as a table with a column for each device; dtypes that do the same everywhere share a row."""
+    lines = [f"| scheme | activations | {' | '.join(DEVICES)} |", "|---|---|" + "---|" * len(DEVICES)]
+    for scheme in dict.fromkeys(cell.scheme for cell in cells):
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for dtype in DTYPES:
+            row = tuple(paths(cell.steps) for cell in cells if (cell.scheme, cell.dtype) == (scheme, dtype))
+            alike.setdefault(row, []).append(dtype)
+        lines += [f"| {spelled(scheme)} | {', '.join(kinds)} | {' | '.join(row)} |" for row, kinds in alike.items()]
+    return "\n".join(lines) + "\n"

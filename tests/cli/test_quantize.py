@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from typer.testing import CliRunner
+
+from assay.cli import app
+from assay.errors import AssayError
+from assay.quantize import QuantizedLinear
+from assay.quantize.file import load
+
+MODULE = """
+    import torch
+    from torch import nn
+
+    def net():
+        return nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10))
+
+    def nothing():
+        return nn.Sequential(nn.Conv1d(4, 4, 3))
+
+    def broken():
+        model = net()
+        with torch.no_grad():
+            model[0].weight[3, 5] = float("nan")
+        return model
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "given.py").write_text(textwrap.dedent(MODULE), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("given", None)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["quantize", *arguments], catch_exceptions=True)
+
+
+def test_the_plan_alone_changes_and_writes_nothing(folder):
+    before = sorted(folder.rglob("*"))
+    done = invoke("given:net", "--scheme", "int4", "--device", "mps", "--dtype", "bfloat16", "--plan")
+    assert done.exit_code == 0, done.output
+    assert "int4pack; dequantize from 32" in done.output
+    assert "its rows of 64 weights cannot be cut into groups of 128; int4:g64 fits" in done.output
+    assert [path for path in sorted(folder.rglob("*")) if "__pycache__" not in str(path)] == before
+
+
+def test_it_quantizes_and_writes_what_can_be_loaded(folder):
+    done = invoke("given:net", "--scheme", "int8", "--device", "cpu", "--out", "out", "--seed", "3")
+    assert done.exit_code == 0, done.output
+    assert "2 of 2 layers are quantized" in done.output
+    import given
+
+    model = load(given.net(), folder / "out")
+    assert isinstance(model[2], QuantizedLinear)
+    torch.manual_seed(3)
+    x = torch.randn(4, 256, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(3)
+    assert (model(x) - given.net()(x)).abs().max() < 0.05
+
+
+def test_weights_with_a_factory_and_options_of_layers(folder):
+    torch.manual_seed(5)
+    net = nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10))
+    save_file(net.state_dict(), folder / "weights.safetensors")
+    options = ("--factory", "given:net", "--scheme", "int4:g64", "--exclude", "2", "--device", "cpu")
+    done = invoke("weights.safetensors", *options, "--json", "--out", "small.safetensors")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert [layer["scheme"] for layer in said["layers"]] == ["int4:g64", None]
+    assert said["layers"][1]["why"] == "excluded by '2'"
+    import given
+
+    model = load(given.net(), folder / "small.safetensors")
+    assert torch.equal(model[2].weight, net[2].weight)
+
+
+def test_a_torchchat_json_as_text_and_as_file(folder):
+    recipe = '{"executor": {"accelerator": "mps"}, "linear:int4": {"groupsize": 32}}'
+    (folder / "mobile.json").write_text(recipe, "utf-8")
+    for given in (recipe, "mobile.json"):
+        done = invoke("given:net", "--recipe", given, "--plan", "--json")
+        assert done.exit_code == 0, done.output
+        said = json.loads(done.stdout)
+        assert (said["device"], {layer["scheme"] for layer in said["layers"]}) == ("mps", {"int4:g32"})
+
+
+def test_markdown_and_the_founding_case(folder):
+    done = invoke("given:net", "--device", "mps", "--release", "2.4", "--plan", "--markdown")
+    assert done.exit_code == 0, done.output
+    assert "| 0 | 64 × 256 | int4:g128 |" in done.output
+    assert "torch 2.4 has no kernel of _convert_weight_to_int4pack for mps; it is not needed" in done.output
+
+
+def test_what_works_on_which_device():
+    done = invoke("--matrix")
+    assert done.exit_code == 0
+    assert "| scheme | activations | cpu | cuda | mps | xpu |" in done.output
+
+
+@pytest.fixture
+def checkpoint(folder):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4, vocab_size=64
+    )
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).to(torch.bfloat16).eval()
+    model.save_pretrained(folder / "llama")
+    return model
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_hugging_face_folder_is_planned_without_its_weights_and_quantized_tensor_by_tensor(folder, checkpoint):
+    planned = invoke("llama", "--scheme", "int4", "--device", "mps", "--plan", "--json")
+    assert planned.exit_code == 0, planned.output
+    said = json.loads(planned.stdout)
+    assert {layer["dtype"] for layer in said["layers"]} == {"bfloat16"}
+    assert sum(layer["scheme"] is not None for layer in said["layers"]) == 15
+    done = invoke("llama", "--scheme", "int4", "--device", "mps", "--out", "small", "--json")
+    assert done.exit_code == 0, done.output
+    from assay.quantize.file import load_folder
+
+    model = load_folder(folder / "small")
+    taken = {name for name, module in model.named_modules() if isinstance(module, QuantizedLinear)}
+    assert taken == {layer["name"] for layer in said["layers"] if layer["scheme"]}
+    ids = torch.tensor([[1, 2, 3]])
+    assert (model(ids).logits - checkpoint(ids).logits).abs().max() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("given:net",), "assay quantize: got no --out, expected where to write the model"),
+        (("given:net", "--scheme", "int9", "--plan"), "scheme: got 'int9'"),
+        (("given:net", "--device", "npu", "--plan"), "device: got 'npu'"),
+        (("given:net", "--scheme", "int4", "--recipe", "r.toml", "--plan"), "plan: got a scheme and a recipe"),
+        (("given:net", "--recipe", "none.toml", "--plan"), "recipe: got none.toml ("),
+        (("given:nothing", "--plan"), "model: got no linear layer and no embedding"),
+        (("given:broken", "--scheme", "int8", "--out", "out"), "0: weight: got 1 values that are NaN or infinite"),
+        (("nowhere.safetensors", "--plan"), "MODEL: got nowhere.safetensors, which is no file"),
+    ],
+)
+def test_bad_input_is_told_and_nothing_is_written(folder, arguments, message):
+    done = invoke(*arguments)
+    assert isinstance(done.exception, AssayError), done.output
+    assert message in str(done.exception)
+    assert not (folder / "out").exists()
+
+
+def test_no_model_is_told():
+    done = invoke("--plan")
+    assert done.exit_code == 2
+    assert "name a model" in done.output
+
+
+def test_errors_are_one_line_and_exit_code_2(folder):
+    command = [sys.executable, "-m", "assay", "quantize", "given:net", "--device", "npu", "--plan"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("assay: device: got 'npu'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_imports_no_torch():
+    code = "import sys; sys.argv = ['assay', 'quantize', '--help']\nfrom assay.cli import main\n"
+    code += "try: main()\nexcept SystemExit: print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "False"
