@@ -99,7 +99,7 @@ def test_without_a_task_metrics_are_needed(here):
     done = invoke("evaluate", "given:model", "--data", "text.txt")
     assert "--metrics: got none" in str(done.exception)
     done = invoke("evaluate", "given:model", "--data", "text.txt", "--window", 8, "-m", "accuracy:num_classes=3")
-    assert "--task: got --window or --stride without a text, expected \"lm\"" in str(done.exception)
+    assert '--task: got --window or --stride without a text, expected "lm"' in str(done.exception)
 
 
 def test_a_text_is_gone_on_with_before_and_after(here, saved):

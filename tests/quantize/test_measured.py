@@ -11,12 +11,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from assay.devices.pretend import pretend
 from assay.errors import ConfigError, ShapeError, ValuesError
+from assay.language import perplexity
 from assay.metrics import Accuracy, MeanSquaredError
 from assay.quantize import QuantizedLinear, quantize_weight
 from assay.quantize.measured import Budget, Reading, for_budget, measure, sensitivity, sweep
 from assay.quantize.measured.budget import choose_options
 from assay.quantize.measured.layer_by_layer import Sensitivity
 from assay.quantize.measured.speed import nbytes
+from assay.quantize.rounding.gptq import Calibration
 from assay.report import Report
 from language.models import TEXT, Recurrent, llama
 
@@ -132,8 +134,6 @@ def test_every_sample_is_proved_to_be_counted_once():
 
 
 def test_a_text_is_cut_into_windows_and_has_perplexities():
-    from assay.language import perplexity
-
     model = llama()
     after = quantized(model)
     report = measure(model, after, TEXT, window=64, stride=16, device="cpu", speed=(1,))
@@ -173,6 +173,19 @@ def test_more_bits_move_the_outputs_less():
     assert agreements == sorted(agreements, reverse=True)
     assert [each.bits for each in found.points] == sorted(each.bits for each in found.points)
     assert by_name["int4:g32"].bits == 5.0
+
+
+def test_calibration_makes_the_outputs_move_less():
+    model = llama()
+    other = TEXT[::-1] + TEXT.upper()  # not what is measured on
+    with Calibration(model) as calibration:
+        perplexity(model, other, window=64, stride=64, device="cpu", progress=False)
+    for scheme in ("int4:g32", "int3:g64"):
+        nearest, gptq = (
+            sweep(model, TEXT, [scheme], calibration=data, reading=LANGUAGE).points[0] for data in (None, calibration)
+        )
+        assert gptq.upper < nearest.lower
+        assert gptq.bits == nearest.bits
 
 
 def test_bits_count_what_a_scheme_leaves_alone():

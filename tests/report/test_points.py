@@ -40,6 +40,7 @@ def test_it_is_stored_and_drawn(tmp_path):
     svg = to_svg(PICTURE, "p0")
     assert "int4 &lt;g128&gt;" in svg
     assert "KL divergence" in svg
+    assert "mathdefault" not in svg
     assert "broken" not in svg.split(">", 1)[1]
     page = report.to_html(tmp_path / "r.html").read_text("utf-8")
     assert "nothing is better" not in page

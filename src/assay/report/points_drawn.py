@@ -24,6 +24,9 @@ def draw(axes: Axes, plot: Points, ink: Callable[[str], str]) -> None:
     best = plot.best()
     if plot.is_log and best:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, place: f"{value:g}")  # Matplotlib's own writes TeX
+        axes.yaxis.set_minor_formatter(lambda value, place: "")
+        axes.tick_params(which="minor", length=0)
     axes.plot([p.x for p in best], [p.y for p in best], color=ink("heat"), linewidth=1.4, alpha=0.6)
     for point in plot.drawable():
         if point.lower is not None and point.upper is not None and (point.lower > 0 or not plot.is_log):

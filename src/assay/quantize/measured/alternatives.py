@@ -11,12 +11,13 @@ from torch import nn
 from assay.errors import ConfigError, describe
 from assay.language import CausalModel
 from assay.language.scoring import BATCH_SIZE
-from assay.quantize.candidates import Candidate, candidates
+from assay.quantize.candidates import candidates
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
 from assay.quantize.measured.variants import Outcome, Reading, Swapped, compare_outputs, of_text
 from assay.quantize.plan_layers import Choice, choose
 from assay.quantize.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
+from assay.quantize.rounding.gptq import Calibration, gptq
 from assay.quantize.scheme import Scheme
 from assay.report import Report
 
@@ -31,10 +32,12 @@ class Layer:
     Attributes:
         choice: the layer and its scheme.
         method: how its weight is rounded.
+        calibration: what went into the layers; then a linear layer is rounded by GPTQ.
     """
 
     choice: Choice
     method: str
+    calibration: Calibration | None = None
 
     @property
     def name(self) -> str:
@@ -67,7 +70,10 @@ class Layer:
         """The layer."""
         candidate = self.choice.candidate
         weight = candidate.weight()
-        integers = quantize_weight(weight, self.scheme, self.method)
+        if self.calibration is not None and candidate.kind == "linear":
+            integers = gptq(weight, self.calibration.hessian(self.name), self.scheme, method=self.method)
+        else:
+            integers = quantize_weight(weight, self.scheme, self.method)
         module: Any = candidate.module
         if candidate.kind == "embedding":
             return QuantizedEmbedding(integers, module.padding_idx, weight.dtype)
@@ -75,7 +81,12 @@ class Layer:
 
 
 def layers(
-    model: nn.Module, recipe: RecipeLike, method: str, include: Sequence[str] = (), exclude: Sequence[str] = ()
+    model: nn.Module,
+    recipe: RecipeLike,
+    method: str,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    calibration: Calibration | None = None,
 ) -> list[Layer]:
     """The layers that a recipe quantizes, those with a weight of their own.
 
@@ -85,23 +96,19 @@ def layers(
         method: how weights are rounded.
         include: patterns; where there are any, other layers are left alone.
         exclude: patterns of layers that are left alone.
+        calibration: what went into the layers; then linear layers are rounded by GPTQ.
 
     Raises:
         ConfigError: there are none.
     """
     found, _ = candidates(model)
-    return [Layer(each, method) for each in choose(found, Recipe.parse(recipe), include, exclude) if each.scheme]
+    chosen = choose(found, Recipe.parse(recipe), include, exclude)
+    return [Layer(each, method, calibration) for each in chosen if each.scheme]
 
 
 def untied(found: Sequence[Layer]) -> list[Layer]:
     """Those that can be changed alone: no other layer shares their weight."""
     return [each for each in found if not each.choice.candidate.tied]
-
-
-def of_candidate(layer: Layer, scheme: Scheme) -> Layer:
-    """The same layer in another scheme."""
-    candidate: Candidate = layer.choice.candidate
-    return Layer(replace(layer.choice, candidate=candidate, scheme=scheme), layer.method)
 
 
 def compare_layers(

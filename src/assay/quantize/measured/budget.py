@@ -15,6 +15,7 @@ from assay.quantize.measured.schemes import Sweep, sweep
 from assay.quantize.measured.speed import nbytes
 from assay.quantize.measured.variants import Reading
 from assay.quantize.recipe import SKIP, Recipe
+from assay.quantize.rounding.gptq import Calibration
 from assay.report import Report, Section, Table
 
 SCHEMES = ("int3:g64", "int4", "int5", "int6", "int8")
@@ -110,6 +111,7 @@ def for_budget(
     *,
     schemes: Sequence[str] = SCHEMES,
     method: str = "nearest",
+    calibration: Calibration | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     level: float = 0.95,
@@ -128,7 +130,8 @@ def for_budget(
         data: as for `measure`. It is what the choice is fitted to: judge the result on other data.
         budget: "4.5bits" a weight of the layers that can be quantized, or "300MB" for the whole model.
         schemes: what layers may become; they may also stay as they are.
-        method: how weights are rounded.
+        method: how weights are rounded; with calibration, how the scales of a group are chosen.
+        calibration: what went into the layers; then linear layers are rounded by GPTQ.
         include: patterns; where there are any, other layers stay as they are.
         exclude: patterns of layers that stay as they are.
         level: the confidence level of the intervals.
@@ -151,6 +154,7 @@ def for_budget(
         data,
         list(schemes),
         method=method,
+        calibration=calibration,
         include=include,
         exclude=exclude,
         level=level,
@@ -172,6 +176,7 @@ def for_budget(
         data,
         {CHOSEN: recipe, **{name: name for name in schemes}},
         method=method,
+        calibration=calibration,
         include=include,
         exclude=exclude,
         level=level,

@@ -12,6 +12,7 @@ from assay.quantize.measured.alternatives import Layer, compare_layers, layers, 
 from assay.quantize.measured.outputs import distance_name, headline
 from assay.quantize.measured.variants import Reading
 from assay.quantize.recipe import RecipeLike
+from assay.quantize.rounding.gptq import Calibration
 from assay.report import Bars, Report, Section, Table
 
 SHOWN = 30
@@ -67,6 +68,7 @@ def sensitivity(
     scheme: RecipeLike | Sequence[str] = "int4",
     *,
     method: str = "nearest",
+    calibration: Calibration | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     level: float = 0.95,
@@ -83,7 +85,8 @@ def sensitivity(
         model: the model; afterwards as it was.
         data: as for `measure`.
         scheme: a scheme, a recipe, or several schemes as a list: then each layer is measured in each.
-        method: how weights are rounded.
+        method: how weights are rounded; with calibration, how the scales of a group are chosen.
+        calibration: what went into the layers; then linear layers are rounded by GPTQ.
         include: patterns; where there are any, other layers are left out.
         exclude: patterns of layers that are left out.
         level: the confidence level of the intervals.
@@ -108,7 +111,7 @@ def sensitivity(
     asked: list[Any] = list(scheme) if isinstance(scheme, list | tuple) else [scheme]
     found: dict[str, Layer] = {}
     for each in asked:
-        for layer in untied(layers(model, each, method, include, exclude)):
+        for layer in untied(layers(model, each, method, include, exclude, calibration)):
             found[f"{layer.name} {layer.scheme}"] = layer
     outcomes, loop = compare_layers(model, {name: [layer] for name, layer in found.items()}, data, reading, title)
     rows = []

@@ -14,6 +14,7 @@ from assay.quantize.measured.outputs import distance_name, headline
 from assay.quantize.measured.speed import nbytes
 from assay.quantize.measured.variants import Outcome, Reading
 from assay.quantize.recipe import RecipeLike
+from assay.quantize.rounding.gptq import Calibration
 from assay.report import Point, Points, Report, Section, Table
 
 SCHEMES = ("int8", "int6", "int5", "int4:g32", "int4", "int3:g64", "int3")
@@ -65,6 +66,7 @@ def sweep(
     schemes: Sequence[str] | Mapping[str, RecipeLike] = SCHEMES,
     *,
     method: str = "nearest",
+    calibration: Calibration | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     level: float = 0.95,
@@ -78,7 +80,8 @@ def sweep(
         model: the model; afterwards as it was.
         data: as for `measure`.
         schemes: schemes, or recipes by name.
-        method: how weights are rounded.
+        method: how weights are rounded; with calibration, how the scales of a group are chosen.
+        calibration: what went into the layers; then linear layers are rounded by GPTQ.
         include: patterns; where there are any, other layers are left alone.
         exclude: patterns of layers that are left alone.
         level: the confidence level of the intervals.
@@ -100,7 +103,7 @@ def sweep(
         (['int2:g32', 'int8'], True)
     """
     recipes: Mapping[str, RecipeLike] = schemes if isinstance(schemes, Mapping) else {str(s): s for s in schemes}
-    jobs = {name: layers(model, recipe, method, include, exclude) for name, recipe in recipes.items()}
+    jobs = {name: layers(model, recipe, method, include, exclude, calibration) for name, recipe in recipes.items()}
     outcomes, loop = compare_layers(model, jobs, data, reading or Reading(), title)
     whole = nbytes(model)
     every = {layer.name: layer for found in jobs.values() for layer in found}
