@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from assay.cli import app
-from assay.errors import ConfigError, StateError
+from assay.errors import AssayError, ConfigError, StateError
 from assay.metrics import Accuracy
-from assay.report import Report
+from assay.report import Comparison, Report
 
 MODULE = """
     import torch
@@ -139,3 +139,146 @@ def test_under_torchrun_it_gives_the_bits_of_one_process(folder):
     assert resumed.exit_code == 0, resumed.exception
     assert value(resumed.stdout) == value(alone.stdout)
     assert [path.name for path in (folder / "kept").iterdir()] == ["rank-0.safetensors"]
+
+
+def table(folder, rows=41):
+    """The samples of `data` as a table, with ids, labels by name and a column to slice by."""
+    import given
+
+    x, y = given.data().tensors
+    lines = ["id,a,b,c,d,kind,place"]
+    for k in range(rows):
+        numbers = ",".join(repr(each) for each in x[k].tolist())
+        lines.append(f"s{k},{numbers},{'xyz'[int(y[k])]},{'north' if k % 2 else 'south'}")
+    (folder / "held.csv").write_text("\n".join(lines), "utf-8")
+
+
+CONFIG = """
+model = "net.pt2"
+data = "held.csv"
+target = "kind"
+features = ["a", "b", "c", "d"]
+ids = "id"
+slice = ["place"]
+device = "cpu"
+batch-size = 4
+out = "run"
+
+[metrics]
+acc = "accuracy:num_classes=3"
+"""
+
+
+@pytest.fixture
+def held(folder):
+    """A model exported for batches of 8, a table, and a config file that names both."""
+    import given
+
+    torch.manual_seed(0)
+    net = given.model().eval()
+    save_file(net.state_dict(), folder / "net.safetensors")
+    torch.export.save(torch.export.export(net, (torch.ones(8, 4),)), folder / "net.pt2")
+    table(folder)
+    (folder / "run.toml").write_text(CONFIG, "utf-8")
+    return folder
+
+
+@pytest.fixture
+def importable(folder, monkeypatch):
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def test_a_config_file_alone_suffices(importable, held):
+    done = invoke("--config", "run.toml")
+    assert done.exit_code == 0, done.exception
+    report = Report.load(held / "run" / "report.json")
+    notes = " ".join(report.notes)
+    assert "41 expected, 41 seen, 0 twice, 0 missed" in notes
+    assert "Model: net.pt2 (an exported program)." in notes
+    assert "3 classes in alphabetical order: 0 = x, 1 = y, 2 = z." in notes
+    section = report.sections[0]
+    assert sorted(each.name for each in section.slices) == ["place = north", "place = south"]
+    assert set(section.samples.ids.values) == {f"s{k}" for k in range(41)}
+    import given
+
+    x, y = given.data().tensors
+    torch.manual_seed(0)
+    expected = Accuracy(num_classes=3)(given.model()(x).detach(), y)
+    assert section.values[0].value == float(expected)
+
+
+def test_the_command_line_wins_over_the_file(importable, held):
+    done = invoke("given:model", "--config", "run.toml", "--no-samples", "--no-details", "--level", "0", "--json")
+    assert done.exit_code == 0, done.exception
+    section = Report.from_json(done.stdout).sections[0]
+    assert section.samples is None
+    assert section.plots == ()
+    assert section.values[0].lower is None
+
+
+def test_forms_on_the_same_samples(importable, held):
+    versus = ("--versus", "net.safetensors,factory=given:model", "--versus", "precision=bfloat16")
+    done = invoke("--config", "run.toml", *versus)
+    assert done.exit_code == 0, done.exception
+    shown = " ".join(done.stdout.split())
+    assert "net.safetensors factory given:model, net.pt2 bfloat16 against net.pt2" in shown
+    assert "41 samples have the same outputs to the bit" in shown
+    found = Comparison.load(held / "run" / "comparison.json")
+    exported, rounded = (found.delta("acc", run=run.name) for run in found.runs[1:])
+    assert exported.difference == 0
+    assert exported.paired
+    assert rounded.paired
+    names = {path.name for path in (held / "run").iterdir()}
+    assert names >= {"net.pt2", "net.pt2-bfloat16", "comparison.html", "comparison.json"}
+    assert invoke("--config", "run.toml", *versus, "--json").stdout.startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("versus", "message"),
+    [
+        ("net.pt2", "--versus: got net.pt2, expected forms that differ"),
+        ("bits=4", "--versus: got 'bits=4', expected MODEL, or one of precision"),
+        ("compile=maybe", "--versus: got compile=maybe, expected compile=true or compile=false"),
+        ("gone.pt2", "MODEL: got gone.pt2, which is no file"),
+        ("int8", "--versus: got int8 of an exported program, expected a module to quantize"),
+        ("precision=int4", "precision: got 'int4', expected one of float32, bfloat16, float16"),
+    ],
+)
+def test_forms_that_cannot_be_are_told(importable, held, versus, message):
+    done = invoke("--config", "run.toml", "--versus", versus)
+    assert isinstance(done.exception, AssayError), done.output
+    assert message in str(done.exception)
+
+
+def test_before_and_after_quantization(importable, held):
+    from assay.quantize import plan
+    from assay.quantize.file import save
+
+    (held / "nets.py").write_text(
+        "import torch\ndef net():\n    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3))\n"
+    )
+    import nets
+
+    torch.manual_seed(4)
+    net = nets.net()
+    save_file(net.state_dict(), held / "seq.safetensors")
+    save(plan(net, "int8", "cpu").apply(net), held / "small.safetensors")
+    named = ("seq.safetensors", "--factory", "nets:net", "--config", "run.toml")
+    done = invoke(*named, "--versus", "int8", "--versus", "small.safetensors")
+    sys.modules.pop("nets", None)
+    assert done.exit_code == 0, done.exception
+    found = Comparison.load(held / "run" / "comparison.json")
+    assert [run.name for run in found.runs] == ["seq.safetensors", "seq.safetensors int8", "small.safetensors"]
+    now, stored = (float(note.partition("difference is ")[2].partition(",")[0]) for note in found.notes)
+    assert 0 < now == stored < 0.1
+
+
+def test_ranks_read_a_table_and_give_the_bits_of_one_process(importable, held):
+    (held / "run.toml").write_text(CONFIG.replace('out = "run"', ""), "utf-8")
+    alone = invoke("--config", "run.toml", "--json")
+    assert alone.exit_code == 0, alone.exception
+    together = torchrun(held, 2, "--config", "run.toml", "--json", "--versus", "precision=bfloat16")
+    found = Comparison.from_json(together)
+    assert found.delta("acc").baseline.hex() == value(alone.stdout)
+    assert "of 41 samples have the same outputs" in found.notes[0]

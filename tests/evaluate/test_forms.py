@@ -107,7 +107,7 @@ def test_streams_are_measured_and_their_outputs_not_compared():
 
 
 def test_a_form_that_goes_on_from_a_checkpoint_says_of_what_it_cannot_tell(tmp_path):
-    again = dict(device="cpu", resume=tmp_path)
+    again = {"device": "cpu", "resume": tmp_path}
     first = parity({"a": net(), "b": broken()}, data(), METRICS, **again)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
     second = parity({"a": net(), "b": broken()}, data(), METRICS, **again)

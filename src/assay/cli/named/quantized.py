@@ -10,6 +10,7 @@ from torch import nn
 from assay.cli.named.functions import made
 from assay.cli.named.models import Model
 from assay.errors import ConfigError, describe
+from assay.evaluate.programs import Program, Scripted
 
 
 def is_quantized(path: Path) -> bool:
@@ -84,8 +85,8 @@ def quantized(model: Model, scheme: str, device: str) -> Model:
     """
     from assay.quantize import plan
 
-    if not isinstance(model.model, nn.Module):
-        do = "Name a module"
+    if not isinstance(model.model, nn.Module) or isinstance(model.model, Program | Scripted):
+        do = "Name the module that it was made of"
         raise ConfigError(describe("--versus", f"{scheme} of {model.what}", "a module to quantize", do))
     made_of = plan(model.model, scheme, device).apply(model.model)
     return replace(model, model=made_of, what=f"{model.what}, quantized by {scheme}")
