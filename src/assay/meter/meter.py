@@ -172,14 +172,17 @@ class Meter:
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one settled host state per tally, and the number of rows."""
+        merged, rows = self._merged(), self.rows
+        return [tally.settle(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
+
+    def _merged(self) -> list[State]:
+        """The same, in a form that depends on how it was counted; the value does not."""
         parts = [lane.host_states() for lane in self._lanes.values()]
         if self._carried is not None:
             parts.append(self._carried)
         if not parts:
             parts.append([tally.zero(torch.device("cpu")) for tally in self._plan.tallies])
-        merged = [merge(tally, [p[k] for p in parts]) for k, tally in enumerate(self._plan.tallies)]
-        rows = self.rows
-        return [tally.settle(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
+        return [merge(tally, [p[k] for p in parts]) for k, tally in enumerate(self._plan.tallies)]
 
     def merge(self, *others: Meter) -> Meter:
         """Add what other meters of the same metrics have counted to this one; they stay as they are.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from assay.errors import ShapeError, describe
 from assay.metrics.base import Metric
@@ -42,6 +42,13 @@ class Plan:
             )
         for tally in self._wanted.values():
             tally.check(layout)
+
+    def readings(self, names: Iterable[str]) -> list[tuple[int, Tally, list[str]]]:
+        """What is read for metrics: the place of the tally that counts it, the one to read, and which metrics do."""
+        found: dict[tuple[int, Tally], list[str]] = {}
+        for name in names:
+            found.setdefault((self._index[name], self._wanted[name]), []).append(name)
+        return [(place, wanted, metrics) for (place, wanted), metrics in found.items()]
 
     def state_of(self, name: str, states: Sequence[State]) -> tuple[Tally, State]:
         """The tally that a metric asked for, and its state."""

@@ -101,6 +101,10 @@ class Sum(Aggregate):
     Source: Neal, Fast exact summation using small and large superaccumulators, arXiv:1505.05571.
     """
 
+    @property
+    def estimates(self) -> bool:
+        return False
+
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
 
@@ -174,6 +178,10 @@ class Max(Aggregate):
     Source: IEEE 754-2019, section 9.6, `maximum` and `maximumNumber`.
     """
 
+    @property
+    def estimates(self) -> bool:
+        return False
+
     def tally(self, weighted: bool) -> Tally:
         return Extremes(self.nan_policy == "ignore")
 
@@ -202,6 +210,10 @@ class Min(Aggregate):
 
     Source: IEEE 754-2019, section 9.6, `minimum` and `minimumNumber`.
     """
+
+    @property
+    def estimates(self) -> bool:
+        return False
 
     def tally(self, weighted: bool) -> Tally:
         return Extremes(self.nan_policy == "ignore")

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.metrics.closed_forms import Ends
 from assay.metrics.contributions import Contributions
 from assay.tally.base import Batch, Tally
 
@@ -51,6 +52,33 @@ class Metric(ABC):
         """What each row contributes, where the value is a mean over rows or the quotient of two; see `contributions`.
 
         No value may be read on the host. Weights are multiplied in afterwards.
+        """
+        return None
+
+    @property
+    def estimates(self) -> bool:
+        """Whether the value estimates one of all that the samples stand for, as a mean does.
+
+        Totals, counts and extremes do not: they change with the number of samples. They have no interval.
+        """
+        return True
+
+    @property
+    def closed_form(self) -> str:
+        """What the interval is called that `interval` gives; empty where it gives none."""
+        return ""
+
+    def interval(self, counted: Any, level: float, rows: int) -> Ends | None:
+        """The interval of the value in closed form, for samples without weights.
+
+        Args:
+            counted: what the tally's `read` gives.
+            level: the confidence level.
+            rows: how many rows were given; where more than that was counted, samples of a row depend on each other, and
+                there is no interval.
+
+        Returns:
+            Both ends; None where the formula says nothing, as for few samples.
         """
         return None
 

@@ -373,6 +373,10 @@ class KLDivergence(Metric):
         if self.reduction not in ("mean", "sum"):
             raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Choose one of them"))
 
+    @property
+    def estimates(self) -> bool:
+        return self.reduction == "mean"
+
     def tally(self, weighted: bool) -> Tally:
         return Divergence(self.log_prob, weighted)
 

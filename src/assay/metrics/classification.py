@@ -16,8 +16,9 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, number
+from assay.metrics.closed_forms import Ends
 from assay.metrics.contributions import Contributions
-from assay.metrics.stat_scores import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean
+from assay.metrics.stat_scores import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean, of_jaccard
 from assay.tally.confusion import ClassTotals, Counts
 
 
@@ -268,6 +269,10 @@ class FBetaScore(RatioMetric):
         if not (isfinite(self.beta) and self.beta >= 0):
             raise ConfigError(describe("beta", self.beta, "0 or more", "Give how much recall counts against precision"))
 
+    @property
+    def closed_form(self) -> str:
+        return "" if self.num_classes is None else super().closed_form
+
     def quotient(self, of: Answers) -> Contributions:
         square = self.beta**2
         mean = (square * of["positives"].float() + of["predicted positives"]) / (square + 1)
@@ -319,6 +324,9 @@ class F1Score(RatioMetric):
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return 2 * of.tp, 2 * of.tp + of.fn + of.fp
 
+    def of_class(self, of: Outcomes, level: float) -> Ends:
+        return of_jaccard(of, level)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DiceScore(RatioMetric):
@@ -358,6 +366,9 @@ class DiceScore(RatioMetric):
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return 2 * of.tp, 2 * of.tp + of.fn + of.fp
+
+    def of_class(self, of: Outcomes, level: float) -> Ends:
+        return of_jaccard(of, level)
 
 
 @dataclass(frozen=True, kw_only=True)

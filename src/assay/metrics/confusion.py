@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, number, vector
 from assay.metrics.classification import F1Score, Precision, Recall
+from assay.metrics.closed_forms import Ends, wilson
 from assay.metrics.contributions import Contributions
 from assay.metrics.stat_scores import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
 from assay.tally.base import Batch, Tally
@@ -141,6 +142,10 @@ class StatScores(TopKMetric):
         super().__post_init__()
         check_average(self.average)
 
+    @property
+    def estimates(self) -> bool:
+        return False
+
     def read(self, counted: Counts | ClassTotals) -> Stats:
         of = self.outcomes(counted)
         every = (of.tp, of.fp, of.tn, of.fn, of.support)
@@ -207,6 +212,14 @@ class ExactMatch(LabelMetric):
             return Contributions.of(name, right.flatten(1).all(1))
         some = answers.counted.flatten(1).any(1)
         return Contributions.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
+
+    @property
+    def closed_form(self) -> str:
+        return "Wilson's interval"
+
+    def interval(self, counted: SampleTotals, level: float, rows: int) -> Ends | None:
+        samples = counted.right + counted.wrong
+        return wilson(counted.right, samples, level) if samples <= rows else None
 
     def read(self, counted: SampleTotals) -> Tensor:
         samples = counted.right + counted.wrong

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric
+from assay.metrics.closed_forms import Ends, fisher_z
 from assay.metrics.contributions import Contributions
 from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
-from assay.metrics.rational import over_root, quotient, result
+from assay.metrics.rational import over_root, quotient, result, rounded
 from assay.tally.base import Batch, Tally
 from assay.tally.rowwise import Cosine, RowSum
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
@@ -81,6 +82,14 @@ class PearsonCorrCoef(Correlation):
 
     Source: Pearson, Proceedings of the Royal Society of London 58 (1895), 240-242.
     """
+
+    @property
+    def closed_form(self) -> str:
+        return "Fisher's z" if self.num_outputs == 1 else ""
+
+    def interval(self, counted: Totals, level: float, rows: int) -> Ends | None:
+        n = counted.count[0]
+        return fisher_z(rounded(self.value(counted, 0)), 1 / (n - 3), level) if 3 < n <= rows else None
 
     def value(self, counted: Totals, k: int) -> Number:
         found = spread(counted, k)
@@ -166,6 +175,10 @@ class CosineSimilarity(Metric):
         if self.reduction not in ("sum", "mean"):
             do = "For the cosine of each row call torch.nn.functional.cosine_similarity"
             raise ConfigError(describe("reduction", repr(self.reduction), '"sum" or "mean"', do))
+
+    @property
+    def estimates(self) -> bool:
+        return self.reduction == "mean"
 
     def tally(self, weighted: bool) -> Tally:
         return RowSum(Cosine(), weighted)

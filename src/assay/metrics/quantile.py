@@ -15,6 +15,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, ValuesError, describe
 from assay.metrics.base import Metric, number, plain, vector
+from assay.metrics.closed_forms import Ends, order_statistics
 from assay.metrics.rational import rounded
 from assay.tally.base import Tally
 from assay.tally.samples import Kept, Samples
@@ -103,6 +104,16 @@ class Quantile(Metric):
         if not isinstance(self.q, tuple):
             return table
         return table if self.num_outputs == 1 else table.view(len(values), -1)
+
+    @property
+    def closed_form(self) -> str:
+        return "order statistics" if self.num_outputs == 1 and not isinstance(self.q, tuple) else ""
+
+    def interval(self, counted: Kept, level: float, rows: int) -> Ends | None:
+        values = counted["preds"][0]
+        if not self.closed_form or len(values) > rows or np.isnan(values).any():
+            return None
+        return order_statistics(np.sort(values), self._shares[0], level)
 
     def _value(self, samples: _Sorted, q: Fraction) -> float:
         if not samples.count or samples.has_nan:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric
+from assay.metrics.closed_forms import Ends, fisher_z
 from assay.metrics.contributions import single
 from assay.metrics.rational import over_root, result
 from assay.tally.base import Batch, Tally
@@ -86,6 +87,14 @@ class SpearmanCorrCoef(RankCorrelation):
     Source: C. Spearman, The proof and measurement of association between two things, Am. J. Psychol. 15 (1904).
     """
 
+    @property
+    def closed_form(self) -> str:
+        return "Fisher's z, variance of Bonett and Wright" if self.num_outputs == 1 else ""
+
+    def interval(self, counted: Kept, level: float, rows: int) -> Ends | None:
+        n, r = len(counted["preds"][0]), float(self.read(counted)) if self.num_outputs == 1 else math.nan
+        return fisher_z(r, (1 + r * r / 2) / (n - 3), level) if 3 < n <= rows else None
+
     def value(self, x: Array, y: Array, weights: Array) -> float:
         r, s = _centred_ranks(x, weights), _centred_ranks(y, weights)
         if not len(x):
@@ -136,6 +145,16 @@ class KendallRankCorrCoef(RankCorrelation):
         super().__post_init__()
         if self.variant not in get_args(Variant):
             raise ConfigError(describe("variant", repr(self.variant), '"a", "b" or "c"', "Choose one; most use b"))
+
+    @property
+    def closed_form(self) -> str:
+        return "Fisher's z, variance of Fieller et al." if self.num_outputs == 1 and self.variant != "c" else ""
+
+    def interval(self, counted: Kept, level: float, rows: int) -> Ends | None:
+        n = len(counted["preds"][0])
+        if not self.closed_form or not 4 < n <= rows:
+            return None
+        return fisher_z(float(self.read(counted)), 0.437 / (n - 4), level)
 
     def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
         if not len(x):

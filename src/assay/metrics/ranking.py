@@ -15,6 +15,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import Direction, Metric, number, vector
+from assay.metrics.closed_forms import Ends, delong_error, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, Interval, Ranking
@@ -207,6 +208,17 @@ class AUROC(RankingArea):
 
     needs = "positives and negatives"
 
+    @property
+    def closed_form(self) -> str:
+        return "DeLong's interval (logit)" if self._single and not self.bounds else ""
+
+    def interval(self, counted: Counted, level: float, rows: int) -> Ends | None:
+        ranking = counted[0]
+        if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
+            return None
+        error = delong_error(ranking.positives, ranking.negatives)
+        return on_logit_scale(float(self.area(ranking).value), error, level)
+
     def area(self, ranking: Ranking) -> Interval:
         return curves.auroc(ranking)
 
@@ -236,6 +248,17 @@ class AveragePrecision(RankingArea):
     """
 
     needs = "positives"
+
+    @property
+    def closed_form(self) -> str:
+        return "logit interval" if self._single and not self.bounds else ""
+
+    def interval(self, counted: Counted, level: float, rows: int) -> Ends | None:
+        ranking = counted[0]
+        if not self.closed_form or not 0 < ranking.num_positives <= rows - ranking.num_negatives:
+            return None
+        value = float(self.area(ranking).value)
+        return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), level)
 
     def area(self, ranking: Ranking) -> Interval:
         return curves.average_precision(ranking)

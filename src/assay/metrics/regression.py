@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction
+from assay.metrics.closed_forms import Ends, wilson
 from assay.metrics.outputs import (
     SQUARES,
     Of,
@@ -330,6 +331,10 @@ class MinkowskiDistance(PerOutput):
             raise ConfigError(describe("p", self.p, "a finite number of 1 or more", "Below 1 it is not a distance"))
 
     @property
+    def estimates(self) -> bool:
+        return False
+
+    @property
     def terms(self) -> frozenset[Term]:
         if self.p == 2:
             return SQUARES
@@ -451,6 +456,16 @@ class CriticalSuccessIndex(PerOutput):
             f"hits, threshold {self.threshold}": of_term(self._hits),
             f"events, threshold {self.threshold}": of_term(self._events),
         }
+
+    @property
+    def closed_form(self) -> str:
+        return "Wilson's interval" if self.num_outputs == 1 else ""
+
+    def interval(self, counted: Totals, level: float, rows: int) -> Ends | None:
+        hits, events = counted[self._hits][0], counted[self._events][0]
+        if isinstance(hits, float) or isinstance(events, float) or counted.count[0] > rows:
+            return None
+        return wilson(int(hits), int(events), level)
 
     def value(self, counted: Totals, k: int) -> Number:
         return quotient(counted[self._hits][k], counted[self._events][k])

@@ -15,6 +15,7 @@ from torch import Tensor
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric, number, vector
+from assay.metrics.closed_forms import Ends, wilson
 from assay.metrics.contributions import Contributions
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Counts, class_tally
@@ -235,11 +236,38 @@ class RatioMetric(TopKMetric):
         if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
             return None
         if self.num_classes is not None:
-            whole = self.average == "micro" or (self.average == "weighted" and self.by_support)
-            return self.answers(batch).share(self.pooled) if whole and self.pooled else None
+            return self.answers(batch).share(self.pooled) if self._pools else None
         if self.num_labels is not None and not self._averages_samples():
             return None
         return self.quotient(self.answers(batch))
+
+    @property
+    def closed_form(self) -> str:
+        one = self.num_labels is None and (self.num_classes is None or self._pools)
+        return "Wilson's interval" if one else ""
+
+    def interval(self, counted: Counts | ClassTotals, level: float, rows: int) -> Ends | None:
+        if not self.closed_form:
+            return None
+        of = self.outcomes(counted).pooled()
+        if self.num_classes is None:
+            return self.of_class(of, level) if of.total[0] <= rows else None
+        hits, total = of.tp[0], of.support[0]
+        return (
+            wilson(int(hits if self.pooled == "correct" else total - hits), int(total), level)
+            if total <= rows
+            else None
+        )
+
+    def of_class(self, of: Outcomes, level: float) -> Ends:
+        """The interval of the value of one class: a share of samples."""
+        share, among = self.ratio(of)
+        return wilson(int(share[0]), int(among[0]), level)
+
+    @property
+    def _pools(self) -> bool:
+        """Whether the value of several classes is a share of all samples."""
+        return bool(self.pooled) and (self.average == "micro" or (self.average == "weighted" and self.by_support))
 
     def quotient(self, of: Answers) -> Contributions:
         """What each sample contributes to the value of one class, or to that of pooled labels."""
@@ -248,6 +276,13 @@ class RatioMetric(TopKMetric):
     def _averages_samples(self) -> bool:
         """Whether the average over labels is one over samples: when pooled, or when all labels have as many samples."""
         return self.average == "micro" or (self.average == "macro" and not self.share[1] and self.ignore_index is None)
+
+
+def of_jaccard(of: Outcomes, level: float) -> Ends:
+    """The interval of an F1 score: it is `2 J / (1 + J)`, where J is a share of the samples that are of the class or
+    predicted as it, so the ends of Wilson's interval of J become its ends."""
+    lower, upper = wilson(int(of.tp[0]), int((of.tp + of.fn + of.fp)[0]), level)
+    return 2 * lower / (1 + lower), 2 * upper / (1 + upper)
 
 
 Ratio = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]

@@ -1,0 +1,327 @@
+"""Confidence intervals of what meters read: of closed form where one is standard, else by a bootstrap of tallies."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.errors import AssayWarning, ConfigError, StateError, ValuesError, describe
+from assay.meter.meter import Meter
+from assay.meter.resample import LEAST, Groups, Whole, poisson_draws
+from assay.metrics.closed_forms import normal_quantile
+from assay.tally.base import Problem
+
+Floats: TypeAlias = NDArray[np.float64]
+
+FEWEST_GROUPS = 10
+"""Groups with samples, below which nothing is drawn."""
+FEW_DRAWS = 200
+"""Replicates below which their percentiles are too uncertain, and their standard deviation is taken."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval.
+
+    Attributes:
+        lower: its lower end.
+        upper: its upper end.
+        level: how often such intervals have the true value between their ends.
+        method: how it was found.
+    """
+
+    lower: float
+    upper: float
+    level: float
+    method: str
+
+
+def closed_forms(meter: Meter, level: float = 0.95) -> dict[str, Interval]:
+    """The intervals of a meter's values that have a closed form.
+
+    They hold for samples without weights that do not depend on each other. So where a row has several (the pixels of an
+    image), there is none.
+
+    Args:
+        meter: what was counted.
+        level: the confidence level.
+
+    Returns:
+        Intervals by the names of the metrics; without those that have no closed form, or to which it says nothing.
+
+    Raises:
+        ConfigError: the level is no level.
+
+    Example:
+        >>> from assay.metrics import Accuracy
+        >>> meter = Meter(acc=Accuracy(num_classes=2))
+        >>> meter.update(torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 0, 0]))
+        >>> found = closed_forms(meter)["acc"]
+        >>> round(found.lower, 4), round(found.upper, 4), found.method
+        (0.3006, 0.9544, "Wilson's interval")
+    """
+    _check_level(level)
+    names = [name for name, metric in meter.metrics.items() if metric.closed_form]
+    if meter.weighted or not names or not meter.rows:
+        return {}
+    found = {}
+    states, rows = meter._states()
+    for name in names:
+        tally, state = meter._plan.state_of(name, states)
+        if any(problem.fatal for problem in tally.problems(state)):
+            continue
+        metric = meter.metrics[name]
+        ends = metric.interval(tally.read(state), level, rows)
+        if ends is not None and not any(map(math.isnan, ends)):
+            found[name] = Interval(*ends, level, metric.closed_form)
+    return found
+
+
+def needing_bootstrap(
+    meter: Meter, *, independent: bool = True, without: Collection[str] = (), budget_bytes: int = 64 << 20
+) -> Meter | None:
+    """A meter that has counted nothing, of the metrics whose intervals have to be drawn.
+
+    Left out are metrics that read no single numbers, that estimate nothing (totals, extremes), that have a closed form,
+    and whose counts are too large to be kept for several groups.
+
+    Args:
+        meter: the metrics.
+        independent: rows are single samples. Those of images and texts are not, and closed forms do not hold for them.
+        without: names of metrics whose intervals come from elsewhere.
+        budget_bytes: how much the counts of all groups may take; see `group_count`.
+
+    Returns:
+        The meter; None where nothing is left.
+
+    Example:
+        >>> from assay.metrics import Accuracy, Recall, Sum
+        >>> meter = Meter(Accuracy(num_classes=3), Recall(num_classes=3), Sum())
+        >>> list(needing_bootstrap(meter).metrics)
+        ['Recall']
+    """
+    closed = independent and not meter.weighted
+    wanted = {
+        name: metric
+        for name, metric in meter.metrics.items()
+        if metric.estimates and not (closed and metric.closed_form) and name not in without
+    }
+    if not wanted:
+        return None
+    numbers = _scalars(_like(meter, wanted))
+    sizes = {name: _state_bytes(_like(meter, {name: wanted[name]})) for name in numbers}
+    chosen: dict[str, Any] = {}
+    for name in sorted(numbers, key=sizes.__getitem__):
+        if group_count(_like(meter, {**chosen, name: wanted[name]}), budget_bytes):
+            chosen[name] = wanted[name]
+    return _like(meter, {name: wanted[name] for name in wanted if name in chosen}) if chosen else None
+
+
+def _like(meter: Meter, metrics: Mapping[str, Any]) -> Meter:
+    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
+
+
+def _scalars(meter: Meter) -> list[str]:
+    """The metrics that read single numbers, which is seen without data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssayWarning)
+        return [name for name, value in meter.compute().items() if dict(_numbers(name, value))]
+
+
+def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = 128, least: int = 16) -> int:
+    """How many groups of samples to count apart, so that their counts fit a budget.
+
+    Samples that metrics keep are not part of it: all groups together keep each of them once.
+
+    Args:
+        meter: the metrics to be counted for each group.
+        budget_bytes: how much the counts of all groups may take.
+        most: with more, intervals hardly get better.
+        least: with fewer, their ends are too uncertain.
+
+    Returns:
+        A number of groups between `least` and `most`, or 0 where not even `least` fit.
+
+    Example:
+        >>> from assay.metrics import CohenKappa
+        >>> [group_count(Meter(CohenKappa(num_classes=n, weights="linear"))) for n in (10, 1000)]
+        [128, 0]
+    """
+    count = min(most, budget_bytes // max(1, _state_bytes(meter)))
+    return count if count >= least else 0
+
+
+def _state_bytes(meter: Meter) -> int:
+    """What the counts of one group take, without samples and without what is absent at first."""
+    nowhere = torch.device("meta")
+    values = [value for tally in meter._plan.tallies for value in tally.zero(nowhere).values()]
+    return sum(value.nbytes for value in values if isinstance(value, Tensor))
+
+
+def bootstrap(
+    groups: Sequence[Meter], level: float = 0.95, replicates: int = 400, seed: int = 0
+) -> dict[str, Interval]:
+    """Intervals of all values, by drawing groups of samples again.
+
+    Every sample has been dealt to a group by chance (a hash of its id), and counted by the meter of that group. In each
+    replicate every group counts as often as a draw from Poisson(1) says; the values of the replicates spread as those
+    of other samples would. The ends are percentiles, moved outwards for the number of groups as Student's t is.
+    Whole numbers decide everything up to the values, so the intervals do not depend on how a group was counted.
+
+    Metrics that keep samples are read less often, the more samples there are (from 25 times on). Below 200 replicates
+    the interval is ``value ± t sd``, with the standard deviation of the replicates.
+
+    Args:
+        groups: meters of equal metrics; their sum is what was measured.
+        level: the confidence level.
+        replicates: how often is drawn; the method says how often it was.
+        seed: where the draws start.
+
+    Returns:
+        Intervals by the names of the metrics, and for named tuples of numbers by ``"name part"``. There is none for
+        totals and extremes; where fewer than ten groups have samples; where most replicates are undefined or all are
+        equal; and where the value itself is not between the ends, as then the bias of drawing is larger than the
+        spread.
+
+    Raises:
+        ConfigError: the level is no level, or there are too few replicates for it.
+        StateError: the groups count different things.
+        ValuesError: values were counted that cannot be; see `Meter.compute`.
+
+    Example:
+        >>> from assay.metrics import R2Score
+        >>> x = torch.arange(600.0)
+        >>> groups = [Meter(R2Score()) for _ in range(20)]
+        >>> for k, group in enumerate(groups):
+        ...     group.update(x[k::20], x[k::20] + 200 * torch.sin(x[k::20] ** 2))
+        >>> found = bootstrap(groups)["R2Score"]
+        >>> round(found.lower, 2), round(found.upper, 2), found.method
+        (0.56, 0.64, 'bootstrap: 400 draws of 20 groups')
+
+    Source: N. Chamandy et al., Estimating uncertainty for massive data streams, Google 2012, for Poisson weights;
+    K. Wolter, Introduction to Variance Estimation, chapter 2, for random groups; T. Hesterberg, What teachers should
+    know about the bootstrap, The American Statistician 69 (2015), for the percentiles.
+    """
+    _check_level(level)
+    filled = _alike([group for group in groups if group.rows], groups)
+    if len(filled) < FEWEST_GROUPS:
+        return {}
+    tail = expanded_tail(level, len(filled))
+    if (least := max(LEAST, math.ceil(1 / tail) - 1)) > replicates:
+        raise ConfigError(
+            describe("replicates", replicates, f"{least} or more for the level {level}", "Draw more often")
+        )
+    draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(replicates, len(filled), seed)])
+    found = {}
+    for name, (value, *others) in sorted(_replicates(filled, draws).items()):
+        known = np.sort([other for other in others if not math.isnan(other)])
+        undefined = len(others) - len(known)
+        if undefined > len(known) or len(known) < LEAST:
+            continue
+        way = _percentiles if len(known) >= FEW_DRAWS else _spread
+        lower, upper = way(value, known, level, len(filled))
+        if lower <= value <= upper and lower < upper:
+            method = f"bootstrap: {len(others)} draws of {len(filled)} groups"
+            found[name] = Interval(lower, upper, level, method + (f", {undefined} undefined" if undefined else ""))
+    return found
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ConfigError(describe("level", repr(level), "a number between 0 and 1", "Pass 0.95 for 95 %"))
+
+
+def _alike(filled: Sequence[Meter], groups: Sequence[Meter]) -> Sequence[Meter]:
+    for group in groups[1:]:
+        if group.metrics != groups[0].metrics or group.weighted != groups[0].weighted:
+            do = "Make the meters of all groups with equal metrics"
+            raise StateError(describe("groups", repr(group), f"a meter as {groups[0]!r}", do))
+    return filled
+
+
+def expanded_tail(level: float, groups: int) -> float:
+    """The share of replicates beyond each end: less than `(1 - level) / 2`, as the spread of few groups is uncertain.
+
+    ``Φ(-sqrt(G / (G - 1)) t)`` with the quantile t of Student's distribution of ``G - 1`` degrees of freedom.
+
+    Example:
+        >>> round(expanded_tail(0.95, 128), 4), round(expanded_tail(0.95, 16), 4)
+        (0.0235, 0.0139)
+
+    Source: Hesterberg 2015, section 4.4.
+    """
+    return NormalDist().cdf(-math.sqrt(groups / (groups - 1)) * _student(level, groups - 1))
+
+
+def _student(level: float, freedom: float) -> float:
+    """The two-sided quantile of Student's distribution: four terms of Abramowitz & Stegun 26.7.5."""
+    z, n = normal_quantile(level), freedom
+    terms = (
+        z,
+        (z**3 + z) / (4 * n),
+        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
+    )
+    return math.fsum(terms)
+
+
+def _percentiles(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
+    below = max(1, math.floor((len(known) + 1) * expanded_tail(level, groups)))
+    return float(known[below - 1]), float(known[-below])
+
+
+def _spread(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
+    """The error of the standard deviation is that of few groups and that of few draws together."""
+    freedom = 1 / (1 / (groups - 1) + 1 / (len(known) - 1))
+    half = float(known.std(ddof=1)) * math.sqrt(groups / (groups - 1)) * _student(level, freedom)
+    return value - half, value + half
+
+
+def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]:
+    """The numbers that every metric reads of each row of draws."""
+    plan, metrics = groups[0]._plan, groups[0].metrics
+    rows = np.array([group.rows for group in groups])
+    states = [group._merged() for group in groups]
+    found: dict[str, list[float]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssayWarning)
+        for place, wanted, names in plan.readings(name for name in metrics if metrics[name].estimates):
+            counted = Groups(plan.tallies[place], [state[place] for state in states], rows)
+            chosen = draws[: 1 + counted.affordable(len(draws) - 1)]
+            for k, state in enumerate(counted.replicates(chosen, wanted)):
+                if not k:
+                    _refuse(wanted.problems(state), names)
+                reading = wanted.read(state)
+                numbers = [each for name in names for each in _numbers(name, metrics[name].read(reading))]
+                if not numbers:
+                    break  # curves and tables have no intervals
+                for part, number in numbers:
+                    found.setdefault(part, []).append(number)
+    return found
+
+
+def _refuse(problems: Sequence[Problem], names: Sequence[str]) -> None:
+    """Raise where values were counted that cannot be."""
+    for problem in problems:
+        if problem.fatal:
+            do = "Correct or leave out those samples"
+            raise ValuesError(describe(", ".join(names), f"{problem.count} of the {problem.what}", "none", do))
+
+
+def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    """The single numbers of a value, with their names."""
+    if isinstance(value, Tensor):
+        if not value.ndim:
+            yield name, float(value)
+    elif isinstance(value, tuple) and all(isinstance(each, Tensor) and not each.ndim for each in value):
+        for part, each in zip(getattr(value, "_fields", range(len(value))), value, strict=True):
+            yield f"{name} {part}", float(each)

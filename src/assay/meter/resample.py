@@ -1,0 +1,187 @@
+"""Tallies of samples that were drawn again: weighted sums of the states of groups of samples.
+
+A replicate draws how often each group counts, from Poisson(1). Its state is then the sum of the groups' states times
+these whole numbers: exact, and the same bits however the samples of the groups were counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.tally.base import State, Tally, merge
+from assay.tally.samples import SampleStore
+
+Whole: TypeAlias = NDArray[np.int64]
+
+CHUNK_BYTES = 1 << 26  # of the states of replicates that are there at a time
+READ_ELEMENTS = 1 << 24
+"""How many kept numbers, or cells of large tables, the replicates of one tally may read in all."""
+LEAST = 25
+"""Replicates that are read whatever they cost."""
+
+_EXACT = 1 << 53  # whole numbers up to here are exact in float64, in which products of matrices are fast
+_HALF = 31  # bits
+
+
+def poisson_draws(replicates: int, groups: int, seed: int) -> Whole:
+    """How often each group counts in each replicate: independent draws from Poisson(1), `(replicates, groups)`.
+
+    Whole numbers from a counter are compared with whole numbers, so the draws are the same on every machine.
+
+    Example:
+        >>> poisson_draws(2, 8, seed=0)
+        array([[0, 0, 0, 1, 1, 0, 3, 4],
+               [0, 0, 1, 0, 1, 0, 2, 2]])
+
+    Source: J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011 (Philox).
+    """
+    numbers = np.random.Philox(key=seed % 2**128).random_raw(replicates * groups)
+    return np.searchsorted(_CUMULATIVE, numbers, side="right").astype(np.int64).reshape(replicates, groups)
+
+
+def _poisson_cumulative() -> NDArray[np.uint64]:
+    """`2 ** 64 P(X <= k)` for X from Poisson(1): 1 / e is the sum of `(-1) ** k / k!`, in whole numbers."""
+    unit = 1 << 128
+    rest = sum((-1) ** k * unit // math.factorial(k) for k in range(40))
+    shares = [rest // math.factorial(k) for k in range(30)]
+    totals = [sum(shares[: k + 1]) >> 64 for k in range(30)]
+    return np.array([total for total in totals if total < (1 << 64) - 1], dtype=np.uint64)
+
+
+_CUMULATIVE = _poisson_cumulative()
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The states of one tally for groups of samples.
+
+    Args:
+        tally: what was counted.
+        states: of each group, on the host; settled or not.
+        rows: how many samples each group has.
+    """
+
+    tally: Tally
+    states: Sequence[State]
+    rows: Whole
+
+    def replicates(self, draws: Whole, wanted: Tally) -> Iterator[State]:
+        """The settled state of `wanted` for each of the draws."""
+        if any(rule in ("samples", "late") for rule in self.tally.fields.values()):
+            return self._one_by_one(draws, wanted)
+        return self._together(draws, wanted)
+
+    def affordable(self, replicates: int) -> int:
+        """How many replicates to read: fewer where each has to sort many samples or to go through a large table."""
+        kept = [value for state in self.states for value in state.values() if isinstance(value, SampleStore)]
+        rows = sum(store.rows * sum(math.prod(each.tail) for each in store.columns.values()) for store in kept)
+        late = [name for name, rule in self.tally.fields.items() if rule == "late"]
+        cells = max((state[name].numel() for state in self.states for name in late if name in state), default=0)
+        elements = rows + cells
+        return replicates if not elements else min(replicates, max(LEAST, READ_ELEMENTS // elements))
+
+    def _together(self, draws: Whole, wanted: Tally) -> Iterator[State]:
+        """Of tables of a fixed shape: many replicates at a time."""
+        stacked = {name: torch.stack([state[name] for state in self.states]) for name in self.tally.fields}
+        size = max(1, CHUNK_BYTES // max(1, sum(stack[0].nbytes for stack in stacked.values())))
+        for start in range(0, len(draws), size):
+            some = draws[start : start + size]
+            states = self._settled({name: self._combined(name, some, stack) for name, stack in stacked.items()}, wanted)
+            for k in range(len(some)):
+                yield {name: values[k] for name, values in states.items()}
+
+    def _settled(self, states: Mapping[str, Tensor], wanted: Tally) -> Mapping[str, Tensor]:
+        rows = int(self.rows.sum())
+        settled: Mapping[str, Tensor] = torch.func.vmap(lambda state: self._read_form(state, rows, wanted))(states)
+        return settled
+
+    def _read_form(self, state: State, rows: int, wanted: Tally) -> State:
+        settled = self.tally.settle(state, rows)
+        return settled if wanted == self.tally else self.tally.part(settled, wanted)
+
+    def _combined(self, name: str, draws: Whole, stacked: Tensor) -> Tensor:
+        """A field of each replicate, of shape `(replicates, *shape)`."""
+        if self.tally.fields[name] == "max":
+            nothing = self.tally.zero(torch.device("cpu"))[name]
+            return torch.stack(
+                [torch.cat([stacked[torch.from_numpy(row > 0)], nothing[None]]).amax(0) for row in draws]
+            )
+        return torch.from_numpy(combined(draws, stacked.flatten(1).numpy())).view(-1, *stacked.shape[1:])
+
+    def _one_by_one(self, draws: Whole, wanted: Tally) -> Iterator[State]:
+        """Of samples that were kept, or tables that may be absent."""
+        whole = merge(self.tally, self.states)
+        late = any(rule == "late" and name in whole for name, rule in self.tally.fields.items())
+        kept = {name: _Kept.of(name, whole[name], self.states) for name in whole if _is_kept(whole[name])}
+        tables = {name: self._table(name, whole[name]) for name in whole if name not in kept}
+        for row in draws:
+            state: State = {name: self._combined(name, row[None], stack)[0] for name, stack in tables.items()}
+            state |= {name: samples.drawn(row) for name, samples in kept.items()}
+            if late or not kept:
+                yield self._read_form(state, int(row @ self.rows), wanted)
+            else:  # samples need no order to be read
+                yield state if wanted == self.tally else self.tally.part(state, wanted)
+
+    def _table(self, name: str, like: Tensor) -> Tensor:
+        absent = torch.zeros_like(like)
+        return torch.stack([state.get(name, absent) for state in self.states])
+
+
+def _is_kept(value: Any) -> bool:
+    return isinstance(value, SampleStore)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Samples of all groups, and the group of each."""
+
+    store: SampleStore
+    columns: Mapping[str, Tensor]
+    group: Whole
+
+    @staticmethod
+    def of(name: str, store: SampleStore, states: Sequence[State]) -> _Kept:
+        rows = [state[name].rows if name in state else 0 for state in states]
+        group = np.repeat(np.arange(len(states)), rows)
+        return _Kept(store, {column: store.column(column) for column in store.columns}, group)
+
+    def drawn(self, times: Whole) -> SampleStore:
+        """Every sample as often as its group."""
+        index = torch.from_numpy(np.repeat(np.arange(len(self.group)), times[self.group]))
+        return self.store.replaced({name: column.index_select(0, index) for name, column in self.columns.items()})
+
+
+def combined(draws: Whole, stacked: Whole) -> Whole:
+    """The product of two matrices of whole numbers, exactly; the first has no negative ones.
+
+    Where sums may pass 2 ** 53, both halves of the numbers are multiplied in float64, which is exact up to there.
+
+    Args:
+        draws: `(replicates, groups)`.
+        stacked: `(groups, cells)`, int64.
+
+    Example:
+        >>> combined(np.array([[2, 1]]), np.array([[2**60], [-1]])) == 2**61 - 1
+        array([[ True]])
+    """
+    used = np.flatnonzero(stacked.any(0))  # most words of an exact sum are 0
+    total = np.zeros((len(draws), stacked.shape[1]), np.int64)
+    total[:, used] = _product(draws, stacked[:, used])
+    return total
+
+
+def _product(draws: Whole, stacked: Whole) -> Whole:
+    most = int(draws.sum(1).max(initial=0))
+    largest = max(abs(int(stacked.max(initial=0))), abs(int(stacked.min(initial=0))))
+    if most * largest < _EXACT:
+        return np.asarray((draws.astype(np.float64) @ stacked.astype(np.float64)).astype(np.int64))
+    low, high = stacked & ((1 << _HALF) - 1), stacked >> _HALF
+    return _product(draws, low) + (_product(draws, high) << _HALF)
