@@ -250,3 +250,27 @@ def test_models_that_differ_between_ranks_are_told(tmp_path):
     for other, same_model in processes(other_models, 2, tmp_path):
         assert told in other
         assert told not in same_model
+
+
+class Nameless(IterableDataset):
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __iter__(self):
+        data = samples(40)
+        return iter(data[k] for k in range(self.rank, 40, 2))
+
+
+def nameless(rank, size):
+    report = evaluate(model(), DataLoader(Nameless(rank), batch_size=4), METRICS, device="cpu", shards=True)
+    values = {value.name: value.lower is not None for value in report.sections[0].values}
+    return [values, report.notes]
+
+
+def test_samples_of_several_processes_that_are_known_by_nothing_are_not_dealt_to_groups(tmp_path):
+    for values, notes in processes(nameless, 2, tmp_path):
+        assert values == {"acc": True, "auroc": False, "F1": False, "loss": False}
+        assert notes[-1] == (
+            "Some intervals are not given: samples are known by nothing, so several processes cannot deal them to the "
+            "same groups. Say with ids= what they are known by."
+        )

@@ -104,7 +104,6 @@ class Followers:
         self._layout: tuple[Any, ...] = ()
         self._columns: tuple[Any, ...] = ()
         self._buffers: list[Tensor] = []
-        self._slots: dict[tuple[int, int], list[Tensor]] = {}
         self._capacity, self._limit, self._staged, self._first = 0, FIRST_ROWS, 0, 0
         self._known: list[Known] = []
         self.broken = False
@@ -146,8 +145,8 @@ class Followers:
         if rows > self._capacity:
             self._hand_over(preds, target, weights)
             return
-        for into, tensor in zip(self._slot(rows), _given(preds, target, weights), strict=True):
-            into.copy_(tensor)
+        for into, tensor in zip(self._buffers, _given(preds, target, weights), strict=True):
+            into.narrow(0, self._staged, rows).copy_(tensor)
         self._staged += rows
         if self._staged >= self._limit:
             self.flush()
@@ -194,19 +193,9 @@ class Followers:
         given = _given(preds, target, weights)
         row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given)
         self._capacity = max(1, min(MOST_ROWS, self._stage_bytes // max(1, row_bytes)))
-        self._columns, self._slots = columns, {}
+        self._columns = columns
         with torch.inference_mode(False):
             self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in given]
-
-    def _slot(self, rows: int) -> list[Tensor]:
-        """Where in the buffers the rows go; views are kept, as making one costs as much as the copy."""
-        place = self._staged, rows
-        slot = self._slots.get(place)
-        if slot is None:
-            if len(self._slots) > MOST_ROWS // FIRST_ROWS:
-                self._slots.clear()
-            slot = self._slots[place] = [b[self._staged : self._staged + rows] for b in self._buffers]
-        return slot
 
     def _hand_over(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
         assert preds is not None
