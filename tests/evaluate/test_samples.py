@@ -84,11 +84,24 @@ def test_streams_without_ids_keep_none():
 
 def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
     assert section(TensorDataset(SCORES, Y), samples=False)[0].samples is None
-    monkeypatch.setattr(kept.Kept.__init__, "__defaults__", (80,))
+    monkeypatch.setattr(kept.Kept.__init__, "__defaults__", (0, 80))
     found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1})
     assert found.samples is None
     assert "What each sample contributed was not kept: 90 samples are more than 80." in notes
     assert [each.members for each in found.slices] == [None] * 3
+    assert value(found, "loss").note.startswith("bootstrap")  # as it cannot come from what samples contribute
+    found, notes = section([{"input": SCORES, "y": Y, "id": list(range(90))}], inputs="input", ids="id")
+    assert found.samples is None
+    assert "What each sample contributed was not kept: 90 samples are more than 80." in notes
+
+
+def test_targets_that_are_not_kept_tell_data_sets_apart():
+    targets = [torch.randint(2, (90, 3), generator=GENERATOR) for _ in range(2)]
+    metric = Accuracy(num_labels=3)
+    first, second = (section(TensorDataset(SCORES, each), metric)[0].samples for each in targets)
+    again = section(DataLoader(TensorDataset(SCORES, targets[0]), batch_size=7, shuffle=True), metric)[0].samples
+    assert first.target is None
+    assert first.data == again.data != second.data
 
 
 def test_batches_that_were_left_out_are_not_among_the_samples():

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from torch import Tensor
 
-from assay.evaluate.account import numbers_of
+from assay.evaluate.account import mixed, numbers_of
 from assay.evaluate.follow import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluate.kept import Kept
 from assay.evaluate.partition import Partition
@@ -118,17 +118,8 @@ def dealt(numbers: Array, seed: int, count: int) -> Array:
         numbers: whole numbers `(N,)`, one a sample.
         seed: another deal for each.
         count: how many groups.
-
-    Source: the finaliser of SplitMix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators,
-    OOPSLA 2014).
     """
+    salt = mixed(np.array([seed % 2**64], np.uint64))
     with np.errstate(over="ignore"):
-        mixed = _mixed(numbers.astype(np.int64).view(np.uint64) + _mixed(np.array([seed & (2**64 - 1)], np.uint64)))
-        return (mixed % np.uint64(count)).astype(np.int64)
-
-
-def _mixed(numbers: Array) -> Array:
-    x = numbers + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+        salted = numbers.astype(np.int64).view(np.uint64) + salt
+    return (mixed(salted) % np.uint64(count)).astype(np.int64)

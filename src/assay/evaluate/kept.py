@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import to_host
+from assay.evaluate.account import mixed
 from assay.evaluate.follow import Array, Rows, Tensors, as_bytes, from_bytes
 from assay.metrics.base import Metric
 from assay.metrics.contributions import contributions, decisions
@@ -19,7 +21,8 @@ from assay.report import Samples
 MOST = 2_000_000
 """Samples that are kept; of more than that, none."""
 
-_COLUMN, _INDEX, _DECISION, _TARGET = "column ", "index", "decision", "target"
+_COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
+_PRINTED = 4096  # bytes of a target
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,15 @@ class Kept:
 
     Args:
         metrics: what the samples contribute to.
+        expected: how many samples there are, where that is known.
         most: how many samples are kept.
 
     Attributes:
         terms: by metric, the column that it is the mean of, and the one that is divided by.
     """
 
-    def __init__(self, metrics: Mapping[str, Metric], most: int = MOST) -> None:
-        self._metrics, self._most = metrics, most
+    def __init__(self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST) -> None:
+        self._metrics, self._expected, self._most = metrics, expected, most
         self._series: dict[str, list[Array]] = {}
         self._ids: list[Any] = []
         self.terms: dict[str, tuple[str, str]] = {}
@@ -60,11 +64,11 @@ class Kept:
     @property
     def full(self) -> bool:
         """Whether there were too many samples, so that none are kept."""
-        return self._rows > self._most
+        return max(self._rows, self._expected) > self._most
 
     def empty(self) -> Kept:
         """One that has kept nothing."""
-        return Kept(self._metrics, self._most)
+        return Kept(self._metrics, self._expected, self._most)
 
     def count(self, rows: Rows) -> None:
         """Keep what rows contribute; it is moved to the host at once."""
@@ -86,6 +90,8 @@ class Kept:
             tensors[_TARGET] = rows.target
         for name, tensor in tensors.items():
             self._series.setdefault(name, []).append(_array(tensor))
+        if rows.target is not None and rows.target.ndim > 1 and rows.target[0].nbytes <= _PRINTED:
+            self._series.setdefault(_PRINT, []).append(_prints(_array(rows.target)))
         if rows.index is not None:
             self._series.setdefault(_INDEX, []).append(rows.index)
         self._ids += rows.ids or ()
@@ -138,6 +144,7 @@ class Kept:
             columns,
             decision=ordered.get(_DECISION),
             target=ordered.get(_TARGET),
+            data=hashlib.sha256(ordered[_PRINT].tobytes()).hexdigest()[:16] if _PRINT in ordered else "",
             classes=classes,
         )
         terms = {
@@ -172,3 +179,11 @@ def _array(tensor: Tensor) -> Array:
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.float()
     return np.array(to_host(tensor).numpy())
+
+
+def _prints(rows: Array) -> Array:
+    """A number of 64 bits for each row, which tells rows apart that are too long to be kept."""
+    raw = np.ascontiguousarray(rows.reshape(len(rows), -1)).view(np.uint8)
+    words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)
+    found: Array = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(np.int64)
+    return found

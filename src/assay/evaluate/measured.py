@@ -12,7 +12,7 @@ from assay.evaluate.groups import Groups
 from assay.evaluate.kept import Kept, KeptSamples
 from assay.evaluate.options import Options
 from assay.evaluate.slices import SliceFound, Slicer
-from assay.evaluate.values import Evidence, rest_of, values_of
+from assay.evaluate.values import DRAWS_OF_SLICES, Evidence, rest_of, values_of
 from assay.meter import Meter
 from assay.meter.intervals import closed_forms
 from assay.metrics.base import Metric
@@ -85,7 +85,7 @@ def _slices(
         rows = each.meter.rows
         closed = {} if of_all.level is None else closed_forms(each.meter, of_all.level)
         terms = of_all.terms if each.members is not None else {}
-        evidence = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms)
+        evidence = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms, draws=DRAWS_OF_SLICES)
         values = [evidence.known_of(value) for _, value in values_of(each.values(names), metrics, rows)]
         if rows < least:
             few = f"fewer than {least} samples"

@@ -265,7 +265,8 @@ def _followers(prepared: _Prepared, seen: Source, options: Options, ranks: Ranks
     followers: dict[str, Follower] = {}
     kept = None
     if options.samples and (seen.shares is not None or prepared.reader.has_ids):
-        kept = followers["samples"] = Kept(prepared.metrics)
+        expected = 0 if seen.shares is None else int(seen.shares.expected.sum())
+        kept = followers["samples"] = Kept(prepared.metrics, expected)
     if options.level is not None:
         followers["groups"] = Groups(like, kept, options.seed, ranks.alone)
     if prepared.slices.slices:
