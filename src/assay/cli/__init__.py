@@ -322,6 +322,23 @@ def _quantize(
     ] = "",
     include: Annotated[list[str] | None, typer.Option("--include", help="These layers only; may be repeated.")] = None,
     exclude: Annotated[list[str] | None, typer.Option("--exclude", help="Not these layers; may be repeated.")] = None,
+    evaluate: Annotated[
+        str, typer.Option("--eval", help="Measure before and after: a text file, or data as assay evaluate names them.")
+    ] = "",
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metrics", "-m", help="With --eval: further metrics; may be repeated.")
+    ] = None,
+    sweep: Annotated[
+        str, typer.Option("--sweep", help="With --eval: schemes beside each other, as in int8,int4,int3; none is made.")
+    ] = "",
+    budget: Annotated[
+        str, typer.Option("--budget", help="With --eval: a recipe for 4.5bits a weight, or 300MB; --sweep its schemes.")
+    ] = "",
+    layers: Annotated[
+        bool, typer.Option("--layers", help="With --eval: each layer alone in --scheme, those that matter most first.")
+    ] = False,
+    window: Annotated[int | None, typer.Option("--window", help="Of a text: tokens at once.")] = None,
+    stride: Annotated[int | None, typer.Option("--stride", help="Of a text: how far windows are apart.")] = None,
     method: Annotated[str, typer.Option("--method", help="How weights are rounded: nearest, search or hqq.")] = "",
     release: Annotated[
         str, typer.Option("--release", help="An older torch, such as 2.4: plan with what it is known to have lacked.")
@@ -362,4 +379,10 @@ def _quantize(
         as_json=json,
         as_markdown=markdown,
     )
+    if evaluate or sweep or budget or layers or metrics or window or stride:
+        from assay.cli.quantize_measured import Measuring
+        from assay.cli.quantize_measured import run as run_measured
+
+        run_measured(model, options, Measuring(evaluate, tuple(metrics or ()), sweep, budget, layers, window, stride))
+        return
     run(model, options)

@@ -9,8 +9,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options as Asked
+from assay.cli.named.quantized import is_quantized, is_scheme, quantized
 from assay.errors import ConfigError, StateError, describe
 from assay.language import Generation, Tokenizer, generate, perplexity
 from assay.language.folder import open_tokenizer
@@ -150,33 +153,25 @@ def run_generate(named: str, options: Prompt) -> None:
 
 
 def _form(name: str, first: str, options: Prompt) -> tuple[Callable[..., Any], Tokenizer | None]:
-    """A model that was named; or the first one in a scheme."""
-    if name != first and is_scheme(name):
-        return _quantized(first, name, options)
-    found = open_model(name, factory=options.factory, trust=options.trust, seed=options.seed)
+    """A model that was named; or the first one in a scheme, or with the quantized weights of a file or folder."""
+
+    def opened(named: str) -> Model:
+        return open_model(named, factory=options.factory, trust=options.trust, seed=options.seed)
+
+    if name == first or not (is_scheme(name) or is_quantized(Path(name))):
+        found = opened(name)
+    elif is_scheme(name):
+        found = quantized(opened(first), name, options.device)
+    else:
+        found = _filled(opened(first), name)
     return found.model, tokenizer_of(found)
 
 
-def is_scheme(text: str) -> bool:
-    """Whether a text is a scheme, such as ``int4:g64``, and nothing that is there under that name."""
-    from assay.quantize.scheme import Scheme
+def _filled(model: Model, path: str) -> Model:
+    """The model with the quantized weights of a file or folder."""
+    from assay.quantize.file import load
 
-    if Path(text).exists():
-        return False
-    try:
-        Scheme.parse(text)
-    except ConfigError:
-        return False
-    return True
-
-
-def _quantized(named: str, scheme: str, options: Prompt) -> tuple[Callable[..., Any], Tokenizer | None]:
-    from torch import nn
-
-    from assay.quantize import plan
-
-    found = open_model(named, factory=options.factory, trust=options.trust, seed=options.seed)
-    if not isinstance(found.model, nn.Module):
-        do = "Name a module, or a model that was quantized before"
-        raise ConfigError(describe("--versus", f"{scheme} of {found.what}", "a module to quantize", do))
-    return plan(found.model, scheme, options.device).apply(found.model), tokenizer_of(found)
+    if not isinstance(model.model, nn.Module):
+        do = "Name the module that it was made of"
+        raise ConfigError(describe("--versus", f"{path} for {model.what}", "a module to load them into", do))
+    return replace(model, model=load(model.model, path))

@@ -9,6 +9,7 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.quantize.integers import Integers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+    from assay.quantize.measured import for_budget, measure, sensitivity, sweep
     from assay.quantize.plans import LayerPlan, Plan, plan
     from assay.quantize.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
@@ -22,13 +23,18 @@ __all__ = [
     "QuantizedLinear",
     "Recipe",
     "Scheme",
+    "for_budget",
+    "measure",
     "plan",
     "quantize_weight",
+    "sensitivity",
+    "sweep",
 ]
 
 _HOMES = {
     "integers": ("Integers",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
+    "measured": ("for_budget", "measure", "sensitivity", "sweep"),
     "plans": ("LayerPlan", "Plan", "plan"),
     "recipe": ("Recipe",),
     "rounding": ("quantize_weight",),

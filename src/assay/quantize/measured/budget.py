@@ -11,14 +11,15 @@ from torch import nn
 
 from assay.errors import ConfigError, describe
 from assay.quantize.measured.layer_by_layer import Sensitivities, Sensitivity, sensitivity
-from assay.quantize.measured.schemes import Sweep, sweep
+from assay.quantize.measured.schemes import SCHEMES as ALL
+from assay.quantize.measured.schemes import Sweep, named, sweep
 from assay.quantize.measured.speed import nbytes
 from assay.quantize.measured.variants import Reading
-from assay.quantize.recipe import SKIP, Recipe
+from assay.quantize.recipe import SKIP, Recipe, RecipeLike
 from assay.quantize.rounding.gptq import Calibration
 from assay.report import Report, Section, Table
 
-SCHEMES = ("int3:g64", "int4", "int5", "int6", "int8")
+SCHEMES: Mapping[str, RecipeLike] = {name: ALL[name] for name in ("int3", "int4", "int5", "int6", "int8")}
 CHOSEN = "chosen"
 _UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30, "b": 1}
 
@@ -109,7 +110,7 @@ def for_budget(
     data: Any,
     budget: str | float | Budget,
     *,
-    schemes: Sequence[str] = SCHEMES,
+    schemes: Sequence[str] | Mapping[str, RecipeLike] = SCHEMES,
     method: str = "nearest",
     calibration: Calibration | None = None,
     include: Sequence[str] = (),
@@ -129,7 +130,7 @@ def for_budget(
         model: the model; afterwards as it was.
         data: as for `measure`. It is what the choice is fitted to: judge the result on other data.
         budget: "4.5bits" a weight of the layers that can be quantized, or "300MB" for the whole model.
-        schemes: what layers may become; they may also stay as they are.
+        schemes: what layers may become, schemes or recipes by name; they may also stay as they are.
         method: how weights are rounded; with calibration, how the scales of a group are chosen.
         calibration: what went into the layers; then linear layers are rounded by GPTQ.
         include: patterns; where there are any, other layers stay as they are.
@@ -148,11 +149,11 @@ def for_budget(
     Source: greedy along the lower convex hull of each layer's options, as Shoham and Gersho, IEEE Transactions on
     Acoustics, Speech, and Signal Processing 36 (1988), 1445-1453, give bits to quantizers.
     """
-    asked = Budget.parse(budget)
+    asked, recipes = Budget.parse(budget), named(schemes)
     found = sensitivity(
         model,
         data,
-        list(schemes),
+        list(recipes.values()),
         method=method,
         calibration=calibration,
         include=include,
@@ -174,7 +175,7 @@ def for_budget(
     measured = sweep(
         model,
         data,
-        {CHOSEN: recipe, **{name: name for name in schemes}},
+        {CHOSEN: recipe, **recipes},
         method=method,
         calibration=calibration,
         include=include,

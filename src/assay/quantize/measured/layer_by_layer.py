@@ -65,7 +65,7 @@ class Sensitivities:
 def sensitivity(
     model: nn.Module,
     data: Any,
-    scheme: RecipeLike | Sequence[str] = "int4",
+    scheme: RecipeLike | Sequence[RecipeLike] = "int4",
     *,
     method: str = "nearest",
     calibration: Calibration | None = None,

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from assay.errors import ConfigError, describe
 from assay.quantize.measured.alternatives import Layer, compare_layers, layers
 from assay.quantize.measured.divergence import LOSS_AFTER, LOSS_BEFORE
 from assay.quantize.measured.outputs import distance_name, headline
@@ -17,7 +18,16 @@ from assay.quantize.recipe import RecipeLike
 from assay.quantize.rounding.gptq import Calibration
 from assay.report import Point, Points, Report, Section, Table
 
-SCHEMES = ("int8", "int6", "int5", "int4:g32", "int4", "int3:g64", "int3")
+SCHEMES: Mapping[str, RecipeLike] = {
+    "int8": "int8",
+    "int6": "int6, int6:g64, int6:g32",
+    "int5": "int5, int5:g64, int5:g32",
+    "int4:g32": "int4:g32",
+    "int4": "int4, int4:g64, int4:g32",
+    "int3:g32": "int3:g32",
+    "int3": "int3, int3:g64, int3:g32",
+}
+"""Schemes by name, with smaller groups where a layer's width asks for them."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ def sweep(
         >>> [point.name for point in found.points], found.points[0].distance > found.points[1].distance
         (['int2:g32', 'int8'], True)
     """
-    recipes: Mapping[str, RecipeLike] = schemes if isinstance(schemes, Mapping) else {str(s): s for s in schemes}
+    recipes = named(schemes)
     jobs = {name: layers(model, recipe, method, include, exclude, calibration) for name, recipe in recipes.items()}
     outcomes, loop = compare_layers(model, jobs, data, reading or Reading(), title)
     whole = nbytes(model)
@@ -112,6 +122,18 @@ def sweep(
     what = distance_name(next(iter(outcomes.values())))
     sections = _sections(points, what, whole, len(every), loop, title)
     return Sweep(tuple(points), replace(loop, title=title, sections=sections))
+
+
+def named(schemes: Sequence[str] | Mapping[str, RecipeLike]) -> Mapping[str, RecipeLike]:
+    """Schemes by their names, or recipes as they were named.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    if isinstance(schemes, str) or not schemes:
+        expected = "a list of schemes, or recipes by name"
+        raise ConfigError(describe("schemes", repr(schemes), expected, 'Pass ["int8", "int4"]'))
+    return schemes if isinstance(schemes, Mapping) else {str(each): each for each in schemes}
 
 
 def bits_of(found: Sequence[Layer], every: Mapping[str, Layer]) -> float:
