@@ -166,6 +166,7 @@ out = "run"
 
 [metrics]
 acc = "accuracy:num_classes=3"
+"macro F1" = "f1:num_classes=3,average=macro"
 """
 
 

@@ -21,6 +21,7 @@ from assay.cli.named.screen import why_unsafe
 from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.evaluate.programs import as_model
 
+_PICKLE = b"\x80"  # how pickles begin
 FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors")
 _TRUST = "or add --trust if you would run code from whoever made the file"
 
@@ -106,8 +107,9 @@ def _from_file(path: Path, factory: str, trust: bool, seed: int) -> tuple[str, n
         raise ConfigError(describe(str(path), "a compiled package", "an exported program", do))
     if any(record.endswith("constants.pkl") for record in records):
         return "TorchScript", _script(path)
-    if path.suffix == ".pt2":
-        raise _damaged(path, "an exported program", ValueError("no archive"))
+    if path.suffix == ".pt2" or not (records or _is_pickle(path)):
+        expected = "an exported program" if path.suffix == ".pt2" else "a model or weights that torch wrote"
+        raise _damaged(path, expected, ValueError("nothing that torch writes"))
     held = _unpickled(path, trust)
     if isinstance(held, nn.Module):
         return "a module that was pickled whole", held
@@ -121,6 +123,11 @@ def _records(path: Path) -> list[str]:
             return archive.namelist()
     except zipfile.BadZipFile:
         return []
+
+
+def _is_pickle(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(1) == _PICKLE
 
 
 def _program(path: Path, trust: bool) -> nn.Module:

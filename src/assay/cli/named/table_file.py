@@ -116,7 +116,7 @@ class Table:
         arrow = _arrow()
         try:
             if self.path.suffix == ".parquet":
-                return arrow.parquet.ParquetFile(self.path, memory_map=True)
+                return arrow.parquet.ParquetFile(self.path)
             if self.path.suffix == ".jsonl":
                 return arrow.json.read_json(self.path)
             options = arrow.csv.ParseOptions(delimiter="\t" if self.path.suffix == ".tsv" else ",")
