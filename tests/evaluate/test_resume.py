@@ -271,6 +271,12 @@ def test_killed_at_random_places_the_bits_are_those_of_a_run_without_interruptio
     assert last == uninterrupted(tmp_path / "whole")
 
 
+def test_without_intervals_another_seed_is_gone_on_with(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Stops(4), tmp_path, level=None)
+    assert found(run(Stops(99), tmp_path, level=None, seed=1)) == whole(level=None)
+
+
 def test_a_file_in_place_of_the_folder_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"resume: got .*file, which is no folder, expected a folder for checkpoints"):

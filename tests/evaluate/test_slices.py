@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from assay import AUROC, Accuracy, Meter
 from assay.errors import ConfigError, ShapeError
-from assay.evaluate import evaluate
+from assay.evaluate import BatchError, evaluate
 from assay.report import gate
 
 CLASSES = 3
@@ -167,3 +167,30 @@ def test_slices_go_without_samples_and_have_no_members_then():
     for each in report.sections[0].slices:
         assert each.members is None
         assert each.number("acc") == alone(torch.from_numpy(np.array(SEX) == each.name[-1]))["acc"]
+
+
+def fails(batch):
+    if (batch["age"] == 30).all():
+        raise ZeroDivisionError("by design")
+    return batch["sex"]
+
+
+def test_a_batch_whose_slice_cannot_be_told_is_named_and_can_be_left_out():
+    order = torch.argsort(AGE, stable=True).tolist()
+    loader = DataLoader(People(), batch_size=20, sampler=order)
+    more = {"device": "cpu", "inputs": "x", "slices": {"s": fails}}
+    with pytest.raises(
+        BatchError, match=r"batch with the ids .*ZeroDivisionError while reading ids and slices: by des"
+    ):
+        evaluate(NET, loader, METRICS, **more)
+    report = evaluate(NET, loader, METRICS, on_error="skip", **more)
+    left_out = sum((AGE[order[k : k + 20]] == 30).all() * 20 for k in range(0, 400, 20))
+    assert sum(each.count for each in report.sections[0].slices) == 400 - left_out
+
+
+@pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
+def test_no_samples_have_no_slices():
+    (section,) = evaluate(NET, TensorDataset(X[:0], Y[:0]), METRICS, device="cpu", slices={"class": 1}).sections
+    assert section.slices == ()
+    assert len(section.samples) == 0
+    assert all(np.isnan(value.value) and value.lower is None for value in section.values)

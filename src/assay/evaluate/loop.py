@@ -15,7 +15,7 @@ from assay.evaluate.account import Account
 from assay.evaluate.batch import Reader
 from assay.evaluate.checkpoint import Checkpoints
 from assay.evaluate.errors import BatchError, RankError
-from assay.evaluate.follow import Followers
+from assay.evaluate.follow import Followers, Known
 from assay.evaluate.forward import Forward
 from assay.evaluate.memory import Limit
 from assay.evaluate.ranks import Ranks
@@ -140,16 +140,10 @@ class Loop:
     def _count(self, index: Index, batch: Any, predicted: tuple[Tensor, Tensor | None, Tensor | None]) -> int:
         preds, target, weights = predicted
         rows = int(preds.shape[0]) if preds.ndim else 1
-        ids, known = None, None
-        if self.reader.has_ids and (index is None or self.followers):
-            ids = self.reader.ids(batch)
-        samples = index if index is not None else ids
-        if samples is not None and rows != len(samples):
-            got = f"{rows} rows of predictions for {len(samples)} samples ({structure(batch)})"
-            do = "Give one row a sample; say with preds= which part of the outputs has them"
-            raise ShapeError(describe("batch", got, "as many", do))
-        if self.followers:
-            known = self.followers.known(index, ids, batch, rows)
+        try:
+            ids, known = self._known(index, batch, rows)
+        except Exception as error:
+            return self._failed(index, batch, error, "reading ids and slices")
         self.torn = True
         try:
             self.meter.update(preds, target, weights=weights)
@@ -164,6 +158,16 @@ class Loop:
             self.account.know(ids)
         self.torn = False
         return rows
+
+    def _known(self, index: Index, batch: Any, rows: int) -> tuple[list[Any] | None, Known | None]:
+        """The ids of the rows, and what followers must know of them; nothing is counted yet."""
+        ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.followers) else None
+        samples = index if index is not None else ids
+        if samples is not None and rows != len(samples):
+            got = f"{rows} rows of predictions for {len(samples)} samples ({structure(batch)})"
+            do = "Give one row a sample; say with preds= which part of the outputs has them"
+            raise ShapeError(describe("batch", got, "as many", do))
+        return ids, self.followers.known(index, ids, batch, rows) if self.followers else None
 
     def _new_rows(self, batch: Any) -> Any:
         """A batch of a stream without the samples whose ids were there before; None when none is left."""

@@ -25,6 +25,7 @@ from assay.evaluate.groups import Groups
 from assay.evaluate.kept import MOST, Kept
 from assay.evaluate.loop import Loop
 from assay.evaluate.options import Options
+from assay.evaluate.programs import as_model
 from assay.evaluate.progress import Progress
 from assay.evaluate.ranks import TIMEOUT_S, Ranks, local_rank, process_group
 from assay.evaluate.reported import Done, reported
@@ -73,7 +74,7 @@ def evaluate(
     its device, whatever happens. Random numbers of the process stay as they were.
 
     Args:
-        model: a module, or any function.
+        model: a module, an exported program, TorchScript, or any function.
         data: a `DataLoader`, a data set with indices, or batches to iterate over.
         metrics: one, several, several by name, or a meter, which stays as it is.
         device: where to run; "auto": where the model is unless on the CPU, else the first accelerator, else the CPU.
@@ -170,7 +171,7 @@ def evaluated(
         more: by name, what else is to follow the samples; of several processes each keeps its own part.
     """
     with process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
-        return _evaluate(model, data, metrics, options, ranks, more or {})
+        return _evaluate(as_model(model), data, metrics, options, ranks, more or {})
 
 
 @dataclass(frozen=True)
@@ -320,7 +321,8 @@ def _identity(model: Any, meter: Meter, seen: Source, options: Options, ranks: R
     data: Any = f"a stream on {ranks.count} ranks"
     if seen.shares is not None:
         data = [len(seen.shares.expected), hashlib.sha256(seen.shares.expected.tobytes()).hexdigest()]
-    followed = [options.samples, options.level is not None, options.seed, list(asked(options.slices).slices.items())]
+    deal = None if options.level is None else options.seed  # a seed deals samples to groups
+    followed = [options.samples, deal, list(asked(options.slices).slices.items())]
     return {
         "metrics": metrics,
         "data": data,
