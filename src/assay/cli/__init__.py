@@ -192,6 +192,9 @@ def _gate(
     run(report, Options(given, baseline, config, level, point, min_slice_size, json, markdown))
 
 
+_MODEL, _DATA, _WHAT, _RUN = "Model", "Data", "What is measured", "Run and report"  # groups of the help
+
+
 @app.command("evaluate")
 def _evaluate(
     model: Annotated[
@@ -205,68 +208,136 @@ def _evaluate(
         list[str] | None,
         typer.Option("--metrics", "-m", help="metric, metric:argument=value,..., or name=metric:...; may be repeated."),
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="TOML with these options; what is said here wins.")
-    ] = (None),
-    task: Annotated[
-        str | None, typer.Option("--task", help="lm: the perplexity of a text file that --data names; no --metrics.")
-    ] = None,
-    window: Annotated[int | None, typer.Option("--window", help="Of a text: tokens at once; 1024 at most.")] = None,
-    stride: Annotated[int | None, typer.Option("--stride", help="Of a text: how far windows are apart.")] = None,
     versus: Annotated[
         list[str] | None,
-        typer.Option("--versus", help="Another form of the model: MODEL, precision=bfloat16, ...; may be repeated."),
+        typer.Option(
+            "--versus",
+            help="Another form: MODEL, precision=bfloat16, int8, ...; may be repeated.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
-    factory: Annotated[str | None, typer.Option("--factory", help="What makes the model that weights are for.")] = None,
+    factory: Annotated[
+        str | None, typer.Option("--factory", help="What makes the model that weights are for.", rich_help_panel=_MODEL)
+    ] = None,
     trust: Annotated[
-        bool | None, typer.Option("--trust", help="Let model files run code: unpickle whole models.")
+        bool | None,
+        typer.Option("--trust", help="Let model files run code: unpickle whole models.", rich_help_panel=_MODEL),
     ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="auto (default), cpu, cuda:1, mps, ...")] = None,
-    precision: Annotated[str | None, typer.Option("--precision", help="bfloat16 or float16 for autocast.")] = None,
-    compile: Annotated[bool | None, typer.Option("--compile", help="Pass the model through torch.compile.")] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Samples a batch; 64.", show_default=False)] = (
-        None
-    ),
-    workers: Annotated[int | None, typer.Option("--workers", help="Processes that load data; 0.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="auto (default), cpu, cuda:1, mps, ...", rich_help_panel=_MODEL)
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="bfloat16 or float16 for autocast.", rich_help_panel=_MODEL)
+    ] = None,
+    compile: Annotated[
+        bool | None, typer.Option("--compile", help="Pass the model through torch.compile.", rich_help_panel=_MODEL)
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", help="Samples a batch; 64.", rich_help_panel=_DATA, show_default=False)
+    ] = (None),
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Processes that load data; 0.", rich_help_panel=_DATA)
+    ] = None,
     shards: Annotated[
-        bool | None, typer.Option("--shards/--no-shards", help="Each process has data of its own, or all the same.")
+        bool | None,
+        typer.Option(
+            "--shards/--no-shards", help="Each process has data of its own, or all the same.", rich_help_panel=_DATA
+        ),
     ] = None,
-    inputs: Annotated[str | None, typer.Option("--inputs", help="What the model gets: names or positions.")] = None,
-    target: Annotated[str | None, typer.Option("--target", help="A name, a position or module:function.")] = None,
-    preds: Annotated[str | None, typer.Option("--preds", help="The same, of what the model gives.")] = None,
-    weights: Annotated[str | None, typer.Option("--weights", help="The same, of the samples' weights.")] = None,
-    ids: Annotated[str | None, typer.Option("--ids", help="The same, of the samples' ids.")] = None,
-    features: Annotated[str | None, typer.Option("--features", help="Columns that become one float tensor.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="Columns for the tokenizer of a Hugging Face folder.")] = (
-        None
-    ),
-    classes: Annotated[str | None, typer.Option("--classes", help="Names of classes, in the model's order.")] = None,
-    image_size: Annotated[int | None, typer.Option("--image-size", help="Pixels of the square in the middle.")] = None,
-    image_resize: Annotated[int | None, typer.Option("--image-resize", help="Of the shorter side, before that.")] = (
-        None
-    ),
-    image_mode: Annotated[str | None, typer.Option("--image-mode", help="RGB (default) or L.")] = None,
-    mean: Annotated[str | None, typer.Option("--mean", help="Of each channel, as in 0.5,0.5,0.5.")] = None,
-    std: Annotated[str | None, typer.Option("--std", help="The same, by which is divided.")] = None,
+    inputs: Annotated[
+        str | None, typer.Option("--inputs", help="What the model gets: names or positions.", rich_help_panel=_DATA)
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="A name, a position or module:function.", rich_help_panel=_DATA)
+    ] = None,
+    preds: Annotated[
+        str | None,
+        typer.Option("--preds", help="Which part of the outputs the predictions are.", rich_help_panel=_MODEL),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option("--weights", help="The same, of the samples' weights.", rich_help_panel=_DATA)
+    ] = None,
+    ids: Annotated[
+        str | None, typer.Option("--ids", help="The same, of the samples' ids.", rich_help_panel=_DATA)
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option("--features", help="Columns that become one float tensor.", rich_help_panel=_DATA)
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help="Columns for the tokenizer of a Hugging Face folder.", rich_help_panel=_DATA),
+    ] = (None),
+    classes: Annotated[
+        str | None, typer.Option("--classes", help="Names of classes, in the model's order.", rich_help_panel=_DATA)
+    ] = None,
+    image_size: Annotated[
+        int | None, typer.Option("--image-size", help="Pixels of the square in the middle.", rich_help_panel=_DATA)
+    ] = None,
+    image_resize: Annotated[
+        int | None, typer.Option("--image-resize", help="Of the shorter side, before that.", rich_help_panel=_DATA)
+    ] = (None),
+    image_mode: Annotated[
+        str | None, typer.Option("--image-mode", help="RGB (default) or L.", rich_help_panel=_DATA)
+    ] = None,
+    mean: Annotated[
+        str | None, typer.Option("--mean", help="Of each channel, as in 0.5,0.5,0.5.", rich_help_panel=_DATA)
+    ] = None,
+    std: Annotated[
+        str | None, typer.Option("--std", help="The same, by which is divided.", rich_help_panel=_DATA)
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task", help="lm: the perplexity of a text file that --data names; no --metrics.", rich_help_panel=_WHAT
+        ),
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", help="Of a text: tokens at once; 1024 at most.", rich_help_panel=_WHAT)
+    ] = None,
+    stride: Annotated[
+        int | None, typer.Option("--stride", help="Of a text: how far windows are apart.", rich_help_panel=_WHAT)
+    ] = None,
     slice: Annotated[
         list[str] | None,
-        typer.Option("--slice", help="Measure by a column; a,b crosses two; may be repeated."),
+        typer.Option("--slice", help="Measure by a column; a,b crosses two; may be repeated.", rich_help_panel=_WHAT),
     ] = None,
-    min_slice: Annotated[int | None, typer.Option("--min-slice", help="Smaller slices are never the worst.")] = None,
-    level: Annotated[float | None, typer.Option("--level", help="Of intervals; 0.95; 0 for none.")] = None,
-    replicates: Annotated[int | None, typer.Option("--replicates", help="How often the bootstrap draws.")] = None,
+    min_slice: Annotated[
+        int | None, typer.Option("--min-slice", help="Smaller slices are never the worst.", rich_help_panel=_WHAT)
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option("--level", help="Of intervals; 0.95; 0 for none.", rich_help_panel=_WHAT)
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option("--replicates", help="How often the bootstrap draws.", rich_help_panel=_WHAT)
+    ] = None,
     samples: Annotated[
-        bool | None, typer.Option("--samples/--no-samples", help="Keep each sample's share, for assay compare.")
+        bool | None,
+        typer.Option(
+            "--samples/--no-samples", help="Keep each sample's share, for assay compare.", rich_help_panel=_WHAT
+        ),
     ] = None,
     details: Annotated[
-        bool | None, typer.Option("--details/--no-details", help="Confusion matrix, curves, residuals, ...")
+        bool | None,
+        typer.Option("--details/--no-details", help="Confusion matrix, curves, residuals, ...", rich_help_panel=_WHAT),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the report as JSON and HTML.")] = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Folder for checkpoints to go on from.")] = None,
-    on_error: Annotated[str | None, typer.Option("--on-error", help="raise, or skip batches that fail.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of random numbers, such as a sampler's.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Of the report.")] = None,
-    json: Annotated[bool | None, typer.Option("--json", help="Print JSON for programs.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="TOML with these options; what is said here wins.", rich_help_panel=_RUN),
+    ] = (None),
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for reports as JSON and HTML.", rich_help_panel=_RUN)
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Folder for checkpoints to go on from.", rich_help_panel=_RUN)
+    ] = None,
+    on_error: Annotated[
+        str | None, typer.Option("--on-error", help="raise, or skip batches that fail.", rich_help_panel=_RUN)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of random numbers, such as a sampler's.", rich_help_panel=_RUN)
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Of the report.", rich_help_panel=_RUN)] = None,
+    json: Annotated[bool | None, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=_RUN)] = None,
 ) -> None:
     """Measure a model on data, every sample once; under torchrun on any number of processes.
 
