@@ -98,3 +98,10 @@ def test_other_models_stay_as_they_are():
     net = Net()
     assert as_model(net) is net
     assert isinstance(as_model(exported()), Program)
+
+
+def test_evaluate_takes_a_program_as_torch_made_it():
+    x, y = torch.randn(9, 4), torch.randint(3, (9,))
+    metric = Accuracy(num_classes=3)
+    report = evaluate(exported(), TensorDataset(x, y), metric, device="cpu")
+    assert report.sections[0].values[0].value == float(metric(Net().eval()(x)["logits"].detach(), y))
