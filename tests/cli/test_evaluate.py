@@ -35,6 +35,12 @@ MODULE = """
         generator = torch.Generator().manual_seed(1)
         return TensorDataset(torch.randn(41, 4, generator=generator), torch.randint(3, (41,), generator=generator))
 
+    def twice(batch):
+        return batch["features"][:, :4] * 2
+
+    def backwards(batch):
+        return ["zyx".index(name) for name in batch["kind"]]
+
     def padded():
         held = data()
         return DataLoader(held, batch_size=4, sampler=DistributedSampler(held, shuffle=False))
@@ -283,3 +289,15 @@ def test_ranks_read_a_table_and_give_the_bits_of_one_process(importable, held):
     found = Comparison.from_json(together)
     assert found.delta("acc").baseline.hex() == value(alone.stdout)
     assert "of 41 samples have the same outputs" in found.notes[0]
+
+
+def test_functions_of_a_batch_win_over_what_a_file_knows(importable, held):
+    functions = ("--inputs", "given:twice", "--target", "given:backwards", "--slice", "kind")
+    done = invoke("given:model", "--config", "run.toml", *functions, "--json")
+    assert done.exit_code == 0, done.exception
+    import given
+
+    x, y = given.data().tensors
+    torch.manual_seed(0)
+    expected = Accuracy(num_classes=3)(given.model()(2 * x).detach(), 2 - y)
+    assert value(done.stdout) == float(expected).hex()

@@ -123,8 +123,8 @@ def arguments(data: Data, options: Options) -> dict[str, Any]:
     """The arguments of `assay.evaluate` that were asked for; those of which nothing was said keep their defaults."""
     given = {
         "device": options.device,
-        "inputs": data.inputs if data.inputs is not None else part(options.inputs, several=True),
-        "target": data.target if data.target is not None else part(options.target),
+        "inputs": part(options.inputs, several=True) if _is_said(options.inputs, data.inputs) else data.inputs,
+        "target": part(options.target) if _is_said(options.target, data.target) else data.target,
         "preds": part(options.preds),
         "weights": part(options.weights),
         "ids": part(options.ids) or data.ids,
@@ -145,6 +145,11 @@ def arguments(data: Data, options: Options) -> dict[str, Any]:
     }
     found = {name: value for name, value in given.items() if value is not None}
     return found if options.level is None else {**found, "level": options.level or None}  # 0 is for no intervals
+
+
+def _is_said(written: str, known: Any) -> bool:
+    """Whether a part is what was written: a function, or of data that do not know their own parts."""
+    return ":" in written or known is None
 
 
 def _shown(named: str) -> str:
