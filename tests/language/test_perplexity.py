@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from assay.devices.pretend import pretend
-from assay.errors import ConfigError, ShapeError, ValuesError
-from assay.language import ByteTokenizer, CausalModel, Tokens, perplexity
+from assay.errors import ConfigError, ShapeError
+from assay.language import ByteTokenizer, CausalModel, Tokens, Windows, perplexity
+from assay.report import compare
 from language.models import TEXT, Recurrent, llama
 
 IDS = torch.tensor(ByteTokenizer().encode(TEXT))[:700]
@@ -89,6 +90,24 @@ def test_the_report_says_how_it_was_measured_and_proves_it():
     assert report.title == "a model"
 
 
+def test_intervals_are_over_windows_and_two_models_are_paired_by_them():
+    def report(model):
+        return perplexity(model, IDS, window=32, stride=16, device="cpu")
+
+    first, second = report(Recurrent(0)), report(Recurrent(1))
+    for value in first.sections[0].values:
+        assert value.lower < value.value < value.upper, value.name
+    samples = first.sections[0].samples
+    assert len(samples) == len(Windows(Tokens(IDS), 32, 16))
+    assert samples.column("tokens").sum() == len(IDS) - 1
+    delta = compare(first, second).delta("nats per token")
+    assert delta.paired
+    assert delta.better == "lower"
+    assert delta.lower < delta.difference < delta.upper
+    bare = perplexity(Recurrent(), IDS, window=32, device="cpu", level=None)
+    assert bare.sections[0].values[0].lower is None
+
+
 def test_a_text_shorter_than_the_window_is_one_window():
     found = perplexity(llama(), "ab", device="cpu")
     assert found.sections[0].values[0].count == 1
@@ -157,7 +176,14 @@ def test_precision_and_resume_reach_the_loop(tmp_path):
         ),
         (lambda ids: None, TEXT, {}, ConfigError, "got NoneType, expected a tensor, or an output with logits"),
         (Recurrent(vocab=300), [1, 2, 300, 4], {}, Exception, "index out of range"),
-        (lambda ids: torch.zeros(*ids.shape, 50), [1, 2, 99, 4], {}, ValuesError, "out of the range of the vocabulary"),
+        (
+            lambda ids: torch.zeros(*ids.shape, 50),
+            [1, 2, 99, 4],
+            {},
+            ConfigError,
+            "got token 99, expected tokens below 50",
+        ),
+        (llama(vocab=90), [1, 2, 99, 4], {}, ConfigError, "got token 99, expected tokens below 90, as the model has"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(model, data, options, error, message):

@@ -81,6 +81,7 @@ def test_bytes_come_back_and_are_counted():
         (torch.zeros(2, 3, dtype=torch.long), ShapeError, r"got shape \(2, 3\), expected one series of token ids"),
         ([0.5, 1.5], DtypeError, "got torch.float32, expected token ids of an integer dtype"),
         (torch.tensor([True, False]), DtypeError, "got torch.bool"),
+        ([3, -1], ConfigError, "got token -1, expected token ids of 0 or more"),
         ({"text": "abc"}, ConfigError, "got dict, expected text, or token ids"),
         (["two", "texts"], ConfigError, "got list, expected text, or token ids"),
     ],

@@ -69,6 +69,12 @@ def positions_of(model: Any) -> int | None:
     return None
 
 
+def vocabulary_of(model: Any) -> int | None:
+    """How many tokens a model knows, as its configuration says; None where it does not."""
+    size = getattr(getattr(model, "config", None), "vocab_size", None)
+    return size if isinstance(size, int) and size > 0 else None
+
+
 def logits_of(outputs: Any) -> Tensor:
     """The logits in what a model gave.
 

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from assay.evaluate import evaluate
-from assay.language.causal import CausalModel
+from assay.language.causal import CausalModel, vocabulary_of
+from assay.language.losses import MeanLoss, TokenLosses, check_vocabulary
 from assay.language.tokens import Tokenizer, Tokens, tokens_of
-from assay.language.windows import IGNORED, Windows, sizes
-from assay.metrics import Perplexity
+from assay.language.windows import Windows, sizes
 from assay.report import Report, Section, Table, Value
 
+NATS = "nats per token"
 BATCH_SIZE = 8
 """Windows at once: the logits of one of 1,024 tokens and 128,000 words are half a gigabyte in float32."""
 
@@ -32,6 +33,8 @@ def perplexity(
     device: str | torch.device = "auto",
     batch_size: int = BATCH_SIZE,
     precision: str | None = None,
+    level: float | None = 0.95,
+    seed: int = 0,
     resume: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     title: str = "Perplexity",
@@ -55,18 +58,21 @@ def perplexity(
         device: where to run; as in `assay.evaluate`, and so are the following.
         batch_size: windows at once.
         precision: "bfloat16" or "float16" for autocast.
+        level: the confidence level of the intervals, which are over windows; None for none.
+        seed: where the random numbers of the intervals start.
         resume: a folder for checkpoints.
         progress: draw a bar; None: where there is a terminal.
         title: of the report.
 
     Returns:
         The report: perplexity, nats per token, and, where the bytes of the text are known, bits per byte, which also
-        compares models of different tokens; how it was measured, and the proof that every window was counted once.
+        compares models of different tokens; how it was measured, and the proof that every window was counted once. Its
+        samples are the windows: `assay.report.compare` pairs those of two models.
 
     Raises:
-        ConfigError: fewer than two tokens, a stride above the window, a window above what the model can hold.
+        ConfigError: fewer than two tokens, a stride above the window, a window above what the model can hold, or a
+            token that the model does not have.
         ShapeError: the model gives no logits per token.
-        ValuesError: a token is beyond the model's vocabulary.
 
     Example:
         >>> report = perplexity(torch.nn.Embedding(256, 256).requires_grad_(False), "abracadabra", device="cpu")
@@ -78,11 +84,18 @@ def perplexity(
     """
     causal = model if isinstance(model, CausalModel) else CausalModel(model)
     tokens = tokens_of(data, tokenizer)
+    largest = int(tokens.ids.max())
+    check_vocabulary(largest, vocabulary_of(causal.model) or largest + 1)  # an accelerator would not survive it
     windows = Windows(tokens, *sizes(window, stride, causal.positions))
     report = evaluate(
-        causal,
+        TokenLosses(causal, largest),
         windows,
-        {"perplexity": Perplexity(ignore_index=IGNORED)},
+        {NATS: MeanLoss()},
+        inputs=("input_ids", "labels"),
+        target="labels",
+        level=level,
+        seed=seed,
+        details=False,
         device=device,
         batch_size=batch_size,
         precision=precision,
@@ -96,25 +109,28 @@ def perplexity(
 
 def _told(section: Section, windows: Windows) -> Section:
     """The section with what follows from perplexity, and with how it was measured."""
-    (measured,) = (value for value in section.values if value.name == "perplexity")
-    measured = replace(measured, count=windows.scored, better="lower")
-    nats = _scaled(measured, "nats per token", 1.0)
-    values = [measured, nats]
+    (nats,) = (replace(value, count=windows.scored) for value in section.values if value.name == NATS)
+    values = [_derived(nats, "perplexity", _exp), nats]
     size = windows.tokens.num_bytes
     if size:
-        values.append(_scaled(measured, "bits per byte", windows.scored / math.log(2) / size, windows.tokens.note))
+        scale = windows.scored / math.log(2) / size
+        values.append(_derived(nats, "bits per byte", lambda loss: loss * scale, windows.tokens.note))
     return replace(section, values=tuple(values), tables=(how(windows), *section.tables), note=spoken(windows))
 
 
-def _scaled(value: Value, name: str, scale: float, note: str = "") -> Value:
-    """Another number that grows with the logarithm of perplexity."""
+def _derived(nats: Value, name: str, of: Callable[[float], float], note: str = "") -> Value:
+    """Another number that grows with the mean loss, and its interval."""
+    ends = (None if end is None else of(end) for end in (nats.lower, nats.upper))
+    lower, upper = ends
+    note = "; ".join(each for each in (nats.note, note) if each)
+    return replace(nats, name=name, value=of(nats.value), lower=lower, upper=upper, column="", over="", note=note)
 
-    def of(number: float | None) -> float | None:
-        return None if number is None else (math.log(number) if number else -math.inf) * scale
 
-    found = of(value.value)
-    assert found is not None
-    return replace(value, name=name, value=found, lower=of(value.lower), upper=of(value.upper), note=note or value.note)
+def _exp(loss: float) -> float:
+    try:
+        return math.exp(loss)
+    except OverflowError:
+        return math.inf
 
 
 def spoken(windows: Windows) -> str:

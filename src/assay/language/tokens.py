@@ -108,6 +108,8 @@ def tokens_of(data: str | Tensor | Sequence[int] | Tokens, tokenizer: Tokenizer 
         raise ShapeError(describe("data", f"shape {tuple(ids.shape)}", "one series of token ids, shape (L,)", do))
     if len(ids) and (ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool):
         raise DtypeError(describe("data", ids.dtype, "token ids of an integer dtype", "Pass the ids"))
+    if len(ids) and int(ids.min()) < 0:
+        raise ConfigError(describe("data", f"token {int(ids.min())}", "token ids of 0 or more", "Pass the ids"))
     in_bytes = tokenizer is not None and isinstance(tokenizer, ByteTokenizer)
     return _checked(Tokens(ids.to(torch.int64), len(ids) - 1 if in_bytes else None))
 

@@ -1,0 +1,113 @@
+"""The loss of each token, and their mean as a metric: logits of a large vocabulary are read once and not kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from assay.devices.policies import policy
+from assay.errors import ConfigError, ShapeError, describe
+from assay.language.causal import CausalModel
+from assay.language.windows import IGNORED
+from assay.metrics.base import Direction, Metric, number
+from assay.metrics.contributions import Contributions
+from assay.metrics.rational import quotient, rounded
+from assay.tally.base import Batch, Layout, Tally, shown
+from assay.tally.rowwise import Rows, RowSum, RowTerm
+from assay.tally.sums import PREDS, Totals
+
+
+class TokenLosses(nn.Module):
+    """`-log softmax(logits)[label]` of every token, `(B, T)`; 0 where the label is `IGNORED`.
+
+    Computed in float32 (float64 for such logits), some rows of logits at a time.
+
+    Args:
+        model: gives the logits.
+        largest: the largest token id that it will be given.
+
+    Raises:
+        ConfigError: when run: the model has no such token.
+    """
+
+    def __init__(self, model: CausalModel, largest: int) -> None:
+        super().__init__()
+        self.model, self._largest = model, largest
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
+        logits = self.model(input_ids)
+        size = logits.shape[-1]
+        check_vocabulary(self._largest, size)
+        flat, known = logits.reshape(-1, size), labels.reshape(-1)
+        rows = max(1, policy(logits.device).chunk_elements.value // size)
+        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        parts = []
+        for k in range(0, len(flat), rows):
+            logs = flat[k : k + rows].log_softmax(1, dtype=wide)
+            parts.append(nn.functional.nll_loss(logs, known[k : k + rows], ignore_index=IGNORED, reduction="none"))
+        return torch.cat(parts).view(labels.shape)
+
+
+def check_vocabulary(largest: int, size: int) -> None:
+    """Raise where a token is none of a model's.
+
+    Raises:
+        ConfigError: the largest token is not below the size of the vocabulary.
+    """
+    if largest >= size:
+        do = "Pass the tokenizer that the model was trained with"
+        raise ConfigError(describe("data", f"token {largest}", f"tokens below {size}, as the model has", do))
+
+
+@dataclass(frozen=True)
+class GivenLoss(RowTerm):
+    """`preds (N, T)` themselves, where `target (N, T)` is not `IGNORED`."""
+
+    not_finite = "tokens have a log probability that is NaN or infinite"
+    invalid = "tokens cannot be counted"
+
+    def check(self, layout: Layout) -> None:
+        if layout.target is None or layout.target.tail != layout.preds.tail:
+            got = f"shape {shown(layout.preds.tail)} with " + (
+                "no target" if layout.target is None else f"target {shown(layout.target.tail)}"
+            )
+            raise ShapeError(describe("preds", got, "one loss a token", "Pass what TokenLosses gives, and the labels"))
+
+    def __call__(self, batch: Batch) -> Rows:
+        values = batch.preds.reshape(-1)
+        return Rows(values, torch.eq(batch.needed_target.reshape(-1), IGNORED))
+
+
+@dataclass(frozen=True)
+class MeanLoss(Metric):
+    """The mean of losses over tokens, in nats: `sum(loss) / count`, both exact.
+
+    `preds (N, T)` are losses, `target (N, T)` the tokens, `IGNORED` for those that do not count. Each row, a window of
+    a text, contributes the sum of its losses over the number of its tokens.
+
+    Returns:
+        float64, shape `()`. NaN without data.
+
+    Example:
+        >>> MeanLoss()(torch.tensor([[1.0, 2.0], [0.0, 6.0]]), torch.tensor([[5, 5], [-100, 5]]))
+        tensor(3., dtype=torch.float64)
+
+    Source: Shannon, Bell System Technical Journal 30 (1951), 50-64.
+    """
+
+    better: ClassVar[Direction] = "lower"
+
+    def tally(self, weighted: bool) -> Tally:
+        return RowSum(GivenLoss(), weighted)
+
+    def read(self, counted: Totals) -> Tensor:
+        total = counted[PREDS][0]
+        return number(total if isinstance(total, float) else rounded(quotient(total, counted.weight[0])))
+
+    def contribute(self, batch: Batch) -> Contributions | None:
+        counted = torch.ne(batch.needed_target, IGNORED)
+        losses = torch.where(counted, batch.preds, 0).flatten(1).sum(1)
+        return Contributions.of("nats", losses, "tokens", counted.flatten(1).sum(1))
