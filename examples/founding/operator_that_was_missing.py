@@ -1,12 +1,15 @@
 """Packing of 4-bit weights with an operator that Apple GPUs lacked under torch 2.4.
 
 TorchChat called it there: pytorch/torchchat#719; the kernel came with pytorch/pytorch#128965. What follows is the call,
-under the rules of that release, and one that packs on the host and says so.
+under the rules of that release; one that packs on the host and says so; and one that leaves it to a plan, which needs
+no packing operator (``examples/quantize_where_an_operator_is_missing.py`` shows what the plan says).
 
     ASSAY_PRETEND_TORCH=2.4 assay audit examples/founding/operator_that_was_missing.py:quantize --on mps
 """
 
 import torch
+
+from assay.quantize import plan
 
 
 def weights(device):
@@ -22,3 +25,11 @@ def quantize(device):
 def mended(device):
     """Pack on the host, once, when the model is loaded."""
     return torch.ops.aten._convert_weight_to_int4pack_for_cpu(weights(device).cpu(), 2)
+
+
+def planned(device):
+    """Plan for the device, round where the weights are, and run there."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(256, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    plan(model, "int4, int8", device=device, release="2.4").apply(model)
+    return model.to(device)(torch.ones(2, 256, device=device))

@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
 
 def language_model(*, tied: bool = False, blocks: int = 2, dtype: torch.dtype = torch.float32) -> LanguageModel:
     """The model with the same random weights each time, ready to be run."""
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         return LanguageModel(tied=tied, blocks=blocks).to(dtype).eval()
 

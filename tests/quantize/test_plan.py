@@ -13,6 +13,8 @@ from torch import nn
 import assay.quantize
 from assay.errors import ConfigError
 from assay.quantize import Scheme, plan
+from assay.quantize.matrix import matrix
+from assay.quantize.plan_costs import cost
 from assay.quantize.show import render
 from quantize.models import language_model
 
@@ -68,7 +70,7 @@ def test_what_the_device_lacks_and_what_happens_instead_is_said():
     assert "torch 2.4 has no kernel of _convert_weight_to_int4pack for mps; it is not needed" in lacking
     assert "laid out for mps by assay" in lacking
     assert "_convert_weight_to_int4pack" not in "\n".join(plan(model, device="mps").notes)
-    assert "nothing here was run on a real Apple GPU (Metal)" in lacking
+    assert "nothing here was run or timed on a real Apple GPU (Metal)" in lacking
     three = "\n".join(plan(model, "int3:g64", device="cuda").notes)
     assert "torch has no kernel for 3-bit weights on cuda: expanding them saves memory and not time" in three
 
@@ -79,9 +81,20 @@ def test_a_dtype_that_the_kernels_are_slow_in_is_said():
     assert "it takes bfloat16, not float32" in "\n".join(plan(language_model(), device="cuda").notes)
 
 
+def test_the_cost_is_said_where_it_was_measured():
+    notes = "\n".join(plan(language_model(dtype=torch.bfloat16), device="cpu").notes)
+    assert "cost of int4 in bfloat16: 0.3 times the time of the dense layer at 1 row, 3.1 at 32, 1.2 at 512" in notes
+    assert "cost of" not in "\n".join(plan(language_model(), device="mps").notes)
+
+
+def test_every_scheme_that_has_a_path_on_the_cpu_has_its_cost():
+    for cell in matrix([f"int{bits}" for bits in range(2, 9)] + ["int8:dynamic"]):
+        assert cell.device != "cpu" or cost(cell.dtype, cell.scheme.bits, cell.steps), cell
+
+
 def test_a_dtype_that_the_model_does_not_have_yet_is_said():
     notes = plan(language_model(), device="mps", dtype=torch.bfloat16).notes
-    assert "the weights are float32: call model.to(torch.bfloat16) before it runs" in notes
+    assert "the model is float32: call model.to(torch.bfloat16) before it runs" in notes
 
 
 def test_the_second_choice_and_why():

@@ -77,7 +77,7 @@ def lacks(device: str | torch.device, operator: str, release: str | None = None)
     """
     kind, name = device_type(device), operator.removeprefix("aten::")
     if _has(kind, name, release):
-        return ""
+        return _not_borrowed(kind, name)
     return f"torch{' ' + release if release else ''} has no kernel of {name} for {kind}"
 
 
@@ -118,6 +118,29 @@ def layout_of(device: str | torch.device) -> str:
     if kind == HOST:
         return f"{kind}-{torch.backends.cpu.get_cpu_capability()}"
     return "rocm" if kind == "cuda" and torch.version.hip else kind
+
+
+def borrowed(device: str | torch.device, operator: str) -> Kernel | None:
+    """What the CPU's kernel takes, where a pretend device that is open borrows it; else ``None``."""
+    from assay.devices.pretend.session import current
+
+    pretended = current()
+    return kernel(HOST, operator) if pretended and pretended.type == device_type(device) else None
+
+
+def _not_borrowed(kind: str, operator: str) -> str:
+    """Why a pretend device that is open cannot run what the real one can; empty where none is open."""
+    from assay.devices.pretend.session import current
+    from assay.devices.pretend.table import table
+
+    pretended = current()
+    if pretended is None or pretended.type != kind:
+        return ""
+    found = table()[f"aten::{operator}"]
+    can = found.composite or "CPU" in found.kernels
+    return (
+        "" if can else f"a pretended {kind} cannot run {operator}, of which torch has no kernel for the CPU to borrow"
+    )
 
 
 @cache

@@ -111,6 +111,11 @@ def default_device() -> torch.device:
     return next((device for device in available() if device.type != "cpu"), torch.device("cpu"))
 
 
+def chunk_elements(device: torch.device) -> int:
+    """How many elements to work on in one go there; unlike :func:`policy`, it runs no self-test."""
+    return _chunk_elements(device).value
+
+
 def can_hold(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether a tensor of this dtype can exist on this device."""
     if dtype in (torch.float64, torch.complex128):

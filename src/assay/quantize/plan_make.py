@@ -19,6 +19,7 @@ from assay.quantize.candidates import candidates
 from assay.quantize.dispatch import FALLBACK, Steps, regimes
 from assay.quantize.paths import PATHS
 from assay.quantize.paths.path import TorchPath
+from assay.quantize.plan_costs import WHERE, cost
 from assay.quantize.plan_layers import Choice, choose
 from assay.quantize.plans import LayerPlan, Others, Plan
 from assay.quantize.recipe import Recipe, RecipeLike
@@ -162,14 +163,15 @@ def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | 
     linear = [layer for layer in layers if layer.scheme and layer.kind == "linear"]
     known = kind(device)
     if known is not None and not known.tested:
-        yield f"nothing here was run on a real {known.name} by this project: it rests on torch's tables and sources"
+        yield f"nothing here was run or timed on a real {known.name} by this project: it rests on torch's sources"
     yield from dict.fromkeys(note for layer in linear for note in _of_paths(layer, device, release))
     yield from dict.fromkeys(note for layer in linear for note in _not_taken(layer, device, dtype, release))
+    yield from dict.fromkeys(note for layer in linear for note in _costs(layer, device, dtype))
     if any(layer.kind == "embedding" and layer.scheme for layer in layers):
         yield "embeddings: only the rows that are looked up are expanded"
     other = sorted({layer.dtype for layer in layers if layer.scheme} - {dtype})
     if other:
-        yield f"the weights are {' and '.join(other)}: call model.to(torch.{dtype}) before it runs"
+        yield f"the model is {' and '.join(other)}: call model.to(torch.{dtype}) before it runs"
     if any(layer.tied and layer.scheme for layer in layers):
         yield "layers that share a weight share its integers, and are counted once"
 
@@ -206,6 +208,14 @@ def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -
     if not there:
         what = f"{layer.scheme.bits}-bit weights" + (" with 8-bit activations" if layer.scheme.activations else "")
         yield f"torch has no kernel for {what} on {device_type(device)}: expanding them saves memory and not time"
+
+
+def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
+    assert layer.scheme is not None
+    told = cost(dtype, layer.scheme.bits, layer.paths) if device_type(device) == "cpu" else ""
+    if told:
+        dynamic = " dynamic" if layer.scheme.activations else ""
+        yield f"cost of int{layer.scheme.bits}{dynamic} in {dtype}: {told} ({WHERE})"
 
 
 def _slow(path: TorchPath, device: str, dtype: str) -> str:

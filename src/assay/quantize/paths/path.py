@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.devices.operators import falls_short, kernel, lacks, layout_of
+from assay.devices.operators import borrowed, falls_short, kernel, lacks, layout_of
 from assay.quantize.integers import Integers
 from assay.quantize.scheme import Scheme
 
@@ -125,8 +125,9 @@ class TorchPath(Path):
             return f"it takes groups of {', '.join(map(str, takes.groups))}, not {scheme.group(shape[1])}"
         if name not in takes.dtypes:
             return f"it takes {' or '.join(takes.dtypes)}, not {name}"
-        if shape[1] % takes.width:
-            return f"it takes rows of a multiple of {takes.width} weights, not {shape[1]}"
+        for kind in (takes, borrowed(device, self.operator)):
+            if kind and shape[1] % kind.width:
+                return f"it takes rows of a multiple of {kind.width} weights, not {shape[1]}"
         return falls_short(torch.device(device), takes.needs) if takes.needs else ""
 
     def layout(self, device: str | torch.device) -> str:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from assay.devices.policies import policy
+from assay.devices.policies import chunk_elements
 from assay.quantize.integers import Integers, expand, unpack
 from assay.quantize.paths.path import Packed, Path
 from assay.quantize.scheme import Scheme
@@ -40,7 +40,7 @@ class Dequantize(Path):
         if packed.scheme.activations:
             x = rounded_rows(x)
         rows, width = packed.shape
-        block = max(1, max(LEAST, policy(x.device).chunk_elements.value) // width)
+        block = max(1, max(LEAST, chunk_elements(x.device)) // width)
         if block >= rows:
             return F.linear(x, _expanded(packed, slice(None), x.dtype))
         starts = range(0, rows, block)
