@@ -75,7 +75,10 @@ class Known:
 
 
 class Follower(Protocol):
-    """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined."""
+    """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
+
+    One that has an attribute `idle` gets no more rows once that is true.
+    """
 
     def count(self, rows: Rows) -> None:
         """Count rows; nothing may be kept of their tensors, which are overwritten."""
@@ -91,7 +94,7 @@ class Follower(Protocol):
 
 
 class Followers:
-    """All that follow the samples of an evaluation; false where there is nothing.
+    """All that follow the samples of an evaluation; false where nothing does, or none wants more rows.
 
     Args:
         reader: finds ids and slices in a batch.
@@ -101,6 +104,7 @@ class Followers:
 
     def __init__(self, reader: Reader, followers: Mapping[str, Follower], stage_bytes: int = STAGE_BYTES) -> None:
         self._reader, self._followers, self._stage_bytes = reader, dict(followers), stage_bytes
+        self._busy = list(self._followers.values())
         self._layout: tuple[Any, ...] = ()
         self._columns: tuple[Any, ...] = ()
         self._buffers: list[Tensor] = []
@@ -109,7 +113,7 @@ class Followers:
         self.broken = False
 
     def __bool__(self) -> bool:
-        return bool(self._followers)
+        return bool(self._busy)
 
     def known(self, index: Array | None, ids: list[Any] | None, batch: Any, rows: int) -> Known:
         """What the host knows of a batch; read before anything of it is counted.
@@ -207,8 +211,9 @@ class Followers:
         parts = {name: [each.parts[name] for each in known] for name in known[0].parts}
         rows = Rows(preds, target, weights, index, ids, self._first, parts)
         with self._whole(), torch.no_grad():
-            for follower in self._followers.values():
+            for follower in self._busy:
                 follower.count(rows)
+        self._busy = [follower for follower in self._busy if not getattr(follower, "idle", False)]
 
     @contextmanager
     def _whole(self) -> Iterator[None]:

@@ -50,6 +50,11 @@ class Groups:
         self._partition: Partition | None = None
         self.nameless = False
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing has to be drawn, or nothing can be."""
+        return self._names == [] or self.nameless
+
     def empty(self) -> Groups:
         """Groups without samples."""
         return Groups(self._like, self._kept, self._seed, self._alone)

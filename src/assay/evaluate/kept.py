@@ -66,6 +66,11 @@ class Kept:
         """Whether there were too many samples, so that none are kept."""
         return max(self._rows, self._expected) > self._most
 
+    @property
+    def idle(self) -> bool:
+        """Whether there were too many samples on this process already."""
+        return self.full
+
     def empty(self) -> Kept:
         """One that has kept nothing."""
         return Kept(self._metrics, self._expected, self._most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,8 @@ from assay.evaluate.values import DRAWS_OF_SLICES, Evidence, rest_of, values_of
 from assay.meter import Meter
 from assay.meter.intervals import closed_forms
 from assay.metrics.base import Metric
-from assay.report import Section, Slice, Table, Value
+from assay.report import Section, Slice, Table
+from assay.report.sliced import slices_of
 
 
 def measured(
@@ -51,7 +51,7 @@ def measured(
         evidence = replace(evidence, closed=closed_forms(total, options.level), drawn=drawn)
     values = tuple(evidence.known_of(value) for _, value in values_of(found, metrics, total.rows))
     slicer: Slicer | None = followed.get("slices")
-    slices = () if slicer is None else _slices(slicer.found(kept.order), found, metrics, evidence, options.min_slice)
+    slices = () if slicer is None else _slices(slicer.found(kept.order), found, metrics, evidence)
     own_tables, own_plots, left = rest_of(found, metrics, details.classes)
     more_tables, more_plots, notes = details.drawn(total)
     if options.details:
@@ -72,11 +72,11 @@ def measured(
             "Some intervals are not given: samples are known by nothing, so several processes cannot deal them to the "
             "same groups. Say with ids= what they are known by."
         )
-    return section, notes + _worst(slices, values, options.min_slice)
+    return section, notes + _worst(section)
 
 
 def _slices(
-    found: Sequence[SliceFound], whole: Mapping[str, Any], metrics: Mapping[str, Metric], of_all: Evidence, least: int
+    found: Sequence[SliceFound], whole: Mapping[str, Any], metrics: Mapping[str, Metric], of_all: Evidence
 ) -> tuple[Slice, ...]:
     """The slices with the values that the section has, and their intervals."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
@@ -87,9 +87,6 @@ def _slices(
         terms = of_all.terms if each.members is not None else {}
         evidence = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms, draws=DRAWS_OF_SLICES)
         values = [evidence.known_of(value) for _, value in values_of(each.values(names), metrics, rows)]
-        if rows < least:
-            few = f"fewer than {least} samples"
-            values = [replace(value, note="; ".join(filter(None, (value.note, few)))) for value in values]
         if each.members is None:
             slices.append(Slice(each.name, rows, tuple(values)))
         else:
@@ -97,19 +94,19 @@ def _slices(
     return tuple(slices)
 
 
-def _worst(slices: Sequence[Slice], values: Sequence[Value], least: int) -> list[str]:
-    """The slices, among those of some size, in which a value that can be better is worst."""
-    large = [each for each in slices if each.count >= least]
-    found: dict[str, list[str]] = {}
-    for value in values:
-        there = [(number, each) for each in large if (number := each.number(value.name)) is not None]
-        there = [(number, each) for number, each in there if not math.isnan(number)]
-        if value.better and there:
-            choose = min if value.better == "higher" else max
-            number, worst = choose(there, key=lambda pair: pair[0])
-            found.setdefault(f"{worst.name} ({worst.count:,} samples)", []).append(f"{value.name} {number:.4f}")
-    notes = [f"Worst slice: {name}: {', '.join(numbers)}." for name, numbers in found.items()]
-    if len(large) < len(slices):
-        small = len(slices) - len(large)
-        notes.append(f"{small} of {len(slices)} slices have fewer than {least} samples and are not compared.")
+def _worst(section: Section) -> list[str]:
+    """The slices in which a metric is worst, among those of some size."""
+    found = slices_of(section)
+    if found is None:
+        return []
+    notes = []
+    for row in found.rows:
+        each = zip(found.metrics, row.values, row.is_worst, strict=True)
+        numbers = [f"{name} {value.value:.4f}" for name, value, is_worst in each if is_worst and value is not None]
+        if numbers:
+            notes.append(f"Worst slice: {row.name} ({row.count:,} samples): {', '.join(numbers)}.")
+    small = sum(row.is_small for row in found.rows)
+    if small:
+        few = f"{small} of {len(found.rows)} slices have fewer than {found.least} samples"
+        notes.append(f"{few} and are not compared.")
     return notes

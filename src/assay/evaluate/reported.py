@@ -68,8 +68,8 @@ def reported(done: Done) -> Report:
     proof = loop.account.proof(ranks, total.rows)
     followed = loop.followers.gathered(ranks)
     failures = [failure for each in told for failure in each.failures]
-    duration = loop.checkpoints.before_s + time.perf_counter() - done.start
-    tables = [proof.table(), _decisions(done, told), _run(done, total.rows, duration)]
+    counting_s = loop.checkpoints.before_s + time.perf_counter() - done.start
+    tables = [proof.table(), _decisions(done, told), _run(done, total.rows, counting_s)]
     if failures:
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
     section, notes = measured(total, found, done.metrics, done.details, followed, options, tables)
@@ -77,6 +77,7 @@ def reported(done: Done) -> Report:
         warnings.warn(each.message, stacklevel=4)
     notes = [str(each.message) for each in caught] + _notes(proof, done, failures) + notes
     device = f"{told[0].device} ({name_of(torch.device(told[0].device))})"
+    duration = loop.checkpoints.before_s + time.perf_counter() - done.start
     return Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
 
 
@@ -100,12 +101,12 @@ def _notes(proof: Proof, done: Done, failures: list[tuple[str, str]]) -> list[st
     return notes
 
 
-def _run(done: Done, rows: int, duration: float) -> Table:
+def _run(done: Done, rows: int, counting_s: float) -> Table:
     run = [
         ("samples", f"{rows:,}"),
         ("processes", f"{done.loop.ranks.count}"),
         ("seed", f"{done.options.seed}"),
-        ("samples a second", f"{rows / max(duration, 1e-9):,.0f}"),
+        ("samples a second", f"{rows / max(counting_s, 1e-9):,.0f}"),
     ]
     if done.options.resume is not None:
         run.append(("samples from checkpoints", f"{done.loop.checkpoints.resumed_rows:,}"))
