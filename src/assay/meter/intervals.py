@@ -25,7 +25,8 @@ Floats: TypeAlias = NDArray[np.float64]
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
 FEW_DRAWS = 200
-"""Replicates below which their percentiles are too uncertain, and their standard deviation is taken."""
+FEWEST_BEYOND = 4
+"""Replicates beyond an end: with fewer of them, or fewer than `FEW_DRAWS`, percentiles are too uncertain."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,8 @@ def bootstrap(
     of other samples would. The ends are percentiles, moved outwards for the number of groups as Student's t is.
     Whole numbers decide everything up to the values, so the intervals do not depend on how a group was counted.
 
-    Metrics that keep samples are read less often, the more samples there are (from 25 times on). Below 200 replicates
-    the interval is ``value ± t sd``, with the standard deviation of the replicates.
+    Metrics that keep samples are read less often, the more samples there are (from 25 times on). With fewer than 200
+    replicates, or fewer than four beyond an end, the interval is ``value ± t sd`` with their standard deviation.
 
     Args:
         groups: meters of equal metrics; their sum is what was measured.
@@ -193,7 +194,7 @@ def bootstrap(
         spread.
 
     Raises:
-        ConfigError: the level is no level, or there are too few replicates for it.
+        ConfigError: the level is no level, or there are fewer than 25 replicates.
         StateError: the groups count different things.
         ValuesError: values were counted that cannot be; see `Meter.compute`.
 
@@ -212,27 +213,35 @@ def bootstrap(
     know about the bootstrap, The American Statistician 69 (2015), for the percentiles.
     """
     _check_level(level)
+    if replicates < LEAST:
+        raise ConfigError(describe("replicates", replicates, f"{LEAST} or more", "Draw more often; 400 is usual"))
     filled = _alike([group for group in groups if group.rows], groups)
     if len(filled) < FEWEST_GROUPS:
         return {}
-    tail = expanded_tail(level, len(filled))
-    if (least := max(LEAST, math.ceil(1 / tail) - 1)) > replicates:
-        raise ConfigError(
-            describe("replicates", replicates, f"{least} or more for the level {level}", "Draw more often")
-        )
     draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(replicates, len(filled), seed)])
     found = {}
     for name, (value, *others) in sorted(_replicates(filled, draws).items()):
-        known = np.sort([other for other in others if not math.isnan(other)])
-        undefined = len(others) - len(known)
-        if undefined > len(known) or len(known) < LEAST:
-            continue
-        way = _percentiles if len(known) >= FEW_DRAWS else _spread
-        lower, upper = way(value, known, level, len(filled))
-        if lower <= value <= upper and lower < upper:
-            method = f"bootstrap: {len(others)} draws of {len(filled)} groups"
-            found[name] = Interval(lower, upper, level, method + (f", {undefined} undefined" if undefined else ""))
+        interval = _drawn(value, others, level, len(filled))
+        if interval is not None:
+            found[name] = interval
     return found
+
+
+def _drawn(value: float, others: Sequence[float], level: float, groups: int) -> Interval | None:
+    """The interval of a value from replicates; None where they say nothing."""
+    known = np.sort([other for other in others if not math.isnan(other)])
+    undefined = len(others) - len(known)
+    if undefined > len(known) or len(known) < LEAST:
+        return None
+    beyond = math.floor((len(known) + 1) * expanded_tail(level, groups))
+    if len(known) < FEW_DRAWS or beyond < FEWEST_BEYOND:
+        method, (lower, upper) = "bootstrap standard error", _spread(value, known, level, groups)
+    else:
+        method, lower, upper = "bootstrap", float(known[beyond - 1]), float(known[-beyond])
+    if not (lower <= value <= upper and lower < upper):
+        return None
+    method += f": {len(others)} draws of {groups} groups"
+    return Interval(lower, upper, level, f"{method}, {undefined} undefined" if undefined else method)
 
 
 def _check_level(level: float) -> None:
@@ -274,15 +283,12 @@ def _student(level: float, freedom: float) -> float:
     return math.fsum(terms)
 
 
-def _percentiles(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
-    below = max(1, math.floor((len(known) + 1) * expanded_tail(level, groups)))
-    return float(known[below - 1]), float(known[-below])
-
-
 def _spread(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
     """The error of the standard deviation is that of few groups and that of few draws together."""
     freedom = 1 / (1 / (groups - 1) + 1 / (len(known) - 1))
-    half = float(known.std(ddof=1)) * math.sqrt(groups / (groups - 1)) * _student(level, freedom)
+    with np.errstate(invalid="ignore"):  # of infinite values
+        deviation = float(known.std(ddof=1))
+    half = deviation * math.sqrt(groups / (groups - 1)) * _student(level, freedom)
     return value - half, value + half
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.errors import ConfigError, describe
+from assay.metrics.closed_forms import wilson as wilson
 from assay.report.distributions import (
     at_most_heads,
     normal_quantile,
@@ -29,31 +30,6 @@ CORRECTIONS = ("holm", "bh", "none")
 
 def _z(level: float) -> float:
     return normal_quantile((1 + level) / 2)
-
-
-def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a proportion.
-
-    ``(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)``; (0, 1) without samples.
-
-    Args:
-        successes: how many of them.
-        n: how many samples.
-        level: the confidence level.
-
-    Example:
-        >>> tuple(round(end, 4) for end in wilson(9, 10))
-        (0.5958, 0.9821)
-
-    Source:
-        Wilson 1927, JASA 22:209; Brown, Cai & DasGupta 2001, Statistical Science 16:101.
-    """
-    if not n:
-        return 0.0, 1.0
-    z, p = _z(level), successes / n
-    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return (middle - half) / scale if successes else 0.0, (middle + half) / scale if successes < n else 1.0
 
 
 def mcnemar(b: int, c: int, *, mid: bool = True) -> float:

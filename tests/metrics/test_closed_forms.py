@@ -1,0 +1,243 @@
+"""Closed forms against SciPy, against formulas over all pairs, and which metric has which."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from assay import Meter
+from assay.meter.intervals import closed_forms
+from assay.metrics import (
+    AUROC,
+    Accuracy,
+    AveragePrecision,
+    CriticalSuccessIndex,
+    DiceScore,
+    ExactMatch,
+    F1Score,
+    FBetaScore,
+    HammingDistance,
+    JaccardIndex,
+    KendallRankCorrCoef,
+    NegativePredictiveValue,
+    PearsonCorrCoef,
+    Precision,
+    Quantile,
+    Recall,
+    SpearmanCorrCoef,
+    Specificity,
+)
+from assay.metrics.closed_forms import delong_error, fisher_z, on_logit_scale, order_statistics, wilson
+from assay.tally.curves import of_samples
+from laws import CASES, CLASSES, public_metrics, value
+
+LEVELS = st.floats(0.5, 0.999)
+
+
+@given(st.integers(1, 10**6), st.floats(0, 1), LEVELS)
+def test_wilson_is_scipys(n, share, level):
+    successes = round(n * share)
+    expected = stats.binomtest(successes, n).proportion_ci(level, "wilson")
+    assert wilson(successes, n, level) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+@given(st.integers(4, 60), st.integers(0, 2**32), LEVELS)
+def test_fisher_z_is_scipys(n, seed, level):
+    x, y = np.random.default_rng(seed).normal(size=(2, n))
+    found = stats.pearsonr(x, y)
+    expected = found.confidence_interval(level)
+    assert fisher_z(found.statistic, 1 / (n - 3), level) == pytest.approx(tuple(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("r", [1.0, -1.0, math.nan])
+def test_fisher_z_says_nothing_where_it_is_infinite(r):
+    assert fisher_z(r, 0.1) is None
+
+
+@given(st.floats(1e-6, 1 - 1e-6), st.floats(1e-6, 1), LEVELS)
+def test_the_logit_interval_is_symmetric_there_and_stays_inside(share, error, level):
+    lower, upper = on_logit_scale(share, error, level)
+    assert 0 <= lower <= share <= upper <= 1
+    mirrored = on_logit_scale(1 - share, error, level)
+    assert mirrored == pytest.approx((1 - upper, 1 - lower), abs=1e-9)
+    if lower > 1e-6 and upper < 1 - 1e-6:
+        logit = stats.logistic.ppf
+        half = stats.norm.ppf((1 + level) / 2) * error / (share * (1 - share))
+        assert logit([lower, upper]) == pytest.approx([logit(share) - half, logit(share) + half], abs=1e-6)
+
+
+@pytest.mark.parametrize(("share", "error"), [(0.0, 0.1), (1.0, 0.1), (0.5, 0.0), (0.5, math.nan), (math.nan, 0.1)])
+def test_there_is_no_logit_interval_at_the_ends_or_without_an_error(share, error):
+    assert on_logit_scale(share, error) is None
+
+
+def delong_over_pairs(scores, target):
+    """DeLong's standard error as it is defined: from the kernel of every pair."""
+    a, b = scores[target == 1][:, None], scores[target == 0][None]
+    kernel = (a > b) + (a == b) / 2
+    return math.sqrt(kernel.mean(1).var(ddof=1) / len(a) + kernel.mean(0).var(ddof=1) / b.shape[1])
+
+
+@given(st.integers(0, 2**32), st.integers(2, 40), st.integers(2, 40), st.integers(1, 30))
+def test_delong_is_that_of_all_pairs(seed, num_positives, num_negatives, different):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(different, size=num_positives + num_negatives) / different
+    target = np.repeat([1, 0], [num_positives, num_negatives])
+    ranking = of_samples(scores, target == 1)
+    found = delong_error(ranking.positives, ranking.negatives)
+    assert found == pytest.approx(delong_over_pairs(scores, target), abs=1e-12)
+
+
+def test_delong_needs_two_of_each():
+    assert math.isnan(delong_error(np.array([1, 0]), np.array([0, 5])))
+
+
+@pytest.mark.parametrize("n", [10, 30, 101, 5000])
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_order_statistics_cover_the_quantile_by_the_binomial_distribution(n, q):
+    ends = order_statistics(np.arange(1, n + 1), q)
+    if ends is None:
+        assert n * min(q, 1 - q) < 5
+        return
+    lower, upper = map(int, ends)
+    covered = stats.binom.cdf(upper - 1, n, q) - stats.binom.cdf(lower - 1, n, q)
+    assert 0.945 < covered < 0.999
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def with_closed_form():
+    """Every metric that has one in some case, and what it is called."""
+    return {(type(case.metric).__name__, case.metric.closed_form) for case in CASES if case.metric.closed_form}
+
+
+def test_which_metrics_have_a_closed_form():
+    assert {name for name, _ in with_closed_form()} == {
+        *("Accuracy", "Precision", "Recall", "Specificity", "NegativePredictiveValue", "HammingDistance"),
+        *("JaccardIndex", "F1Score", "DiceScore", "ExactMatch", "CriticalSuccessIndex"),
+        *("AUROC", "AveragePrecision", "PearsonCorrCoef", "SpearmanCorrCoef", "KendallRankCorrCoef", "Quantile"),
+    }
+    totals = {"Sum", "Max", "Min", "StatScores", "MinkowskiDistance", "CosineSimilarity", "KLDivergence"}
+    found = {type(case.metric).__name__ for case in CASES if not case.metric.estimates}
+    assert found == totals <= public_metrics().keys()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_interval_is_around_the_value_and_only_of_independent_samples(case):
+    data = case.data(5, 60)
+    meter = case.counted(data)
+    found = closed_forms(meter)
+    rows_are_samples = data.preds.ndim == 1 or (data.target is not None and data.target.ndim == 1)
+    if type(case.metric).__name__ == "ExactMatch":
+        rows_are_samples = True
+    if not case.metric.closed_form or case.weighted or not rows_are_samples:
+        assert found == {}
+        return
+    interval = found["value"]
+    assert interval.lower <= float(value(meter)["value"]) <= interval.upper
+    assert interval.lower < interval.upper
+    assert (interval.level, interval.method) == (0.95, case.metric.closed_form)
+    wider = closed_forms(meter, 0.99)["value"]
+    assert wider.lower <= interval.lower <= interval.upper <= wider.upper
+
+
+def ends(metric, *given):
+    found = closed_forms(Meter(value=metric)).get("value")
+    assert found is None
+    meter = Meter(value=metric)
+    meter.update(*map(torch.tensor, given))
+    found = closed_forms(meter).get("value")
+    return None if found is None else (found.lower, found.upper)
+
+
+PREDS, TARGET = [1, 1, 0, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "successes", "n"),
+    [
+        (Accuracy(), 4, 7),
+        (HammingDistance(), 3, 7),
+        (Precision(), 2, 4),
+        (Recall(), 2, 3),
+        (Specificity(), 2, 4),
+        (NegativePredictiveValue(), 2, 3),
+        (JaccardIndex(), 2, 5),
+        (Accuracy(num_classes=3), 4, 7),
+        (Recall(num_classes=3, average="weighted"), 4, 7),
+        (F1Score(num_classes=3, average="micro"), 4, 7),
+        (HammingDistance(num_classes=3, average="micro"), 3, 7),
+        (Recall(ignore_index=0), 2, 3),
+        (ExactMatch(), 4, 7),
+    ],
+    ids=repr,
+)
+def test_shares_have_wilsons_interval(metric, successes, n):
+    assert ends(metric, PREDS, TARGET) == wilson(successes, n)
+
+
+@pytest.mark.parametrize("metric", [F1Score(), DiceScore()], ids=repr)
+def test_an_f1_score_has_that_of_the_jaccard_index_on_its_own_scale(metric):
+    lower, upper = wilson(2, 5)
+    assert ends(metric, PREDS, TARGET) == (2 * lower / (1 + lower), 2 * upper / (1 + upper))
+
+
+def test_others_have_none():
+    for metric in (FBetaScore(beta=2.0), F1Score(num_classes=3), JaccardIndex(num_classes=3, average="micro")):
+        assert metric.closed_form == ""
+        assert ends(metric, PREDS, TARGET) is None
+    assert ends(Accuracy(num_labels=2), [[1, 0], [1, 1]], [[1, 0], [1, 1]]) is None
+
+
+def test_events_have_wilsons_interval():
+    assert ends(CriticalSuccessIndex(0.5), [0.2, 0.7, 0.9, 0.1], [0.4, 0.2, 0.8, 0.6]) == wilson(1, 3)
+
+
+def test_the_area_under_the_curve_has_delongs_interval():
+    rng = np.random.default_rng(3)
+    target = rng.integers(0, 2, 80)
+    scores = np.round(rng.random(80) * 0.7 + 0.3 * target, 1)
+    kept = AUROC()
+    area = float(kept(torch.tensor(scores), torch.tensor(target)))
+    expected = on_logit_scale(area, delong_over_pairs(scores, target))
+    for metric in (kept, AUROC(exact_up_to=0)):
+        assert ends(metric, scores.astype(np.float32), target) == pytest.approx(expected, abs=1e-9)
+    assert ends(kept, [0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1]) is None  # a perfect order says nothing of others
+
+
+def test_average_precision_has_a_logit_interval():
+    scores, target = [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]
+    expected = on_logit_scale(5 / 6, math.sqrt(5 / 36 / 2))
+    assert ends(AveragePrecision(), scores, target) == pytest.approx(expected)
+
+
+def test_correlations_have_fishers():
+    x, y = np.random.default_rng(0).normal(size=(2, 30)).astype(np.float32)
+    y = y + x
+    r, rho, tau = stats.pearsonr(x, y).statistic, stats.spearmanr(x, y).statistic, stats.kendalltau(x, y).statistic
+    assert ends(PearsonCorrCoef(), x, y) == pytest.approx(fisher_z(r, 1 / 27), abs=1e-6)
+    assert ends(SpearmanCorrCoef(), x, y) == pytest.approx(fisher_z(rho, (1 + rho**2 / 2) / 27))
+    assert ends(KendallRankCorrCoef(), x, y) == pytest.approx(fisher_z(tau, 0.437 / 26))
+    assert ends(KendallRankCorrCoef("c"), x, y) is None
+    assert ends(PearsonCorrCoef(), x[:3], y[:3]) is None
+    assert ends(KendallRankCorrCoef(), x[:4], y[:4]) is None
+
+
+def test_a_quantile_has_two_of_the_samples():
+    values = np.random.default_rng(0).permutation(100).astype(np.float32)
+    assert ends(Quantile(0.5), values) == (39.0, 60.0)
+    assert ends(Quantile((0.5,)), values) is None
+    assert ends(Quantile(0.001), values) is None
+
+
+def test_values_that_cannot_be_have_no_interval():
+    meter = Meter(Accuracy(num_classes=CLASSES))
+    meter.update(torch.tensor([1, 2, 9]), torch.tensor([1, 2, 3]))
+    assert closed_forms(meter) == {}
