@@ -78,6 +78,14 @@ def test_a_folder_of_hugging_face_is_measured_with_its_tokenizer(here):
     values = {value.name: value for value in Report.from_json(done.stdout).sections[0].values}
     assert 0 < values["KL divergence"].value < 0.01
     assert values["KL divergence"].count < 400
+    done = quantize(saved, "--eval", "text.txt", "--window", 64, "--scheme", "int8", "--out", "out")
+    assert done.exit_code == 0, done.output
+    options = ("--task", "lm", "--data", "text.txt", "--window", 64, "--device", "cpu", "--json")
+    first, again = (invoke("evaluate", model, *options) for model in (saved, "out"))
+    assert again.exit_code == 0, again.output
+    nats = [Report.from_json(each.stdout).sections[0].values[1].value for each in (first, again)]
+    assert nats[1] == pytest.approx(values["loss after"].value, rel=1e-6)
+    assert nats[0] == pytest.approx(values["loss before"].value, rel=1e-6)
 
 
 def test_a_classifier_is_measured_with_metrics(here):

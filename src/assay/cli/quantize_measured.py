@@ -17,11 +17,14 @@ from assay.cli.named.datasets import open_data
 from assay.cli.named.metrics import open_metrics
 from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options as Named
-from assay.cli.quantize import Options, planned
+from assay.cli.quantize import Options, is_folder_of_shards, planned, told
 from assay.errors import ConfigError, describe
 from assay.quantize.file import save
 from assay.quantize.measured import Reading, for_budget, measure, sensitivity, sweep
 from assay.quantize.measured.budget import SCHEMES
+from assay.quantize.plans import Plan
+from assay.quantize.recipe import Recipe
+from assay.quantize.stream import quantize_shards
 from assay.report import Report
 
 TEXTS = (".txt", ".md", ".rst", ".py", ".tex")
@@ -117,8 +120,20 @@ def _before_after(model: Model, data: Any, reading: Reading, options: Options, a
         title=f"{model.name} after quantization",
     )
     if options.out is not None:
-        print(save(after, options.out), file=sys.stderr)
+        _write(model, after, made, options, options.out)
     return report
+
+
+def _write(model: Model, after: nn.Module, made: Plan, options: Options, out: Path) -> None:
+    """Write the quantized model; of a folder as Hugging Face writes it a folder like it, with all that is beside."""
+    if model.folder is None or not is_folder_of_shards(model.folder):
+        told(save(after, out))
+        return
+    recipe = Recipe.parse(options.recipe or options.scheme or "int4")
+    done = quantize_shards(
+        model.folder, out, recipe, include=options.include, exclude=options.exclude, method=made.method
+    )
+    told(done.target)
 
 
 def _layers(model: Model, data: Any, reading: Reading, options: Options) -> Report:
