@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from assay.errors import StateError, ValuesError
+from assay.errors import ConfigError, InputError, StateError, ValuesError
 from assay.quantize import Integers, QuantizedEmbedding, QuantizedLinear, plan, plan_apply, quantize_weight
 from assay.quantize.paths import PATHS
+from assay.quantize.rounding import Calibration, gptq
 from quantize.models import LanguageModel, language_model, some_ids
 
 FULL = {"squeeze": "skip", "embedding:*": "int8", "head": "int8", "*": "int4, int8"}
@@ -243,3 +244,33 @@ def test_a_model_that_is_quantized_cannot_be_quantized_again():
     with pytest.raises(StateError, match=r"blocks\.0\.mix: got is quantized already|where the plan has"):
         made.apply(model)
     assert plan(model, {"embedding:*": "int8"}, device="cpu").left_alone[0].why == "is quantized already"
+
+
+@torch.no_grad()
+def calibrated(model: nn.Module, names: list[str] | None = None) -> Calibration:
+    with Calibration(model, names) as data:
+        model(torch.arange(96).reshape(4, 24))
+    return data
+
+
+def test_gptq_takes_what_went_into_the_layers():
+    model, before = language_model(), language_model()
+    made = plan(model, {"embedding:*": "int8", "*": "int4, int8"}, device="cpu", method="gptq")
+    assert any(note.startswith("gptq: apply(model, calibration=...)") for note in made.notes)
+    data = calibrated(model)
+    made.apply(model, calibration=data)
+    expected = gptq(before.head.weight, data.hessian("head"), "int4")
+    assert model.head.integers.equal(expected)
+    assert model.embedding.integers.equal(quantize_weight(before.embedding.weight, "int8", "search"))
+
+
+def test_calibration_data_that_are_missing_or_too_much_are_told():
+    model = language_model()
+    before, data = bits(model), calibrated(model, ["head"])
+    with pytest.raises(ConfigError, match="calibration: got none, expected data for the method gptq"):
+        plan(model, "int8", device="cpu", method="gptq").apply(model)
+    with pytest.raises(ConfigError, match="calibration: got data, expected none for the method nearest"):
+        plan(model, "int8", device="cpu").apply(model, calibration=data)
+    with pytest.raises(InputError, match=r"blocks\.0\.mix: calibration: got no input of 'blocks\.0\.mix'"):
+        plan(model, "int8", device="cpu", method="gptq").apply(model, calibration=data)
+    assert bits(model) == before

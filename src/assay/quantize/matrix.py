@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.devices.capabilities import DEVICES
-from assay.quantize.dispatch import Steps, regimes
+from assay.quantize.dispatch import Steps, Table, regimes
 from assay.quantize.scheme import Scheme
 from assay.quantize.show import paths, spelled
 
@@ -27,7 +27,7 @@ class Cell:
 
 
 def matrix(schemes: Sequence[str] = SCHEMES, shape: tuple[int, int] = SHAPE, release: str | None = None) -> list[Cell]:
-    """Look up every scheme, dtype and device.
+    """Look up every scheme, dtype and device, with the crossings that come with assay.
 
     Args:
         schemes: as :meth:`Scheme.parse` reads them.
@@ -40,7 +40,7 @@ def matrix(schemes: Sequence[str] = SCHEMES, shape: tuple[int, int] = SHAPE, rel
     """
     parsed = [Scheme.parse(scheme) for scheme in schemes]
     return [
-        Cell(scheme, dtype, device, regimes(dtype, device, scheme, shape, release=release))
+        Cell(scheme, dtype, device, regimes(dtype, device, scheme, shape, Table(), release))
         for scheme in parsed
         for dtype in DTYPES
         for device in DEVICES

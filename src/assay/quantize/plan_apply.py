@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from assay.errors import AssayError, StateError, describe
+from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.quantize.candidates import Candidate, Place, candidates
+from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
 from assay.quantize.plans import LayerPlan
-from assay.quantize.rounding import quantize_weight
+from assay.quantize.rounding import Calibration, gptq, quantize_weight
+from assay.quantize.scheme import Scheme
 from assay.quantize.stream_progress import Bar
 
 if TYPE_CHECKING:
@@ -31,15 +33,21 @@ HOOKS = (
 )
 
 
-def apply(plan: Plan, model: nn.Module) -> nn.Module:
+GPTQ = "gptq"
+WITHOUT_INPUTS = "search"  # the method of embeddings, and of what is no torch.nn.Linear, where the others have GPTQ
+
+
+def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) -> nn.Module:
     """Do what the plan says; see :meth:`Plan.apply`."""
+    _check_calibration(plan.method, calibration)
     taken = _taken(plan, model)
+    rounded = _rounding(plan.method, calibration)
     made: dict[Candidate, nn.Module] = {}
     weights: dict[str, QuantizedWeight] = {}
     with Bar(sum(layer.bytes_before for _, layer in taken)) as bar, torch.no_grad():
         for candidate, layer in taken:
             bar.step("Quantizing", layer.name)
-            made[candidate] = _layer(candidate, _weight(candidate, layer, plan.method, weights))
+            made[candidate] = _layer(candidate, _weight(candidate, layer, rounded, weights))
             bar.step("Quantizing", layer.name, layer.bytes_before)
     _replace([(place, layer) for candidate, layer in made.items() for place in candidate.places])
     return model
@@ -74,20 +82,42 @@ def _told(each: LayerPlan | Candidate) -> str:
     return f"{each.name}, {each.kind}, {each.dtype} of shape {each.shape}{tied}"
 
 
+def _check_calibration(method: str, calibration: Calibration | None) -> None:
+    if method == GPTQ and calibration is None:
+        do = "Run the model on data inside assay.quantize.rounding.Calibration(model), and pass that"
+        raise ConfigError(describe("calibration", "none", f"data for the method {GPTQ}", do))
+    if method != GPTQ and calibration is not None:
+        do = f'Plan with method="{GPTQ}", or leave the data out'
+        raise ConfigError(describe("calibration", "data", f"none for the method {method}", do))
+
+
+def _rounding(method: str, calibration: Calibration | None) -> Callable[[Candidate, Scheme], Integers]:
+    """How the weight of a layer becomes integers."""
+
+    def rounded(candidate: Candidate, scheme: Scheme) -> Integers:
+        if calibration is not None and isinstance(candidate.module, nn.Linear):
+            return gptq(candidate.weight(), calibration.hessian(candidate.name), scheme)
+        return quantize_weight(candidate.weight(), scheme, WITHOUT_INPUTS if method == GPTQ else method)
+
+    return rounded
+
+
 def _weight(
-    candidate: Candidate, layer: LayerPlan, method: str, weights: dict[str, QuantizedWeight]
+    candidate: Candidate,
+    layer: LayerPlan,
+    rounded: Callable[[Candidate, Scheme], Integers],
+    weights: dict[str, QuantizedWeight],
 ) -> QuantizedWeight:
     """The integers of a layer; those of another one that shares its weight, where it was made before."""
     for name in candidate.tied:
         if name in weights:
             return weights[name]
     assert layer.scheme is not None
-    held = candidate.weight()
     try:
-        integers = quantize_weight(held, layer.scheme, method)
+        integers = rounded(candidate, layer.scheme)
     except AssayError as error:
         raise type(error)(f"{candidate.name}: {error}") from error
-    weights[candidate.name] = QuantizedWeight(integers, held.dtype)
+    weights[candidate.name] = QuantizedWeight(integers, candidate.weight().dtype)
     return weights[candidate.name]
 
 

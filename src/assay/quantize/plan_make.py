@@ -19,6 +19,7 @@ from assay.quantize.candidates import candidates
 from assay.quantize.dispatch import FALLBACK, Steps, regimes
 from assay.quantize.paths import PATHS
 from assay.quantize.paths.path import TorchPath
+from assay.quantize.plan_apply import GPTQ, WITHOUT_INPUTS
 from assay.quantize.plan_costs import WHERE, cost
 from assay.quantize.plan_layers import Choice, choose
 from assay.quantize.plans import LayerPlan, Others, Plan
@@ -61,7 +62,7 @@ def make(model: nn.Module, asked: Asked) -> Plan:
         dtype=activations,
         method=method,
         torch=asked.release or torch.__version__,
-        notes=(*recipe.notes, *_notes(layers, device, activations, asked.release)),
+        notes=(*recipe.notes, *_of_method(method), *_notes(layers, device, activations, asked.release)),
     )
 
 
@@ -101,8 +102,9 @@ def _dtype(asked: str | torch.dtype | None) -> str:
 
 
 def _method(asked: str) -> str:
-    if asked not in METHODS:
-        raise ConfigError(describe("method", repr(asked), f"one of {', '.join(METHODS)}", "Check the spelling"))
+    known = (*METHODS, GPTQ)
+    if asked not in known:
+        raise ConfigError(describe("method", repr(asked), f"one of {', '.join(known)}", "Check the spelling"))
     return asked
 
 
@@ -174,6 +176,11 @@ def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | 
         yield f"the model is {' and '.join(other)}: call model.to(torch.{dtype}) before it runs"
     if any(layer.tied and layer.scheme for layer in layers):
         yield "layers that share a weight share its integers, and are counted once"
+
+
+def _of_method(method: str) -> Iterator[str]:
+    if method == GPTQ:
+        yield f"{GPTQ}: apply(model, calibration=...) takes what went into linear layers; the rest is {WITHOUT_INPUTS}"
 
 
 def _of_paths(layer: LayerPlan, device: str, release: str | None) -> Iterator[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from assay.quantize.recipe import RecipeLike
+    from assay.quantize.rounding import Calibration
 
 FORM = 1
 
@@ -141,7 +142,7 @@ class Plan:
         totals = {name: getattr(self, name) for name in ("bytes_before", "bytes_after", "bytes_packed")}
         return {"plan": FORM} | asdict(self) | {"layers": layers} | totals
 
-    def apply(self, model: nn.Module) -> nn.Module:
+    def apply(self, model: nn.Module, *, calibration: Calibration | None = None) -> nn.Module:
         """Do what the plan says to the model that it was made for, in place.
 
         All new layers are made first; then they take the places of the old ones. Whatever fails before, the model is
@@ -149,17 +150,19 @@ class Plan:
 
         Args:
             model: the planned model, or another one of the same layers, shapes and dtypes, with its weights.
+            calibration: what went into its layers, for the method ``"gptq"`` and no other.
 
         Returns:
             The same model.
 
         Raises:
+            ConfigError: calibration data that the method does not take, or none where it needs them.
             StateError: it is another model, or its weights are on the meta device.
             ValuesError: a weight is NaN or infinite.
         """
         from assay.quantize.plan_apply import apply
 
-        return apply(self, model)
+        return apply(self, model, calibration)
 
 
 def plan(
@@ -185,7 +188,8 @@ def plan(
         dtype: of the activations; that of the weights unless given.
         include: names, or parts of them between dots; where given, other layers are left alone.
         exclude: names, or parts of them between dots, of layers that are left alone.
-        method: how weights are rounded; ``"nearest"`` unless the recipe says otherwise.
+        method: how weights are rounded: ``"nearest"`` (unless the recipe says otherwise), ``"search"``, ``"hqq"``, or
+            ``"gptq"``, which needs calibration data when the plan is applied.
         release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then.
 
     Returns:

@@ -30,9 +30,6 @@ DTYPES = {
     "fast16": "bfloat16",
 }
 DEVICES = {"fast": "auto", "cpu": "cpu", "cuda": "cuda", "mps": "mps", "xpu": "xpu"}
-REFUSED = {
-    "linear:gptq": 'it needs calibration data; plan(..., method="gptq") takes it',
-}
 
 
 @dataclass(frozen=True)
@@ -94,8 +91,6 @@ def steps(given: Mapping[str, Mapping[str, Any]]) -> list[Step]:
 
 
 def _step(key: str, arguments: dict[str, Any]) -> Step:
-    if key in REFUSED:
-        raise ConfigError(describe(key, "a quantizer that this form cannot say all of", REFUSED[key], "Leave it out"))
     if key not in _READERS:
         raise ConfigError(
             describe("TorchChat's JSON", f"the key {key!r}", f"one of {', '.join(_READERS)}", "Correct it")
@@ -114,6 +109,10 @@ def _int4(key: str, arguments: dict[str, Any]) -> Step:
 
 def _hqq(key: str, arguments: dict[str, Any]) -> Step:
     return replace(_int4(key, arguments), method="hqq")
+
+
+def _gptq(key: str, arguments: dict[str, Any]) -> Step:
+    return replace(_int4(key, arguments), method="gptq")
 
 
 def _int8(key: str, arguments: dict[str, Any]) -> Step:
@@ -207,6 +206,7 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[str, dict[str, Any]], Step]
     "linear:a8w4dq": (("groupsize", "padding_allowed", "scales_precision"), _a8w4dq),
     "linear:a8wxdq": (("bitwidth", "groupsize", "has_weight_zeros"), _a8wxdq),
     "linear:afpwx": (("bitwidth", "groupsize"), _afpwx),
+    "linear:gptq": (("groupsize", "padding_allowed", "inner_k_tiles"), _gptq),
     "linear:hqq": (("groupsize", "padding_allowed", "inner_k_tiles"), _hqq),
     "embedding": (("bitwidth", "groupsize", "packed"), _embedding),
     "embedding:wx": (("bitwidth", "groupsize"), _embedding_wx),
