@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import pytest
 import torch
@@ -12,8 +13,9 @@ from torch import nn
 from typer.testing import CliRunner
 
 from assay.cli import app
+from assay.cli import quantize as cli_quantize
 from assay.errors import AssayError
-from assay.quantize import QuantizedLinear
+from assay.quantize import QuantizedLinear, dispatch, tuning
 from assay.quantize.file import load
 
 MODULE = """
@@ -178,3 +180,25 @@ def test_help_imports_no_torch():
     code += "try: main()\nexcept SystemExit: print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "False"
+
+
+def test_tuning_measures_this_machine_and_says_where_it_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
+    monkeypatch.setattr(tuning, "STEADY", float("inf"))
+    monkeypatch.setattr(cli_quantize, "tune", partial(tuning.tune, shape=(64, 128), rows=(1, 8), seconds=0.2))
+    done = invoke("--tune", "--device", "cpu", "--scheme", "int8", "--dtype", "bfloat16")
+    dispatch.default_table.cache_clear()
+    assert done.exit_code == 0, done.output
+    assert "int8, bfloat16: from 1 rows" in done.output
+    assert str(tmp_path / "quantize-cpu.toml") in done.output
+    assert (tmp_path / "quantize-cpu.toml").is_file()
+
+
+def test_a_busy_machine_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
+    monkeypatch.setattr(tuning, "STEADY", 0.0)
+    monkeypatch.setattr(cli_quantize, "tune", partial(tuning.tune, shape=(64, 128), rows=(1,), seconds=0.1))
+    done = invoke("--tune", "--device", "cpu", "--scheme", "int8", "--dtype", "bfloat16")
+    assert done.exit_code == 0, done.output
+    assert "Run it again when the machine is idle; nothing was kept." in done.output
+    assert list(tmp_path.iterdir()) == []

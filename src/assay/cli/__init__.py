@@ -422,12 +422,20 @@ def _quantize(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
     matrix: Annotated[bool, typer.Option("--matrix", help="Print what works on which device, and exit.")] = False,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Measure which path is the fastest on this machine, keep it, and exit.")
+    ] = False,
 ) -> None:
     """Make the weights of a model small integers: print what happens to each layer on a device, then do it."""
     if matrix:
         from assay.cli.quantize import print_matrix
 
         print_matrix()
+        return
+    if tune:
+        from assay.cli.quantize import tune_here
+
+        tune_here(device, scheme, dtype)
         return
     if not model:
         raise typer.BadParameter("name a model", param_hint="MODEL")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ import torch
 from torch import nn
 
 from assay.cli.named.models import open_model
-from assay.errors import ConfigError, describe
+from assay.devices.policies import default_device
+from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.file import save
 from assay.quantize.matrix import markdown, matrix
 from assay.quantize.plans import Plan, plan
@@ -19,6 +21,8 @@ from assay.quantize.recipe import Recipe
 from assay.quantize.skeleton import of_config, of_names
 from assay.quantize.source import CONFIG, FILE, INDEX, Source
 from assay.quantize.stream import quantize_shards
+from assay.quantize.tuned import file_for
+from assay.quantize.tuning import DTYPES, SCHEMES, show, tune
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,23 @@ def run(named: str, options: Options) -> None:
 def print_matrix() -> None:
     """Print what works on which device, as Markdown."""
     print(markdown(matrix()), end="")
+
+
+def tune_here(device: str, schemes: str, dtype: str) -> None:
+    """Measure the paths of a device of this machine, keep what was found, and print it."""
+    where = str(default_device()) if device == "auto" else device
+    named = [each.strip() for each in schemes.split(",")] if schemes else SCHEMES
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AssayWarning)
+        found = tune(where, schemes=named, dtypes=(dtype,) if dtype else DTYPES)
+    print(show(found))
+    for each in caught:
+        print(each.message, file=sys.stderr)
+    path = file_for(found.device)
+    if path is None:
+        print("there is no cache folder that can be written, so nothing was kept", file=sys.stderr)
+    elif not caught:
+        told(path)
 
 
 def planned(model: nn.Module, options: Options) -> Plan:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
+    from assay.quantize.file import load, load_folder, save
     from assay.quantize.integers import Integers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
     from assay.quantize.measured import for_budget, measure, sensitivity, sweep
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from assay.quantize.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
     from assay.quantize.scheme import Scheme
+    from assay.quantize.stream import quantize_shards
+    from assay.quantize.tuning import tune
 
 __all__ = [
     "Integers",
@@ -24,14 +27,20 @@ __all__ = [
     "Recipe",
     "Scheme",
     "for_budget",
+    "load",
+    "load_folder",
     "measure",
     "plan",
+    "quantize_shards",
     "quantize_weight",
+    "save",
     "sensitivity",
     "sweep",
+    "tune",
 ]
 
 _HOMES = {
+    "file": ("load", "load_folder", "save"),
     "integers": ("Integers",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
     "measured": ("for_budget", "measure", "sensitivity", "sweep"),
@@ -39,6 +48,8 @@ _HOMES = {
     "recipe": ("Recipe",),
     "rounding": ("quantize_weight",),
     "scheme": ("Scheme",),
+    "stream": ("quantize_shards",),
+    "tuning": ("tune",),
 }
 
 __getattr__, __dir__ = attach(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.devices.capabilities import device_type
+from assay.quantize import tuned
 from assay.quantize.paths import PATHS
 from assay.quantize.scheme import Scheme
 
@@ -41,10 +43,12 @@ class Table:
         steps: (kind of device, dtype, scheme) -> (first number of rows, name of the path), in ascending order. A key
             may have ``"*"`` for any device or dtype, and ``"int4"`` stands for all schemes of 4 bits.
         source: where it was measured, as plans say it.
+        note: what else a plan should say of it, such as why measurements of this machine are not used.
     """
 
     steps: Mapping[Key, Steps] = field(default_factory=lambda: DEFAULTS)
     source: str = "assay's own measurements"
+    note: str = ""
 
     def candidates(self, device: str, dtype: str, scheme: Scheme) -> list[Steps]:
         """What the table says, the most particular first."""
@@ -55,6 +59,20 @@ class Table:
             for kind, kept in ((device, dtype), (device, ANY), (ANY, dtype), (ANY, ANY))
         ]
         return [self.steps[key] for key in keys if key in self.steps]
+
+
+@cache
+def default_table(kind: str) -> Table:
+    """What was measured on this machine for a kind of device, where it was; else assay's own measurements.
+
+    Example:
+        >>> default_table("mps").source
+        "assay's own measurements"
+    """
+    found, why = tuned.read(kind, tuple(PATHS))
+    if found is None:
+        return Table(note=f"{why}: measure again with assay quantize --tune" if why else "")
+    return Table({**DEFAULTS, **found.steps}, f"measured on this machine on {found.date}")
 
 
 def regimes(
@@ -75,7 +93,7 @@ def regimes(
         device: any, of this machine or not.
         scheme: of the weight.
         shape: of the weight, ``(N, K)``.
-        table: what was measured; by default assay's own.
+        table: what was measured; by default on this machine, where it was, else assay's own.
         release: of torch; by default the installed one.
 
     Returns:
@@ -88,9 +106,10 @@ def regimes(
         'dequantize'
     """
     name = str(dtype).removeprefix("torch.")
-    for steps in (table or Table()).candidates(device_type(device), name, scheme):
+    kind = device_type(device)
+    for steps in (table or default_table(kind)).candidates(kind, name, scheme):
         can = [(rows, path) for rows, path in steps if not PATHS[path].why_not(device, dtype, scheme, shape, release)]
-        if any(path != FALLBACK for _, path in can):
+        if len(can) == len(steps) or any(path != FALLBACK for _, path in can):
             return _joined([(1, can[0][1]), *can[1:]])
     return ((1, FALLBACK),)
 

@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from assay.errors import AssayError, ConfigError, StateError, describe
+from assay.errors import AssayError, ConfigError, MissingDependencyError, StateError, describe
 from assay.quantize.container import Entry, sha256
 from assay.quantize.description import KEY, Description, Kind, Weight, integers_of, merged, tensors_of
 from assay.quantize.file_fit import fit
@@ -141,6 +142,8 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
     description = describe_file(path)
     model = of_config(Path(path))
     if model is None:
+        if find_spec("transformers") is None:
+            raise MissingDependencyError("transformers", extra="lm", purpose="models in folders")
         got = f"a configuration of which no model can be made, for {len(description.weights)} quantized weights"
         do = "Make the model yourself, and load the folder into it"
         raise ConfigError(describe(str(path), got, "a config.json that the installed Transformers knows", do))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.errors import ConfigError, describe
 from assay.quantize.source import Stored
 
 EMBEDDINGS = re.compile(r"embed|(^|[._])(emb|wte|wpe|tok|pos)([._]|$)|position", re.IGNORECASE)
@@ -47,15 +47,11 @@ def skeleton(factory: Callable[[], nn.Module]) -> nn.Module:
 
 
 def of_config(folder: Path) -> nn.Module | None:
-    """The skeleton of the model that ``config.json`` describes; None for one that the installed Transformers lacks.
-
-    Raises:
-        MissingDependencyError: without Transformers.
-    """
+    """The skeleton of the model that ``config.json`` describes; None without Transformers, or for one that it lacks."""
     try:
         import transformers
-    except ImportError as error:
-        raise MissingDependencyError("transformers", extra="lm", purpose="models in folders") from error
+    except ImportError:
+        return None
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         named = [getattr(transformers, name, None) for name in config.architectures or ()]

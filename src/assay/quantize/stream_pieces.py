@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -10,7 +9,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import nn
 
-from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.errors import ConfigError, describe
 from assay.quantize.candidates import candidates
 from assay.quantize.container import Entry
 from assay.quantize.description import Weight
@@ -87,10 +86,9 @@ def _modules(source: Source, model: ModelLike, notes: list[str]) -> nn.Module:
     if model not in ("auto", "names"):
         expected = 'a module, a factory, "auto" or "names"'
         raise ConfigError(describe("model", repr(model), expected, "Pass one of them"))
-    if model == "auto" and source.config and source.folder:
-        with contextlib.suppress(MissingDependencyError):
-            if (configured := of_config(source.folder)) is not None:
-                return configured
+    configured = of_config(source.folder) if model == "auto" and source.config and source.folder else None
+    if configured is not None:
+        return configured
     notes.append("linear layers were told from embeddings by their names and shapes")
     return of_names(source.tensors.values())
 

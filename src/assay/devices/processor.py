@@ -1,0 +1,68 @@
+"""Whether something can be measured on a device of this machine, and which processor it is."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.devices.capabilities import device_type
+
+if TYPE_CHECKING:
+    import torch
+
+CPUINFO = Path("/proc/cpuinfo")
+
+
+@cache
+def processor(device: str) -> str:
+    """The name of a device's processor, and for the host the vector instructions that torch uses.
+
+    Args:
+        device: of this machine, such as ``"cpu"`` or ``"cuda:0"``.
+
+    Returns:
+        A name; equal names mean that measurements can be compared.
+
+    Example:
+        >>> processor("cpu") == processor("cpu:0")
+        True
+    """
+    import torch
+
+    kind = device_type(device)
+    if kind == "cpu":
+        return f"{_model()}, {torch.backends.cpu.get_cpu_capability()}"
+    named = getattr(torch.get_device_module(kind), "get_device_name", None)  # mps has none: one to a machine
+    return str(named(device)) if named else f"{kind}, {platform.platform()}"
+
+
+def why_not_here(device: str | torch.device) -> str:
+    """Why nothing can be timed on a device: this machine has none, or it is pretended; empty if it can.
+
+    Example:
+        >>> why_not_here("cpu")
+        ''
+    """
+    import torch
+
+    from assay.devices.pretend.session import current
+
+    pretended = current()
+    if pretended is not None and pretended.type == device_type(device):
+        return "it is pretended"
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        return str(error).splitlines()[0][:100]
+    return ""
+
+
+def _model() -> str:
+    try:
+        lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    found = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return found or platform.processor() or platform.machine()

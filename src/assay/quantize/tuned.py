@@ -1,0 +1,133 @@
+"""What was measured on this machine about paths, in a file of TOML in the cache folder; ``tuning`` writes it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from assay._atomic import write_text
+from assay.devices.pretend.cache import cache_folder
+from assay.devices.processor import processor
+
+FORM = 1
+Steps: TypeAlias = tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The paths for one dtype and scheme on one device.
+
+    Attributes:
+        dtype: of the activations, ``"bfloat16"``.
+        scheme: of the weights.
+        steps: (first number of rows, name of the path), in ascending order.
+        rows: at how many rows it was timed.
+        milliseconds: path -> the median at each of the rows; NaN where it had lost by far already.
+        unsteady: how many times the fastest call the median was, at the median.
+    """
+
+    dtype: str
+    scheme: str
+    steps: Steps
+    rows: tuple[int, ...] = ()
+    milliseconds: Mapping[str, Sequence[float]] | None = None
+    unsteady: float = 1.0
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """All that was measured on one device.
+
+    Attributes:
+        device: the kind, ``"cpu"``.
+        torch: the release.
+        processor: the name of the device's processor.
+        date: the day.
+        threads: that torch used on the host.
+        shape: of the weights.
+        measured: by dtype and scheme.
+    """
+
+    device: str
+    torch: str
+    processor: str
+    date: str
+    threads: int
+    shape: tuple[int, int]
+    measured: tuple[Measured, ...]
+
+    @property
+    def steps(self) -> dict[tuple[str, str, str], Steps]:
+        """The steps by device, dtype and scheme, as a table for the dispatch has them."""
+        return {(self.device, each.dtype, each.scheme): each.steps for each in self.measured}
+
+    def to_toml(self) -> str:
+        """The file's content."""
+        said = {name: getattr(self, name) for name in ("torch", "processor", "date", "threads", "shape")}
+        lines = [f"form = {FORM}", *(f"{name} = {json.dumps(value)}" for name, value in said.items())]
+        for each in self.measured:
+            lines += ["", "[[measured]]", f"dtype = {json.dumps(each.dtype)}", f"scheme = {json.dumps(each.scheme)}"]
+            lines.append(f"steps = {json.dumps(each.steps)}")
+            if each.milliseconds:
+                lines.append(f"rows = {json.dumps(each.rows)}")
+                named = each.milliseconds.items()
+                inside = ", ".join(f"{name} = [{', '.join(f'{ms:.4g}' for ms in times)}]" for name, times in named)
+                lines.append(f"milliseconds = {{ {inside} }}")
+        return "\n".join([*lines, ""])
+
+
+def file_for(device: str) -> Path | None:
+    """Where what was measured on a kind of device is kept; None without a cache folder."""
+    folder = cache_folder()
+    return None if folder is None else folder / f"quantize-{device}.toml"
+
+
+def write(tuned: Tuned) -> Path | None:
+    """Keep what was measured; None where there is no cache folder."""
+    path = file_for(tuned.device)
+    return None if path is None else write_text(path, tuned.to_toml())
+
+
+def read(device: str, paths: Sequence[str]) -> tuple[Tuned | None, str]:
+    """What was measured here.
+
+    Args:
+        device: the kind.
+        paths: the names of the paths that there are.
+
+    Returns:
+        The measurements, or None and why they are not used; without a file the reason is empty.
+    """
+    path = file_for(device)
+    if path is None or not path.is_file():
+        return None, ""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        if said["form"] != FORM:
+            return None, f"{path} is of another version of assay"
+        measured = tuple(_measured(each, paths) for each in said["measured"])
+        shape = (int(said["shape"][0]), int(said["shape"][1]))
+        tuned = Tuned(device, said["torch"], said["processor"], said["date"], int(said["threads"]), shape, measured)
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        return None, f"{path} cannot be read ({type(error).__name__}: {error})"
+    import torch
+
+    now = {"torch": str(torch.__version__), "processor": processor(device)}
+    for name, value in now.items():
+        if getattr(tuned, name) != value:
+            return None, f"{path} was measured with {name} {getattr(tuned, name)}, and this is {value}"
+    return tuned, ""
+
+
+def _measured(said: Mapping[str, object], paths: Sequence[str]) -> Measured:
+    steps = tuple((int(rows), str(name)) for rows, name in said["steps"])  # type: ignore[attr-defined]
+    ascending = [rows for rows, _ in steps]
+    if not steps or steps[0][0] != 1 or ascending != sorted(set(ascending)):
+        raise ValueError(f"steps {steps}")
+    if unknown := [name for _, name in steps if name not in paths]:
+        raise ValueError(f"no path {unknown[0]!r}")
+    return Measured(str(said["dtype"]), str(said["scheme"]), steps)

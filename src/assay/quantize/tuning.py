@@ -1,0 +1,252 @@
+"""Measuring on this machine which path is the fastest for how many rows; ``tuned`` keeps it for the dispatch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+import torch
+from torch import Tensor
+
+from assay.devices.capabilities import device_type
+from assay.devices.cost import wait
+from assay.devices.processor import processor, why_not_here
+from assay.errors import AssayWarning, ConfigError, DeviceError, describe, warn
+from assay.quantize import dispatch, tuned
+from assay.quantize.paths import PATHS, Packed
+from assay.quantize.rounding import quantize_weight
+from assay.quantize.scheme import Scheme
+from assay.quantize.tuned import Measured, Steps, Tuned
+from assay.quantize.tuning_progress import Shown
+
+SHAPE = (4096, 4096)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SCHEMES = ("int4", "int8", "int8:dynamic")  # those of 4 bits with other groups go by the first
+DTYPES = ("bfloat16", "float16", "float32")
+COLD_BYTES = 96 << 20  # weights of a model come from memory, so that copies of one are read in turns
+SECONDS = 45.0
+ROUNDS, MOST_ROUNDS = 3, 200
+PATIENCE = 1.0  # seconds after which not even so many rounds are waited for
+LOST = 3.0  # a path that takes so many times as long, and falls back further, is not timed for more rows
+STEADY = 1.5  # the median of a path may be so many times its fastest call, on a machine that does nothing else
+SWITCH = math.log(1.04)  # what is gained by another path must be more than the noise
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One dtype and scheme, and the paths between which there is a choice."""
+
+    dtype: str
+    scheme: Scheme
+    paths: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.scheme}, {self.dtype}"
+
+
+def tune(
+    device: str | torch.device = "cpu",
+    *,
+    schemes: Sequence[str | Scheme] = SCHEMES,
+    dtypes: Sequence[str] = DTYPES,
+    shape: tuple[int, int] = SHAPE,
+    rows: Sequence[int] = ROWS,
+    seconds: float = SECONDS,
+    keep: bool = True,
+    progress: bool | None = None,
+) -> Tuned:
+    """Measure the paths of a device of this machine, and keep what was found for all models that run here.
+
+    Paths take turns; of each the median counts. Several copies of the weight are read in turns, as in a model that is
+    larger than the caches. Where two paths are within 4 %, the one that is taken already stays.
+
+    Args:
+        device: what to measure on.
+        schemes: of the weights.
+        dtypes: of the activations.
+        shape: of the weights; crossings differ little from 1024 x 1024 on.
+        rows: at how many to measure.
+        seconds: how long it may take in all, about.
+        keep: write it to the cache folder.
+        progress: show a bar; None: where there is a terminal.
+
+    Returns:
+        What was measured.
+
+    Raises:
+        ConfigError: unknown schemes, or nothing to choose between.
+        DeviceError: the device is not here.
+
+    Warns:
+        AssayWarning: the machine did other things at the same time; then nothing is kept.
+    """
+    where = torch.device(device)
+    _check(where, rows, seconds, dtypes)
+    cases = _cases(where, [_scheme(each) for each in schemes], dtypes, shape)
+    measured = []
+    with Shown(seconds, progress) as shown:
+        for left, case in zip(range(len(cases), 0, -1), cases, strict=True):
+            measured.append(_measure(case, where, shape, tuple(rows), shown.left() / left, shown.say))
+    kind = device_type(where)
+    today, threads = date.today().isoformat(), torch.get_num_threads()
+    found = Tuned(kind, str(torch.__version__), processor(str(where)), today, threads, shape, tuple(measured))
+    unsteady = max(each.unsteady for each in measured)
+    if unsteady > STEADY:
+        got = f"medians {unsteady:.1f} times the fastest calls"
+        do = "Run it again when the machine is idle; nothing was kept"
+        warn(describe("tune", got, f"{STEADY} times or less", do), AssayWarning)
+    elif keep:
+        tuned.write(found)
+        dispatch.default_table.cache_clear()
+    return found
+
+
+def show(found: Tuned) -> str:
+    """The measurements as a table of text: the fastest path by rows, and by how much."""
+    lines = [f"{found.device}: {found.processor}, torch {found.torch}, {found.threads} threads, {found.date}"]
+    for each in found.measured:
+        lines.append(
+            f"\n{each.scheme}, {each.dtype}: " + ", ".join(f"from {at} rows {name}" for at, name in each.steps)
+        )
+        times = each.milliseconds or {}
+        lines.append("  " + "rows".rjust(14) + "".join(f"{n:>9}" for n in each.rows))
+        for name, row in times.items():
+            lines.append("  " + name.rjust(14) + "".join("      ---" if ms != ms else f"{ms:9.3f}" for ms in row))
+    return "\n".join([*lines, "", "milliseconds, medians"])
+
+
+def steps_of(rows: Sequence[int], times: Mapping[str, Sequence[float]], switch: float = SWITCH) -> Steps:
+    """From times to steps: the least sum of logarithms, where each change of path costs as much as ``switch``.
+
+    A change lies between two measured numbers of rows, where the straight lines through the logarithms meet.
+
+    Example:
+        >>> steps_of((1, 4, 16), {"a": (1.0, 2.0, 8.0), "b": (4.0, 4.0, 4.0)})
+        ((1, 'a'), (8, 'b'))
+    """
+    names = list(times)
+    logs = {name: [math.log(ms) if ms == ms else math.inf for ms in times[name]] for name in names}
+    best = {name: (logs[name][0], [name]) for name in names}
+    for at in range(1, len(rows)):
+        before = best
+        best = {}
+        for name in names:
+            cost, taken = min(
+                (before[other][0] + (switch if other != name else 0.0), before[other][1]) for other in names
+            )
+            best[name] = (cost + logs[name][at], [*taken, name])
+    taken = min(best.values())[1]
+    steps = [(1, taken[0])]
+    for at in range(1, len(rows)):
+        if taken[at] != taken[at - 1]:
+            steps.append((_crossing(rows, logs[taken[at - 1]], logs[taken[at]], at), taken[at]))
+    return tuple(steps)
+
+
+def _crossing(rows: Sequence[int], before: Sequence[float], after: Sequence[float], at: int) -> int:
+    """The first number of rows for which ``after`` is as fast."""
+    lead, lag = after[at - 1] - before[at - 1], before[at] - after[at]
+    if not (lead > 0 and lag > 0 and math.isfinite(lead + lag)):
+        return rows[at]
+    low, high = math.log(rows[at - 1]), math.log(rows[at])
+    return min(rows[at], math.ceil(math.exp(low + (high - low) * lead / (lead + lag)) - 1e-9))
+
+
+def _check(device: torch.device, rows: Sequence[int], seconds: float, dtypes: Sequence[str]) -> None:
+    if not rows or list(rows) != sorted(set(rows)) or rows[0] < 1:
+        raise ConfigError(describe("rows", repr(rows), "ascending numbers from 1 on", "Pass (1, 8, 64)"))
+    if not seconds > 0:
+        raise ConfigError(describe("seconds", repr(seconds), "more than 0", "Pass 45"))
+    if unknown := [each for each in dtypes if each not in DTYPES]:
+        raise ConfigError(describe("dtypes", repr(unknown[0]), " or ".join(map(repr, DTYPES)), "Choose among them"))
+    if why := why_not_here(device):
+        do = "Measure on the machine that has it"
+        raise DeviceError(describe("device", f"{device} ({why})", "one of this machine", do))
+
+
+def _scheme(given: str | Scheme) -> Scheme:
+    return given if isinstance(given, Scheme) else Scheme.parse(given)
+
+
+def _cases(
+    device: torch.device, schemes: Sequence[Scheme], dtypes: Sequence[str], shape: tuple[int, int]
+) -> list[Case]:
+    found = []
+    for scheme in schemes:
+        for dtype in dtypes:
+            can = [name for name, path in PATHS.items() if not path.why_not(device, dtype, scheme, shape)]
+            if len(can) > 1:
+                found.append(Case(dtype, scheme, tuple(can)))
+    if not found:
+        do = "Nothing is to be done: every layer takes it"
+        raise ConfigError(describe("device", f"{device} with one path only", "several to choose between", do))
+    return found
+
+
+def _measure(
+    case: Case, device: torch.device, shape: tuple[int, int], rows: tuple[int, ...], seconds: float, say: Say
+) -> Measured:
+    dtype = getattr(torch, case.dtype)
+    say(f"{case}: packing")
+    weight = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    integers = quantize_weight(weight, case.scheme).to(device)
+    packs = {name: _copies(PATHS[name].pack(integers, dtype)) for name in case.paths}
+    medians: dict[str, list[float]] = {name: [] for name in case.paths}
+    unsteady = []
+    begin = time.monotonic()
+    for at, count in enumerate(rows):
+        say(f"{case}: {count} rows")
+        x = torch.randn(count, shape[1], generator=torch.Generator().manual_seed(count)).to(device, dtype)
+        left = max(0.0, seconds - (time.monotonic() - begin)) / (len(rows) - at)
+        running = [name for name in case.paths if not _lost(name, medians)]
+        times = _times({name: packs[name] for name in running}, x, left)
+        for name in case.paths:
+            medians[name].append(statistics.median(times[name]) if name in times else math.nan)
+        unsteady += [statistics.median(each) / min(each) for each in times.values()]
+    steps = steps_of(rows, medians)
+    return Measured(case.dtype, str(case.scheme), steps, rows, medians, statistics.median(unsteady))
+
+
+def _copies(packed: Packed) -> list[Packed]:
+    """As many copies of a weight as are more than the caches hold."""
+    nbytes = max(1, sum(tensor.nbytes for tensor in packed.tensors))
+    count = max(1, min(16, -(-COLD_BYTES // nbytes)))
+    return [replace(packed, tensors=tuple(tensor.clone() for tensor in packed.tensors)) for _ in range(count)]
+
+
+def _lost(name: str, times: Mapping[str, Sequence[float]]) -> bool:
+    """Whether a path is far behind and fell back further twice, or is out already."""
+    mine = times[name][-3:]
+    if any(ms != ms for ms in mine):
+        return True
+    best = [min(row[k] for row in times.values() if row[k] == row[k]) for k in range(-len(mine), 0)]
+    behind = [ms / fastest for ms, fastest in zip(mine, best, strict=True)]
+    return len(behind) == 3 and behind[2] > LOST and behind == sorted(behind)
+
+
+def _times(packs: Mapping[str, list[Packed]], x: Tensor, seconds: float) -> dict[str, list[float]]:
+    """Milliseconds of each path in rounds in which they take turns: three at least, unless they take seconds."""
+    if len(packs) < 2:
+        seconds = 0.0
+    times: dict[str, list[float]] = {name: [] for name in packs}
+    begin = time.monotonic()
+    with torch.no_grad():
+        for name, copies in packs.items():
+            PATHS[name].matmul(x, copies[-1])
+        for turn in range(MOST_ROUNDS):
+            spent = time.monotonic() - begin
+            if spent > max(seconds, PATIENCE if turn < ROUNDS else 0.0) and turn:
+                break
+            for name, copies in packs.items():
+                wait(x.device)
+                start = time.perf_counter()
+                PATHS[name].matmul(x, copies[turn % len(copies)])
+                wait(x.device)
+                times[name].append((time.perf_counter() - start) * 1e3)
+    return times
