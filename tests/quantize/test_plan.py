@@ -13,7 +13,7 @@ from torch import nn
 import assay.quantize
 from assay.errors import ConfigError
 from assay.quantize import Scheme, plan
-from assay.quantize.matrix import matrix
+from assay.quantize.matrix import filled, matrix
 from assay.quantize.plan_costs import cost
 from assay.quantize.show import render
 from quantize.models import language_model
@@ -226,3 +226,14 @@ def test_bad_input_is_told(model, options, message):
     with pytest.raises(ConfigError) as raised:
         plan(model, **{"device": "cpu"} | options)
     assert message in str(raised.value)
+
+
+def test_the_table_of_the_page_is_the_one_that_is_looked_up():
+    page = (Path(__file__).parents[2] / "docs" / "quantize.md").read_text("utf-8")
+    assert filled(page) == page, "run: python -m assay.quantize.matrix docs/quantize.md"
+
+
+def test_where_the_crossings_come_from_is_said():
+    model = language_model(dtype=torch.bfloat16)
+    assert "from how many rows on: assay's own measurements" in plan(model, device="cpu").notes
+    assert "from how many rows on: assumed, not measured on mps" in plan(model, device="mps").notes

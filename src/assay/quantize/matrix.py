@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from assay._atomic import write_text
 from assay.devices.capabilities import DEVICES
 from assay.quantize.dispatch import Steps, Table, regimes
 from assay.quantize.scheme import Scheme
@@ -57,3 +60,20 @@ def markdown(cells: Sequence[Cell]) -> str:
             alike.setdefault(row, []).append(dtype)
         lines += [f"| {spelled(scheme)} | {', '.join(kinds)} | {' | '.join(row)} |" for row, kinds in alike.items()]
     return "\n".join(lines) + "\n"
+
+
+def filled(page: str) -> str:
+    """A page with the table between its two marks written anew.
+
+    Example:
+        >>> print(filled(f"{BEGIN}\\nold\\n{END}\\n").splitlines()[2])
+        | scheme | activations | cpu | cuda | mps | xpu |
+    """
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{markdown(matrix())}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    for each in map(Path, sys.argv[1:]):
+        write_text(each, filled(each.read_text(encoding="utf-8")))

@@ -16,7 +16,7 @@ from assay.devices.operators import kernel, lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
 from assay.quantize.candidates import candidates
-from assay.quantize.dispatch import FALLBACK, Steps, regimes
+from assay.quantize.dispatch import FALLBACK, Steps, Table, default_table, regimes
 from assay.quantize.paths import PATHS
 from assay.quantize.paths.path import TorchPath
 from assay.quantize.plan_apply import GPTQ, WITHOUT_INPUTS
@@ -168,6 +168,8 @@ def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | 
         yield f"nothing here was run or timed on a real {known.name} by this project: it rests on torch's sources"
     yield from dict.fromkeys(note for layer in linear for note in _of_paths(layer, device, release))
     yield from dict.fromkeys(note for layer in linear for note in _not_taken(layer, device, dtype, release))
+    if any(len(layer.paths) > 1 for layer in linear):
+        yield from _of_table(device)
     yield from dict.fromkeys(note for layer in linear for note in _costs(layer, device, dtype))
     if any(layer.kind == "embedding" and layer.scheme for layer in layers):
         yield "embeddings: only the rows that are looked up are expanded"
@@ -215,6 +217,15 @@ def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -
     if not there:
         what = f"{layer.scheme.bits}-bit weights" + (" with 8-bit activations" if layer.scheme.activations else "")
         yield f"torch has no kernel for {what} on {device_type(device)}: expanding them saves memory and not time"
+
+
+def _of_table(device: str) -> Iterator[str]:
+    """Where it was measured from how many rows on another path is taken."""
+    table = default_table(device_type(device))
+    untried = table.source == Table().source and device_type(device) != "cpu"
+    yield "from how many rows on: " + (f"assumed, not measured on {device_type(device)}" if untried else table.source)
+    if table.note:
+        yield table.note
 
 
 def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
