@@ -225,6 +225,13 @@ def test_layers_are_measured_alone():
     assert [row[0] for row in table.rows] == [each.layer for each in found.layers]
 
 
+def test_names_in_a_picture_tell_layers_apart():
+    report = sensitivity(llama(), TEXT[:200], "int4:g32", reading=LANGUAGE).report
+    (bars,) = report.sections[0].plots
+    assert len(set(bars.labels)) == len(bars.labels) == 15
+    assert max(map(len, bars.labels)) <= 22
+
+
 class FailsLater(nn.Module):
     """A model that fails in its fourth run."""
 

@@ -19,6 +19,7 @@ from assay.quantize.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.rounding.gptq import Calibration, gptq
 from assay.quantize.scheme import Scheme
+from assay.quantize.stream_progress import Bar
 from assay.report import Report
 
 AT_ONCE = 2**31
@@ -138,7 +139,8 @@ def compare_layers(
     first: Report | None = None
     groups = list(_groups(jobs))
     for number, names in enumerate(groups):
-        others = {name: Swapped(runs, model, {each.name: each.made() for each in jobs[name]}) for name in names}
+        made = _made({name: jobs[name] for name in names}, reading)
+        others = {name: Swapped(runs, model, replacements) for name, replacements in made.items()}
         part = f"{title}, part {number + 1} of {len(groups)}" if len(groups) > 1 else title
         outcomes, report = compare_outputs(runs, others, data, reading, part)
         found |= outcomes
@@ -146,6 +148,18 @@ def compare_layers(
     if first is None:
         raise ConfigError(describe(title, "nothing to compare", "a layer or a scheme", "Name one"))
     return found, first
+
+
+def _made(jobs: Mapping[str, Sequence[Layer]], reading: Reading) -> dict[str, dict[str, nn.Module]]:
+    """The layers of each job by their names; with a bar, as it may take long."""
+    found: dict[str, dict[str, nn.Module]] = {name: {} for name in jobs}
+    with Bar(sum(each.bytes_before for job in jobs.values() for each in job), reading.progress) as bar:
+        for name, job in jobs.items():
+            for each in job:
+                bar.step("Quantizing", each.name)
+                found[name][each.name] = each.made()
+                bar.step("Quantizing", each.name, each.bytes_before)
+    return found
 
 
 def _groups(jobs: Mapping[str, Sequence[Layer]]) -> Iterator[list[str]]:

@@ -16,6 +16,8 @@ from assay.quantize.rounding.gptq import Calibration
 from assay.report import Bars, Report, Section, Table
 
 SHOWN = 30
+LABEL = 22
+"""How many layers a picture shows, and how long their names are in it."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def _sections(rows: Sequence[Sensitivity], what: str, loop: Report, title: str) 
     ]
     several = len({each.scheme for each in rows}) > 1
     shown = rows[:SHOWN]
-    labels = tuple(f"{each.layer} {each.scheme}" if several else each.layer for each in shown)
+    labels = tuple(_label(f"{each.layer} {each.scheme}" if several else each.layer) for each in shown)
     bars = Bars(f"{what} with one layer quantized", labels, tuple(each.distance for each in shown))
     note = "One layer at a time, all others as they were; those that move the outputs most first."
     (proof,) = loop.sections
@@ -141,3 +143,8 @@ def _sections(rows: Sequence[Sensitivity], what: str, loop: Report, title: str) 
         Section(title, (), (Table("Layers", heads, tuple(cells)),), (bars,), note=note),
         Section("How it was measured", (), proof.tables),
     )
+
+
+def _label(name: str) -> str:
+    """The end of a long name, which tells layers apart."""
+    return name if len(name) <= LABEL else f"…{name[1 - LABEL :]}"
