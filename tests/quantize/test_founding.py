@@ -94,3 +94,17 @@ def test_a_plan_made_on_the_device_is_what_runs_there(device, pretended, scheme,
     runs = [next(name for first, name in reversed(layer.paths) if first <= 6) for layer in linear]
     assert called == [(name, 6) for name in runs]
     assert apart(found.cpu(), expected) <= TOLERANCES[torch.bfloat16]
+
+
+@pytest.mark.parametrize("engine", [pytest.param("native", marks=native), "wrapper"])
+@pytest.mark.parametrize("name", ["mps", "cuda:1", "xpu"])
+@torch.no_grad()
+def test_a_model_that_is_on_the_device_gets_the_integers_of_the_cpu(name, engine):
+    expected = plan(language_model(), "int4, int8", device="cpu").apply(language_model())
+    with pretend(name, engine=engine) as there:
+        model = language_model().to(there.device)
+        plan(model, "int4, int8", device=str(there.device)).apply(model)
+        assert model.head.integers.to("cpu").equal(expected.head.integers)
+        found = model(some_ids().to(there.device))
+        assert found.device.type == there.type
+        assert apart(found.cpu(), expected(some_ids())) <= TOLERANCES[torch.float32]
