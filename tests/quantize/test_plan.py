@@ -237,3 +237,10 @@ def test_where_the_crossings_come_from_is_said():
     model = language_model(dtype=torch.bfloat16)
     assert "from how many rows on: assay's own measurements" in plan(model, device="cpu").notes
     assert "from how many rows on: assumed, not measured on mps" in plan(model, device="mps").notes
+
+
+def test_the_page_shows_what_is_printed():
+    page = (Path(__file__).parents[2] / "docs" / "quantize.md").read_text("utf-8")
+    layers = [nn.Linear(512, 1024), nn.GELU(), nn.Linear(1024, 100), nn.GELU(), nn.Linear(100, 10)]
+    shown = str(plan(nn.Sequential(*layers).bfloat16(), "int4", device="mps"))
+    assert shown.partition("\n\nHow")[0].replace(torch.__version__, "2.13.0+cpu") in page
