@@ -265,6 +265,9 @@ def _section(
         f"the sum over single layers is {expected:.4g}."
     )
     table = Table(
-        "Recipe", ("layer", "scheme", "bytes", "alone"), tuple(rows), note="alone: how far the outputs move with this layer only."
+        "Recipe",
+        ("layer", "scheme", "bytes", "alone"),
+        tuple(rows),
+        note="alone: how far the outputs move with this layer only.",
     )
     return Section(title, (), (table,), note=note)
