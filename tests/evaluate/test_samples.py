@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from assay import AUROC, Accuracy, MeanSquaredError
-from assay.evaluate import evaluate, kept
+from assay import AUROC, Accuracy, F1Score, MeanSquaredError
+from assay.evaluate import evaluate, kept, partition
 from assay.evaluate.follow import Followers
 from assay.metrics import LogLoss, MeanAbsoluteError, Recall
 from assay.report import compare
@@ -186,3 +186,12 @@ def test_parts_of_a_batch_that_did_not_fit_are_kept_too():
     (found,) = evaluate(Tight(), loader, METRICS, device="cpu", slices={"y": 1}).sections
     expected, _ = section(TensorDataset(SCORES, Y), slices={"y": 1})
     assert (found.values, found.slices, found.samples) == (expected.values, expected.slices, expected.samples)
+
+
+def test_rows_that_are_too_large_to_be_copied_are_counted_one_by_one(monkeypatch):
+    metrics = {"F1": F1Score(num_classes=3, average="macro")}
+    expected, _ = section(TensorDataset(SCORES, Y), metrics, slices={"y": 1})
+    monkeypatch.setattr(partition, "COPIED_BYTES", 0)
+    found, _ = section(TensorDataset(SCORES, Y), metrics, slices={"y": 1})
+    assert (found.values, found.slices) == (expected.values, expected.slices)
+    assert found.values[0].lower < found.values[0].value

@@ -196,7 +196,7 @@ class Followers:
         self.flush()
         given = _given(preds, target, weights)
         row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given)
-        self._capacity = max(1, min(MOST_ROWS, self._stage_bytes // max(1, row_bytes)))
+        self._capacity = min(MOST_ROWS, self._stage_bytes // max(1, row_bytes))
         self._columns = columns
         with torch.inference_mode(False):
             self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in given]

@@ -17,6 +17,8 @@ Label: TypeAlias = tuple[str, ...]
 
 STAGE_BYTES = 1 << 14
 """Of each meter: rows come by the thousand, so staging them again gains little."""
+COPIED_BYTES = 1 << 25
+"""Rows of more than that (a batch of images) are not copied into another order, but counted one by one."""
 
 
 class Partition:
@@ -41,12 +43,20 @@ class Partition:
         order = np.argsort(codes, kind="stable")
         ordered = codes[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+        tensors = rows.preds, rows.target, rows.weights
+        if sum(tensor.nbytes for tensor in tensors if tensor is not None) > COPIED_BYTES:
+            for row, code in enumerate(codes.tolist()):
+                self._count(label_of(code), tensors, slice(row, row + 1))
+            return
         index = move(torch.from_numpy(order), rows.preds.device)
-        tensors = [t if t is None else t.index_select(0, index) for t in (rows.preds, rows.target, rows.weights)]
+        tensors = tuple(None if each is None else each.index_select(0, index) for each in tensors)  # type: ignore[assignment]
         for start, stop in zip(starts, np.append(starts[1:], len(codes)), strict=True):
-            preds, target, weights = (t if t is None else t[start:stop] for t in tensors)
-            assert preds is not None
-            self._meter(label_of(int(ordered[start]))).update(preds, target, weights=weights)
+            self._count(label_of(int(ordered[start])), tensors, slice(start, stop))
+
+    def _count(self, label: Label, tensors: tuple[Tensor, Tensor | None, Tensor | None], rows: slice) -> None:
+        preds, target, weights = (None if each is None else each[rows] for each in tensors)
+        assert preds is not None
+        self._meter(label).update(preds, target, weights=weights)
 
     def _meter(self, label: Label) -> Meter:
         meter = self.meters.get(label)
