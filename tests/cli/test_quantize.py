@@ -167,6 +167,13 @@ def test_no_model_is_told():
     assert "name a model" in done.output
 
 
+def test_modules_of_the_folder_are_found_by_the_command_of_its_own(folder):
+    command = [sys.executable, "-P", "-m", "assay", "quantize", "given:net", "--scheme", "int8", "--out", "small"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
+    assert (folder / "small").is_dir()
+    assert done.stderr == "small\n"
+
+
 def test_errors_are_one_line_and_exit_code_2(folder):
     command = [sys.executable, "-m", "assay", "quantize", "given:net", "--device", "npu", "--plan"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections import Counter
@@ -70,6 +71,7 @@ def run(named: str, options: Options) -> None:
     if options.out is None and not options.plan_only:
         do = "Name --out FOLDER, or ask for --plan alone"
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
+    sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
     folder = Path(named)
     if is_folder_of_shards(folder):
         made = _printed(skeleton_of(folder), options)
