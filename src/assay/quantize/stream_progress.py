@@ -27,17 +27,23 @@ class Bar:
             from rich.console import Console
             from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
             from rich.progress import TransferSpeedColumn as Speed
+            from rich.table import Column
 
             columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                DownloadColumn(),
-                Speed(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[at]}", style="dim", markup=False),
+                TextColumn("{task.description:<10}", table_column=Column(no_wrap=True)),
+                BarColumn(bar_width=12),
+                DownloadColumn(table_column=Column(no_wrap=True)),
+                Speed(table_column=Column(no_wrap=True)),
+                TimeRemainingColumn(table_column=Column(no_wrap=True)),
+                TextColumn(
+                    "{task.fields[at]}",
+                    style="dim",
+                    markup=False,
+                    table_column=Column(no_wrap=True, ratio=1, overflow="ellipsis"),
+                ),
             )
             console = Console(stderr=True, highlight=False)
-            self._bar = Progress(*columns, console=console, transient=True, auto_refresh=False)
+            self._bar = Progress(*columns, console=console, transient=True, auto_refresh=False, expand=True)
             self._task = self._bar.add_task("Quantizing", total=self._total, at="")
             self._bar.start()
         return self
