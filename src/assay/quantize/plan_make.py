@@ -20,7 +20,7 @@ from assay.quantize.dispatch import FALLBACK, Steps, Table, default_table, regim
 from assay.quantize.paths import PATHS
 from assay.quantize.paths.path import TorchPath
 from assay.quantize.plan_apply import GPTQ, WITHOUT_INPUTS
-from assay.quantize.plan_costs import WHERE, cost
+from assay.quantize.plan_costs import family, measured
 from assay.quantize.plan_layers import Choice, choose
 from assay.quantize.plans import LayerPlan, Others, Plan
 from assay.quantize.recipe import Recipe, RecipeLike
@@ -230,10 +230,9 @@ def _of_table(device: str) -> Iterator[str]:
 
 def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
     assert layer.scheme is not None
-    told = cost(dtype, layer.scheme.bits, layer.paths) if device_type(device) == "cpu" else ""
+    told = measured().of(dtype, layer.scheme, layer.paths) if device_type(device) == "cpu" else ""
     if told:
-        dynamic = " dynamic" if layer.scheme.activations else ""
-        yield f"cost of int{layer.scheme.bits}{dynamic} in {dtype}: {told} ({WHERE})"
+        yield f"cost of {family(layer.scheme)} in {dtype}: {told}"
 
 
 def _slow(path: TorchPath, device: str, dtype: str) -> str:
