@@ -14,6 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from assay.devices.pretend import pretend
 from assay.errors import AssayWarning, ConfigError, StateError
 from assay.quantize import QuantizedEmbedding, QuantizedLinear, Scheme, quantize_weight
 from assay.quantize import file as files
@@ -430,3 +431,19 @@ def test_a_failure_leaves_the_file_of_before(tmp_path, monkeypatch):
 def test_a_failure_before_the_last_check_changes_no_model(path, monkeypatch):
     monkeypatch.setattr(files, "fit", lambda *a, **k: (_ for _ in ()).throw(StateError("late")))
     refused(path, "late")
+
+
+@pytest.mark.parametrize("kind", ["mps", "cuda", "xpu"])
+def test_files_are_the_same_whatever_the_device(tmp_path, kind):
+    model = quantized(head=True)
+    path = save(model, tmp_path / "host.safetensors")
+    expected = model(X)
+    with pretend(kind) as device:
+        there = load(skeleton(Model), path, device=device.device)
+        assert {held.device.type for held in [*there.parameters(), *there.buffers()]} == {kind}
+        found = there.eval()(X.to(device.device)).cpu()
+        again = save(there, tmp_path / "there.safetensors")
+        moved = load(Model().to(device.device), path)
+        assert moved.up.weight.packed.device.type == kind
+    assert again.read_bytes() == path.read_bytes()
+    assert (found - expected).abs().max() <= 0.02 * expected.abs().max()
