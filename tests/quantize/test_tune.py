@@ -180,9 +180,13 @@ def test_devices_that_are_not_here():
         tune("mps")
 
 
-def test_arguments_that_cannot_be():
+def test_nothing_to_choose_between(monkeypatch):
+    monkeypatch.setattr(tuning, "PATHS", {"dequantize": PATHS["dequantize"]})
     with pytest.raises(ConfigError, match="device: got cpu with one path only, expected several"):
         tune("cpu", schemes=("int5",))
+
+
+def test_arguments_that_cannot_be():
     with pytest.raises(ConfigError, match=r"rows: got \(8, 1\), expected ascending numbers from 1 on"):
         tune("cpu", rows=(8, 1))
     with pytest.raises(ConfigError, match="seconds: got 0, expected more than 0"):
