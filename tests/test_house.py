@@ -37,7 +37,7 @@ OPTIONAL = (
 STOREYS = (
     ("__main__",),
     ("cli",),
-    ("integrations", "quantize"),
+    ("integrations", "migrate", "quantize"),
     ("language",),
     ("evaluate",),
     ("audit", "tables", "report"),
@@ -114,7 +114,7 @@ def test_importing_assay_brings_nothing_optional():
 
 @pytest.mark.parametrize(
     "argument",
-    ["--help", "--version", "devices --help", "demo --help", "evaluate --help", "compare --help", "gate --help"],
+    ["--help", "--version", "devices --help", "demo --help", "evaluate --help", "compare --help", "gate --help", "migrate --help"],
 )
 def test_help_imports_no_torch(argument):
     code = (

@@ -465,3 +465,24 @@ def _quantize(
         run_measured(model, options, Measuring(evaluate, tuple(metrics or ()), sweep, budget, layers, window, stride))
         return
     run(model, options)
+
+
+@app.command("migrate")
+def _migrate(
+    path: Annotated[Path, typer.Argument(help="A Python file, or a folder of them.")],
+    write: Annotated[bool, typer.Option("--write", help="Write the changes; each file whole or not at all.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    num_classes: Annotated[
+        int | None, typer.Option("--num-classes", min=2, help="What all metrics of classes have, where it is unsaid.")
+    ] = None,
+    num_labels: Annotated[int | None, typer.Option("--num-labels", min=2, help="The same, of several labels.")] = None,
+    num_outputs: Annotated[int | None, typer.Option("--num-outputs", min=1, help="The same, of regression.")] = None,
+) -> None:
+    """Change TorchMetrics, Ignite and TorchEval to assay, as a diff; what is not sure is a note.
+
+    Exit code 0: nothing is left to do by hand. 1: something is. 2: a file could not be read or written.
+    """
+    from assay.cli.migrate import run
+
+    known = {"num_classes": num_classes, "num_labels": num_labels, "num_outputs": num_outputs}
+    run(path, {name: value for name, value in known.items() if value is not None}, write, json)

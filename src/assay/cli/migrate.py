@@ -1,0 +1,95 @@
+"""``assay migrate``: what changes in files that use TorchMetrics, Ignite or TorchEval, as a diff and as notes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from assay.migrate import Migrated, Note, migrate, write
+
+
+def run(path: Path, known: Mapping[str, int], write_files: bool, as_json: bool) -> None:
+    """Show what changes, and write it if asked.
+
+    Args:
+        path: a file or a folder.
+        known: what holds for all metrics: `num_classes`, `num_labels`, `num_outputs`.
+        write_files: write the changed files, each whole or not at all.
+        as_json: print JSON for programs.
+
+    Raises:
+        ConfigError: there is no such file, or it is no Python.
+        OSError: a file that cannot be written.
+        typer.Exit: with 1 where something is left to the reader, with 2 where a file could not be read.
+    """
+    found = []
+    for each in migrate(path, known):
+        if write_files:
+            write(each)
+        if not as_json:
+            print(_diff(each), end="")
+        found.append(each)
+    if as_json:
+        print(json.dumps(_listed(found, write_files), indent=2))
+    else:
+        _show_notes(found)
+        print(_summary(found, write_files), file=sys.stderr)
+    if any(each.result is None for each in found):
+        raise typer.Exit(2)
+    if any(note.kind == "todo" for _, note in _notes(found)):
+        raise typer.Exit(1)
+
+
+def _notes(found: list[Migrated]) -> list[tuple[Path, Note]]:
+    return [(each.path, note) for each in found if each.result is not None for note in each.result.notes]
+
+
+def _listed(found: list[Migrated], written: bool) -> dict[str, Any]:
+    files = []
+    for each in found:
+        notes = [] if each.result is None else [asdict(note) for note in each.result.notes]
+        about = {"path": str(each.path), "changed": each.changed, "diff": each.diff(), "notes": notes}
+        files.append({**about, "error": each.error})
+    return {"written": written, "files": files}
+
+
+_COLOURS = {"+": typer.colors.GREEN, "-": typer.colors.RED, "@": typer.colors.CYAN}
+
+
+def _diff(of: Migrated) -> str:
+    text = of.diff()
+    if not sys.stdout.isatty():
+        return text
+    return "".join(typer.style(line, fg=_COLOURS.get(line[0])) for line in text.splitlines(keepends=True))
+
+
+_KINDS = {"todo": "left to you", "check": "changed; look at it", "kept": "kept"}
+
+
+def _show_notes(found: list[Migrated]) -> None:
+    for number, (path, note) in enumerate(_notes(found), 1):
+        print(f"{number}. {path}:{note.line}: {_KINDS[note.kind]}: {note.reason}.")
+        if note.write:
+            print(f"   {'' if note.kind == 'kept' else 'write: '}{note.write}")
+    for each in found:
+        if each.error:
+            print(f"assay: {each.path} {each.error}", file=sys.stderr)
+
+
+def _summary(found: list[Migrated], written: bool) -> str:
+    changed, notes = sum(each.changed for each in found), [note for _, note in _notes(found)]
+    todo = sum(note.kind == "todo" for note in notes)
+    verb = "changed" if written else "would change"
+    ask = "" if written or not changed else " Nothing was written; --write does."
+    counts = f"{_counted(len(found), 'file')}: {changed} {verb}, {_counted(todo, 'place')} left to you."
+    return counts + ask
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,9 @@
+"""From TorchMetrics, Ignite and TorchEval to assay: the tables, and what changes files by them."""
+
+from __future__ import annotations
+
+from assay.migrate.files import Migrated, migrate, write
+from assay.migrate.rewrite import Note, Rewritten, rewrite
+from assay.migrate.table import LIBRARIES, Library, library
+
+__all__ = ["LIBRARIES", "Library", "Migrated", "Note", "Rewritten", "library", "migrate", "rewrite", "write"]

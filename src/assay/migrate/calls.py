@@ -1,0 +1,149 @@
+"""One call of another library: which metric of assay it asks for, with which arguments, and what is in doubt."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.migrate.source import Source
+from assay.migrate.table import Entry, Library
+
+_BATCH = {"preds": "preds", "input": "preds", "p": "preds", "target": "target", "targets": "target", "q": "target"}
+
+
+@dataclass
+class Asked:
+    """What a call asks for.
+
+    Attributes:
+        entry: the entry that counts, after `task=` has chosen.
+        names: of each argument in its order, the parameter.
+        fields: the arguments of assay's metric, as source.
+        kept: which arguments, by position in the call, become which of these.
+        batch: which arguments, by position in the call, are the batch of a function, and what assay calls them.
+        transform: the source of an output transform.
+        doubts: why the call cannot be changed for the reader.
+        checks: what a reader should look at after it was changed.
+    """
+
+    entry: Entry
+    names: list[str] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+    kept: dict[int, str] = field(default_factory=dict)
+    batch: dict[int, str] = field(default_factory=dict)
+    transform: str = ""
+    doubts: list[str] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+
+    @property
+    def written(self) -> str:
+        """The metric of assay as source."""
+        return f"{self.entry.assay}({', '.join(f'{name}={value}' for name, value in self.fields.items())})"
+
+
+def asked(source: Source, call: ast.Call, entry: Entry, library: Library, known: Mapping[str, int]) -> Asked:
+    """Read a call.
+
+    Args:
+        source: the file.
+        call: the call.
+        entry: of the name that is called.
+        library: where it is from.
+        known: what the caller says about the data: `num_classes`, `num_labels`, `num_outputs`.
+    """
+    made = Asked(entry)
+    nodes = [*call.args, *(each.value for each in call.keywords)]
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
+        made.doubts.append("its arguments are not written out")
+        return made
+    order = [each.name for each in entry.takes if each.positional]
+    if len(call.args) > len(order):
+        made.doubts.append(f"it has {len(call.args)} arguments by position, and {len(order)} are known")
+        return made
+    made.names = [*order[: len(call.args)], *(str(each.arg) for each in call.keywords)]
+    if entry.tasks:
+        _choose_task(made, nodes, library)
+    given = dict(zip(made.names, map(source.of, nodes), strict=True))
+    values = {**made.entry.defaults(), **entry.defaults(), **given}
+    for index, (name, node) in enumerate(zip(made.names, nodes, strict=True)):
+        _take(made, entry, index, name, node, source)
+    _complete(made, entry, known)
+    if made.entry.unsure:
+        made.doubts.append(made.entry.unsure)
+    made.checks = [each.text for each in made.entry.checks if each.applies(values)]
+    return made
+
+
+def _choose_task(made: Asked, nodes: list[ast.expr], library: Library) -> None:
+    """Follow `task=` to the name that it stands for."""
+    task = dict(zip(made.names, nodes, strict=True)).get("task")
+    value = task.value if isinstance(task, ast.Constant) else None
+    found = [each for each in made.entry.tasks if isinstance(value, str) and each.lower().startswith(value)]
+    if not found or value not in ("binary", "multiclass", "multilabel"):
+        made.doubts.append("task is not written out")
+        return
+    made.entry = library.entries[found[0]]
+
+
+def _take(made: Asked, called: Entry, index: int, name: str, node: ast.expr, source: Source) -> None:
+    """Follow the rule of one argument."""
+    unread = called.tasks and _has(called, name) and not _has(made.entry, name)  # as num_classes of binary data
+    if unread or (called.tasks and name == "task"):
+        return
+    rule, value = made.entry.rules.get(name, ""), source.of(node)
+    kind, _, rest = rule.partition(" ")
+    if kind == "data":
+        made.batch[index] = _BATCH[name]
+    elif kind == "transform":
+        made.transform = value
+    elif not rule:
+        made.doubts.append(f"{name} is no argument that is known")
+    elif kind in ("only", "among") and not any(_is(node, each) for each in rest.split(", ")):
+        made.doubts.append(f"{name}={value} has no counterpart")
+    elif kind in ("same", "among") or kind.startswith("="):
+        into = kind[1:] if kind.startswith("=") else name
+        other = made.entry.values.get(name, {}).get(_plain(node))
+        made.fields[into] = value if other is None else _quoted(other)
+        made.kept[index] = into
+
+
+def _has(entry: Entry, name: str) -> bool:
+    return any(each.name == name for each in entry.takes)
+
+
+def _complete(made: Asked, called: Entry, known: Mapping[str, int]) -> None:
+    """Write what is not given but differs by default, and what has to be known."""
+    takes = {each.name for each in made.entry.takes}
+    for name, value in called.writes.items():
+        if name not in made.fields and (not called.tasks or name in takes):
+            made.fields[name] = _quoted(value)
+    needs = made.entry.needs
+    if not needs or made.fields.get(needs, "None") != "None":
+        return
+    option = "--" + needs.replace("_", "-")
+    if needs not in known:
+        made.fields[needs] = "..."
+        made.doubts.append(
+            f"{needs} is not written here, and assay does not guess it; say {option} if all have the same"
+        )
+    elif needs == "num_outputs":
+        if known[needs] != 1:
+            made.doubts.append("it sums over outputs, and assay takes their mean")
+    else:
+        made.fields = {needs: str(known[needs]), **{n: v for n, v in made.fields.items() if n != needs}}
+
+
+def _quoted(value: str) -> str:
+    """A literal as most files write it."""
+    return '"' + value[1:-1] + '"' if value.startswith("'") else value
+
+
+def _plain(node: ast.expr) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else ""
+
+
+def _is(node: ast.expr, literal: str) -> bool:
+    """Whether a node is a literal of this value."""
+    wanted = ast.literal_eval(literal)
+    return isinstance(node, ast.Constant) and (node.value is wanted or (node.value == wanted and wanted is not None))

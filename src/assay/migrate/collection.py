@@ -1,0 +1,135 @@
+"""A `MetricCollection` in a file: its metrics and their names, and how it becomes a meter or a mapping."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from dataclasses import dataclass, field
+
+from assay.migrate.names import Names
+from assay.migrate.source import Edit, Source
+
+_OF_METER = ("weighted", "strict", "stage_bytes")
+
+
+@dataclass
+class Member:
+    """One metric of a collection; without a name it is called after its class.
+
+    Attributes:
+        call: what makes it.
+        name: its name.
+        key: where its name is written, with the colon; None where it is not.
+    """
+
+    call: ast.Call
+    name: str = ""
+    key: tuple[int, int] | None = None
+
+
+@dataclass
+class Collection:
+    """A `MetricCollection`.
+
+    Attributes:
+        call: what makes it.
+        members: its metrics.
+        brackets: where they open and close, one character each; None where they are arguments.
+        plain: whether a `Meter` can be made of it, which has no prefix.
+        tidied: what is taken away in any case.
+    """
+
+    source: Source
+    call: ast.Call
+    members: list[Member]
+    brackets: tuple[int, int] | None
+    plain: bool
+    tidied: list[Edit] = field(default_factory=list)
+
+    @property
+    def named(self) -> bool:
+        """Whether all names can be keywords of a `Meter`."""
+        names = [each.name for each in self.members]
+        free = all(each.isidentifier() and not keyword.iskeyword(each) and each not in _OF_METER for each in names)
+        return free and len(set(names)) == len(names)
+
+    def as_keywords(self) -> list[Edit]:
+        """Make its metrics the keyword arguments of a meter."""
+        edits = [*self.tidied]
+        for each in self.members:
+            start, end = each.key or (self.source.span(each.call)[0],) * 2
+            edits.append(Edit(start, end, f"{each.name}="))
+        if self.brackets is not None:
+            edits += [Edit(at, at + 1, "") for at in self.brackets]
+            edits += self._commas()
+        return edits
+
+    def _commas(self) -> list[Edit]:
+        """Of two commas in a row, one before and one behind the bracket, the second is taken away."""
+        parts = self.source.arguments(self.call)[2]
+        return [Edit(each.comma, each.comma + 1, "") for each in parts if each.comma is not None]
+
+    def as_mapping(self) -> list[Edit]:
+        """Make its metrics a dictionary."""
+        edits = [*self.tidied]
+        for each in self.members:
+            if each.key is None:
+                start = self.source.span(each.call)[0]
+                edits.append(Edit(start, start, f'"{each.name}": '))
+        if self.brackets is not None:
+            edits += [Edit(at, at + 1, text) for at, text in zip(self.brackets, "{}", strict=True)]
+        else:
+            first, last = self.source.span(self.members[0].call)[0], self.source.span(self.members[-1].call)[1]
+            edits = [Edit(first, first, "{"), *edits, Edit(last, last, "}")]
+        return edits
+
+
+def collection_of(source: Source, call: ast.Call, names: Names) -> Collection | str:
+    """Read a call of `MetricCollection`; or say what is not written out in it."""
+    options = {str(each.arg): each for each in call.keywords}
+    if set(options) - {"metrics", "prefix", "postfix", "compute_groups"} or not (call.args or "metrics" in options):
+        return "its arguments are not known"
+    held = [*call.args, *([options["metrics"].value] if "metrics" in options else [])]
+    members, brackets = _members(source, held)
+    for each in members:
+        mention = names.mention(each.call.func)
+        if mention is None or names.doubtful(each.call.func) or mention[1] not in mention[0].entries:
+            return "it has metrics that stay as they are"
+    if not members:
+        return "its metrics are not written out"
+    plain = not {"prefix", "postfix"} & set(options)
+    return Collection(source, call, members, brackets, plain, _tidied(source, call, options))
+
+
+def _tidied(source: Source, call: ast.Call, options: dict[str, ast.keyword]) -> list[Edit]:
+    """Take away `compute_groups=` and the name of `metrics=`."""
+    parts = source.arguments(call)[2]
+    starts = [each.start for each in parts]
+    dropped = {starts.index(source.span(each)[0]) for name, each in options.items() if name == "compute_groups"}
+    edits = source.without(parts, dropped)
+    if "metrics" in options:
+        edits.append(Edit(source.span(options["metrics"])[0], source.span(options["metrics"].value)[0], ""))
+    return edits
+
+
+def _members(source: Source, held: list[ast.expr]) -> tuple[list[Member], tuple[int, int] | None]:
+    """The metrics that are written out; none where one is not."""
+    first = held[0]
+    if isinstance(first, ast.Dict) and len(held) == 1:
+        found = []
+        for key, value in zip(first.keys, first.values, strict=True):
+            if not (isinstance(key, ast.Constant) and isinstance(key.value, str) and isinstance(value, ast.Call)):
+                return [], None
+            found.append(Member(value, key.value, (source.span(key)[0], source.span(value)[0])))
+        return found, _ends(source, first)
+    inner = first.elts if isinstance(first, ast.List | ast.Tuple) and len(held) == 1 else held
+    if not all(isinstance(each, ast.Call) for each in inner):
+        return [], None
+    found = [Member(each) for each in inner if isinstance(each, ast.Call)]
+    bracketed = isinstance(first, ast.List) or (isinstance(first, ast.Tuple) and source.of(first).startswith("("))
+    return found, _ends(source, first) if bracketed else None
+
+
+def _ends(source: Source, node: ast.expr) -> tuple[int, int]:
+    start, end = source.span(node)
+    return start, end - 1

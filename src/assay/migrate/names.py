@@ -1,0 +1,167 @@
+"""What names of a file stand for: those that it imports from the libraries, and where else they are bound."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import dataclass, field
+
+from assay.migrate.source import Source
+from assay.migrate.table import LIBRARIES, Library, library
+
+Import = ast.Import | ast.ImportFrom
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class Names:
+    """The names of a file.
+
+    Attributes:
+        imported: what a name stands for, as a dotted path.
+        imports: the statements, with the position of the name in each.
+        bound: how often each name is bound, other than by such an import.
+        stars: imports of everything.
+        own: names that are imported from assay.
+    """
+
+    imported: dict[str, str] = field(default_factory=dict)
+    imports: list[tuple[Import, int, str]] = field(default_factory=list)
+    bound: Counter[str] = field(default_factory=Counter)
+    stars: list[ast.ImportFrom] = field(default_factory=list)
+    own: dict[str, str] = field(default_factory=dict)
+
+    def path(self, node: ast.expr) -> str:
+        """The dotted path that an expression stands for; empty where it is not of the libraries."""
+        if isinstance(node, ast.Name):
+            return self.imported.get(node.id, "")
+        if isinstance(node, ast.Attribute):
+            before = self.path(node.value)
+            return f"{before}.{node.attr}" if before else ""
+        return ""
+
+    def mention(self, node: ast.expr) -> tuple[Library, str] | None:
+        """The library and the name in it that an expression stands for, where its table has it."""
+        root, _, rest = self.path(node).partition(".")
+        name = rest.rpartition(".")[2]
+        return (library(root), name) if name and library(root).knows(name) else None
+
+    def doubtful(self, node: ast.expr) -> bool:
+        """Whether the name at the root of an expression is bound to something else, too."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and self.bound[node.id] > 0
+
+
+def names_of(source: Source) -> Names:
+    """Read the imports and bindings of a file."""
+    found = Names()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            for index, each in enumerate(node.names):
+                inside = each.name.partition(".")[0]
+                _bind(found, node, index, each.asname or inside, each.name if each.asname else inside)
+        elif isinstance(node, ast.ImportFrom):
+            for index, each in enumerate(node.names):
+                path = "" if node.level else f"{node.module}.{each.name}"
+                if each.name == "*" and path.partition(".")[0] in LIBRARIES:
+                    found.stars.append(node)
+                _bind(found, node, index, each.asname or each.name, path)
+        else:
+            found.bound.update(_binds(node))
+    return found
+
+
+def _bind(found: Names, node: Import, index: int, name: str, path: str) -> None:
+    if path.startswith("assay.") and name not in found.imported:
+        found.own[name] = path
+        return
+    if path.partition(".")[0] not in LIBRARIES or found.imported.get(name, path) != path:
+        found.bound[name] += 1
+        return
+    found.imported[name] = path
+    found.imports.append((node, index, name))
+
+
+def _binds(node: ast.AST) -> list[str]:
+    """The names that a node binds."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return names
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [name]
+        case ast.MatchMapping(rest=str(name)):
+            return [name]
+    return []
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable that holds one metric, and is only updated, computed and reset.
+
+    Attributes:
+        computes: the calls of `compute`.
+    """
+
+    name: str
+    computes: tuple[ast.Call, ...]
+
+
+def variable_of(source: Source, call: ast.Call, updates: int, keywords: frozenset[str]) -> Variable | None:
+    """The variable that a call is assigned to, if all its uses are plain.
+
+    Args:
+        source: the file.
+        call: what makes the metric.
+        updates: how many tensors an update takes.
+        keywords: by which names it may take them.
+    """
+    assigned = source.parent[call]
+    if not (isinstance(assigned, ast.Assign) and assigned.value is call and len(assigned.targets) == 1):
+        return None
+    target = assigned.targets[0]
+    scope: ast.AST = assigned
+    while not isinstance(scope, Function | ast.Module | ast.ClassDef):
+        scope = source.parent[scope]
+    if not isinstance(target, ast.Name) or isinstance(scope, ast.ClassDef):
+        return None
+    inside = list(ast.walk(scope))
+    if sum(_binds(node).count(target.id) for node in inside) != 1 or _is_public(scope, target.id):
+        return None
+    uses = [node for node in inside if isinstance(node, ast.Name) and node.id == target.id and node is not target]
+    kinds = [_use(source, each, updates, keywords) for each in uses]
+    if None in kinds or "update" not in [kind for kind, _ in filter(None, kinds)]:
+        return None
+    return Variable(target.id, tuple(made for kind, made in filter(None, kinds) if kind == "compute"))
+
+
+def _is_public(scope: ast.AST, name: str) -> bool:
+    """Whether a module says that a name is for others."""
+    return isinstance(scope, ast.Module) and any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(each, ast.Name) and each.id == "__all__" for each in node.targets)
+        and f"'{name}'" in ast.unparse(node.value)
+        for node in scope.body
+    )
+
+
+def _use(source: Source, name: ast.Name, updates: int, keywords: frozenset[str]) -> tuple[str, ast.Call] | None:
+    """What is done with a variable in one place; None where it is something else than these three."""
+    attribute = source.parent[name]
+    call = source.parent.get(attribute)
+    if not (isinstance(attribute, ast.Attribute) and isinstance(call, ast.Call) and call.func is attribute):
+        return None
+    given = len(call.args) + len(call.keywords)
+    if attribute.attr == "compute" and not given:
+        return "compute", call
+    if not isinstance(source.parent[call], ast.Expr):
+        return None
+    if attribute.attr == "reset" and not given:
+        return "reset", call
+    plain = not any(isinstance(each, ast.Starred) for each in call.args)
+    named = all(each.arg in keywords for each in call.keywords)
+    return ("update", call) if attribute.attr == "update" and given == updates and plain and named else None

@@ -1,0 +1,318 @@
+"""One file from other libraries to assay: which calls are changed and how, and what is left to the reader."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from assay.migrate.calls import Asked, asked
+from assay.migrate.collection import collection_of
+from assay.migrate.imports import Imports
+from assay.migrate.names import Variable, names_of, variable_of
+from assay.migrate.source import Edit, Source, changed
+from assay.migrate.table import Entry, Library
+
+UPDATE_NAMES = {"torchmetrics": frozenset({"preds", "target"}), "torcheval": frozenset[str]()}
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a reader has to do, or to look at.
+
+    Attributes:
+        line: where, from 1.
+        kind: "todo" where nothing was changed, "check" where something was.
+        reason: why.
+        write: what to write; empty where there is nothing to.
+    """
+
+    line: int
+    kind: str
+    reason: str
+    write: str = ""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A file before and after, and what is left to the reader."""
+
+    before: str
+    after: str
+    notes: tuple[Note, ...]
+
+
+@dataclass
+class _Work:
+    source: Source
+    known: Mapping[str, int]
+    imports: Imports
+    edits: list[Edit] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    done: set[ast.AST] = field(default_factory=set)
+    gone: set[ast.AST] = field(default_factory=set)
+    moved: list[tuple[int, int]] = field(default_factory=list)
+
+    def note(self, node: ast.AST, kind: str, reason: str, write: str = "") -> None:
+        self.notes.append(Note(node.lineno, kind, reason, write))  # type: ignore[attr-defined]
+
+    def changed_call(self, node: ast.expr, made: Asked, title: str) -> None:
+        """Note that a call was changed."""
+        self.done.add(node)
+        self.gone.add(node)
+        for text in made.checks:
+            self.note(node, "check", f"{title} {made.entry.name}: {text}")
+
+
+def rewrite(text: str, known: Mapping[str, int] | None = None) -> Rewritten:
+    """Change what is sure, and note the rest.
+
+    Args:
+        text: a Python file.
+        known: what holds for all metrics of it: `num_classes`, `num_labels`, `num_outputs`.
+
+    Returns:
+        The file before and after.
+
+    Raises:
+        SyntaxError: it is no Python.
+    """
+    source = Source(text)
+    names = names_of(source)
+    first = _worked(source, Imports(source, names), known or {})
+    staying = first.imports.staying(first.gone)
+    work = _worked(source, Imports(source, names, staying), known or {})  # now it is known which names are free
+    after = changed(text, [*work.edits, *work.imports.edits(work.gone)]) if work.edits else text
+    ast.parse(after)
+    return Rewritten(text, after, tuple(_merged(work.notes)))
+
+
+def _worked(source: Source, imports: Imports, known: Mapping[str, int]) -> _Work:
+    """Go through a file once."""
+    work = _Work(source, known, imports)
+    for star in imports.names.stars:
+        work.note(star, "todo", f"from {star.module} import *: which names it brings is not written here")
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.expr)]
+    for node in nodes:
+        if isinstance(node, ast.Call) and not imports.names.doubtful(node.func):
+            _call(work, node)
+    for node in nodes:
+        if isinstance(node, ast.Name | ast.Attribute) and node not in work.done:
+            _leftover(work, node)
+    return work
+
+
+def _merged(notes: list[Note]) -> list[Note]:
+    """Notes in the order of lines; those that say the same become one."""
+    lines: dict[Note, list[int]] = {}
+    for note in sorted(notes, key=lambda each: (each.line, each.kind, each.reason)):
+        lines.setdefault(replace(note, line=0), []).append(note.line)
+    found = []
+    for note, at in lines.items():
+        further = list(dict.fromkeys(at))[1:]
+        also = f" (also line {', '.join(map(str, further))})" if further else ""
+        found.append(replace(note, line=at[0], reason=note.reason + also))
+    return sorted(found, key=lambda each: each.line)
+
+
+def _leftover(work: _Work, node: ast.Name | ast.Attribute) -> None:
+    """Note a name of a library that stays."""
+    if not isinstance(node.ctx, ast.Load):
+        return
+    mention = work.imports.names.mention(node)
+    if mention is None:
+        return
+    of, name = mention
+    if work.imports.names.doubtful(node):
+        work.note(node, "todo", f"{of.title} {name}: the name stands for something else in this file, too")
+    elif name in of.without:
+        instead = of.without[name]
+        kind = "kept" if instead.startswith("keep it") else "todo"
+        work.note(node, kind, f"{of.title} {name} has no counterpart", instead)
+    else:
+        write = of.entries[name].assay
+        work.note(
+            node, "todo", f"{of.title} {name} is used in another way than by calling it", f"assay.metrics.{write}"
+        )
+
+
+def _call(work: _Work, call: ast.Call) -> None:
+    """Change a call, or say why not."""
+    mention = work.imports.names.mention(call.func)
+    if mention is None or call.func in work.done:
+        return
+    of, name = mention
+    if name == "MetricCollection":
+        _collection(work, call, of)
+        return
+    entry = of.entries.get(name)
+    if entry is None:
+        return
+    made = asked(work.source, call, entry, of, work.known)
+    start, end = work.source.span(call)
+    if any(a <= start and end <= b for a, b in work.moved):
+        made.doubts.append("it is inside of an argument that was moved")
+    outer = "" if made.entry.function or of.name != "torchmetrics" else _inside(work, call)
+    if outer:
+        made.doubts.append(f"it is an argument of {outer}, which stays")
+    place = None if made.doubts else _place(work, call, made, of)
+    if place is None:
+        reason = "; ".join(made.doubts) or "its variable is used in other ways than update, compute and reset"
+        work.note(call, "todo", f"{of.title} {name}: {reason}", _would_be(made, of))
+        work.done.add(call.func)
+        return
+    _change(work, call, made, place)
+    work.changed_call(call.func, made, of.title)
+
+
+def _inside(work: _Work, call: ast.Call) -> str:
+    """The class of TorchMetrics that a call, or the variable that it is assigned to, is an argument of, if any."""
+    assigned = work.source.parent[call]
+    targets = assigned.targets if isinstance(assigned, ast.Assign) and assigned.value is call else []
+    wanted = {ast.dump(each).replace("Store()", "Load()") for each in targets}
+    for node in ast.walk(work.source.tree):
+        outer = work.imports.names.mention(node.func) if isinstance(node, ast.Call) and node is not call else None
+        if outer is None or outer[0].name != "torchmetrics" or outer[1] in outer[0].entries:
+            continue
+        held = [each for each in ast.walk(node) if each is call or (wanted and ast.dump(each) in wanted)]
+        if held:
+            return outer[1]
+    return ""
+
+
+def _would_be(made: Asked, of: Library) -> str:
+    """What a reader may write."""
+    if of.name == "ignite":
+        return f"as_ignite({made.written}{f', {made.transform}' if made.transform else ''})"
+    if made.entry.function:
+        return f"{made.written}(preds, target)"
+    return f"as_torchmetric({made.written})" if of.name == "torchmetrics" else f"Meter({made.written})"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What is written around a metric of assay, and what becomes of `compute`."""
+
+    around: str = ""
+    variable: Variable | None = None
+    computed: str = ""
+
+
+def _place(work: _Work, call: ast.Call, made: Asked, of: Library) -> _Place | None:
+    """What is around a call after it was changed; None where nothing can be."""
+    if made.entry.function:
+        return _Place() if set(made.batch.values()) in ({"preds", "target"}, {"preds"}) else None
+    if of.name == "ignite":
+        return _Place("as_ignite")
+    variable = variable_of(work.source, call, made.entry.updates, UPDATE_NAMES[of.name])
+    sync = ".sync()" if of.name == "torchmetrics" else ""
+    if variable is not None:
+        return _Place("Meter", variable, f'{sync}.compute()["{made.entry.assay}"]')
+    return _Place("as_torchmetric") if of.name == "torchmetrics" else None
+
+
+def _change(work: _Work, call: ast.Call, made: Asked, place: _Place) -> None:
+    """Change one call, in its place, argument by argument."""
+    start, end = work.source.span(call)
+    name = work.imports.metric(made.entry.assay)
+    if place.around:
+        around = work.imports.around(place.around)
+        work.edits.append(Edit(start, start, f"{around}("))
+        behind = f", {made.transform}" if made.transform else ""
+        work.edits.append(Edit(end, end, f"{behind})"))
+    _rename(work, call.func, name)
+    if made.entry.function:
+        fields = ", ".join(f"{each}={value}" for each, value in made.fields.items())
+        opened = work.source.span(call.func)[1]
+        work.edits.append(Edit(opened, opened, f"({fields})"))
+    _arguments(work, call, made)
+    if place.variable:
+        _read_from(work, place.variable, place.computed)
+
+
+def _rename(work: _Work, node: ast.expr, name: str) -> None:
+    start, end = work.source.span(node)
+    work.edits.append(Edit(start, end, name))
+
+
+def _arguments(work: _Work, call: ast.Call, made: Asked) -> None:
+    """Rename, drop and add arguments."""
+    source = work.source
+    opened, _, parts = source.arguments(call)
+    stays = made.batch if made.entry.function else made.kept
+    values = [*call.args, *(each.value for each in call.keywords)]
+    order = sorted(range(len(values)), key=lambda index: source.span(values[index])[0])
+    dropped = set()
+    for at, index in enumerate(order):
+        keyword = None if index < len(call.args) else call.keywords[index - len(call.args)]
+        value, part = values[index], parts[at]
+        if index not in stays:
+            dropped.add(at)
+            work.moved.append((part.start, part.end))
+            continue
+        into = stays[index]
+        if keyword is None and not made.entry.function:
+            work.edits.append(Edit(part.start, part.start, f"{into}="))
+        elif keyword is not None and keyword.arg != into:
+            work.edits.append(Edit(part.start, part.start + len(str(keyword.arg)), into))
+        if not made.entry.function and made.fields[into] != source.of(value):
+            work.edits.append(Edit(*source.span(value), made.fields[into]))
+    work.edits += source.without(parts, dropped)
+    if not made.entry.function:
+        _add(work, opened, [parts[at].end for at in range(len(parts)) if at not in dropped], made)
+
+
+def _add(work: _Work, opened: int, ends: list[int], made: Asked) -> None:
+    """Write the arguments that were not given."""
+    given = set(made.kept.values())
+    extra = ", ".join(f"{name}={value}" for name, value in made.fields.items() if name not in given)
+    if extra:
+        at = ends[-1] if ends else opened
+        work.edits.append(Edit(at, at, f", {extra}" if ends else extra))
+
+
+def _collection(work: _Work, call: ast.Call, of: Library) -> None:
+    """Change a MetricCollection, with all its metrics or none of them."""
+    found = collection_of(work.source, call, work.imports.names)
+    if isinstance(found, str):
+        work.note(call, "todo", f"{of.title} MetricCollection: {found}", "as_torchmetrics({name: metric, ...})")
+        work.done |= {call.func, *_held(call)}
+        return
+    members = [asked(work.source, each.call, _entry(work, each.call), of, work.known) for each in found.members]
+    for each, made in zip(found.members, members, strict=True):
+        each.name = each.name or made.entry.name
+    doubts = [f"{made.entry.name}: {'; '.join(made.doubts)}" for made in members if made.doubts]
+    if doubts:
+        text = ", ".join(f'"{each.name}": {made.written}' for each, made in zip(found.members, members, strict=True))
+        work.note(call, "todo", f"{of.title} MetricCollection: {', '.join(doubts)}", f"as_torchmetrics({{{text}}})")
+        work.done |= {call.func, *(each.call.func for each in found.members)}
+        return
+    variable = variable_of(work.source, call, 2, UPDATE_NAMES["torchmetrics"])
+    plain = variable if found.plain and found.named else None
+    _rename(work, call.func, work.imports.around("Meter" if plain else "as_torchmetrics"))
+    work.edits += found.as_keywords() if plain else found.as_mapping()
+    for each, made in zip(found.members, members, strict=True):
+        _change(work, each.call, made, _Place())
+        work.changed_call(each.call.func, made, of.title)
+    work.done.add(call.func)
+    work.gone.add(call.func)
+    if plain:
+        _read_from(work, plain, ".sync().compute()")
+
+
+def _read_from(work: _Work, variable: Variable, computed: str) -> None:
+    """Change how the value of a variable is read."""
+    for compute in variable.computes:
+        assert isinstance(compute.func, ast.Attribute)
+        start, end = work.source.span(compute.func.value)[1], work.source.span(compute)[1]
+        work.edits.append(Edit(start, end, computed))
+
+
+def _held(call: ast.Call) -> set[ast.expr]:
+    return {node.func for node in ast.walk(call) if isinstance(node, ast.Call)}
+
+
+def _entry(work: _Work, call: ast.Call) -> Entry:
+    mention = work.imports.names.mention(call.func)
+    assert mention is not None
+    return mention[0].entries[mention[1]]

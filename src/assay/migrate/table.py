@@ -1,0 +1,155 @@
+"""The tables: what each public name of another library becomes, read from the TOML beside this file."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+LIBRARIES = ("torchmetrics", "ignite", "torcheval")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a signature; `default` is its source, None where there is none."""
+
+    name: str
+    default: str | None
+    positional: bool
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a reader should look at, where an argument has (`when`) or has not (`unless`) one of some values."""
+
+    text: str
+    when: Mapping[str, list[str]] = field(default_factory=dict)
+    unless: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def applies(self, values: Mapping[str, str]) -> bool:
+        """Whether it concerns a call whose arguments, given or by default, are these."""
+        if any(values.get(name) in wanted for name, wanted in self.unless.items()):
+            return False
+        return all(values.get(name) in wanted for name, wanted in self.when.items())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What becomes of one name.
+
+    Attributes:
+        takes: its parameters.
+        assay: the name of assay's metric.
+        rules: what becomes of each argument, as the head of the TOML says.
+        values: for an argument, what is written in the place of a value.
+        writes: what is written where it is not given, because the defaults differ.
+        needs: what has to be known: an argument, without which assay would measure something else.
+        unsure: why it cannot be changed for the reader; empty where it can.
+        tasks: the names that `task=` chooses from.
+        updates: how many tensors an update takes.
+    """
+
+    name: str
+    takes: tuple[Parameter, ...]
+    assay: str
+    rules: Mapping[str, str]
+    values: Mapping[str, Mapping[str, str]]
+    writes: Mapping[str, str]
+    needs: str
+    unsure: str
+    checks: tuple[Check, ...]
+    tasks: tuple[str, ...]
+    updates: int
+
+    @property
+    def function(self) -> bool:
+        """Whether it is a function of one batch and no class."""
+        return any(self.rules.get(each.name) == "data" for each in self.takes)
+
+    def defaults(self) -> dict[str, str]:
+        """The source of each default."""
+        return {each.name: each.default for each in self.takes if each.default is not None}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One case in which values differ: a metric of each side, what both give, and why.
+
+    Attributes:
+        names: of whom.
+        case: what the data is.
+        data: source that binds `preds` and `target`; empty for no data.
+        theirs: their metric, as source.
+        gives: its value, or the name of its error.
+        ours: assay's metric, as source.
+        reads: its value, or the name of its error.
+        why: the reason.
+    """
+
+    names: tuple[str, ...]
+    case: str
+    data: str
+    theirs: str
+    gives: str
+    ours: str
+    reads: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Library:
+    """One library: its names that have a counterpart, those that have none, and how values differ."""
+
+    name: str
+    title: str
+    version: str
+    entries: Mapping[str, Entry]
+    without: Mapping[str, str]
+    differences: tuple[Difference, ...]
+
+    def knows(self, name: str) -> bool:
+        """Whether the table says something about a name."""
+        return name in self.entries or name in self.without
+
+
+@cache
+def library(name: str) -> Library:
+    """The table of one of `LIBRARIES`."""
+    raw = tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
+    differences = tuple(Difference(**{**each, "names": tuple(each["names"])}) for each in raw.get("difference", ()))
+    without = {each: group["instead"] for group in raw["without"] for each in group["names"]}
+    entries = {each: _entry(each, about, raw) for each, about in raw["metrics"].items()}
+    return Library(raw["library"], raw["title"], raw["version"], entries, without, differences)
+
+
+def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Entry:
+    return Entry(
+        name,
+        parameters(about["takes"]),
+        about["assay"],
+        {**raw["arguments"], **about.get("arguments", {})},
+        {**raw.get("values", {}), **about.get("values", {})},
+        about.get("writes", {}),
+        about.get("needs", ""),
+        raw["reasons"][about["unsure"]] if "unsure" in about else "",
+        tuple(Check(**raw["checks"][each]) for each in about.get("checks", ())),
+        tuple(about.get("tasks", ())),
+        about.get("updates", 2),
+    )
+
+
+def parameters(takes: str) -> tuple[Parameter, ...]:
+    """The parameters of a signature that is written as source; `**kwargs` is none of them."""
+    made = ast.parse(f"def f({takes}): ...").body[0]
+    assert isinstance(made, ast.FunctionDef)
+    of = made.args
+    missing = len(of.args) - len(of.defaults)
+    defaults = [None] * missing + [ast.unparse(each) for each in of.defaults]
+    found = [Parameter(each.arg, default, True) for each, default in zip(of.args, defaults, strict=True)]
+    for each, value in zip(of.kwonlyargs, of.kw_defaults, strict=True):
+        found.append(Parameter(each.arg, None if value is None else ast.unparse(value), False))
+    return tuple(found)

@@ -1,0 +1,312 @@
+"""What is changed in a file, what is left as it is, and what is said about it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torchmetrics
+
+from assay.migrate import Note, rewrite
+
+
+def after(code: str, **known: int) -> str:
+    return rewrite(code, known).after
+
+
+def todo(code: str, **known: int) -> list[Note]:
+    return [note for note in rewrite(code, known).notes if note.kind == "todo"]
+
+
+def run(code: str, **names):
+    exec(compile(code, "program", "exec"), names)
+    return names
+
+
+PREDS = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.35, 0.25, 0.4], [0.6, 0.3, 0.1]])
+TARGET = torch.tensor([0, 1, 1, 0])
+
+
+def test_a_loop_becomes_a_meter_with_comments_as_they_were():
+    code = """\
+import torch
+from torchmetrics.classification import MulticlassAccuracy as Acc, MulticlassF1Score  # measure
+
+
+def evaluate(batches):
+    acc = Acc(
+        3,  # cats, dogs, others
+        validate_args=False,
+        ignore_index=-1,  # unlabelled
+    )
+    for preds, target in batches:
+        acc.update(preds, target)  # count
+    return acc.compute().item()
+"""
+    assert (
+        after(code)
+        == """\
+import torch
+from assay import Meter
+from assay.metrics import Accuracy
+from torchmetrics.classification import MulticlassF1Score  # measure
+
+
+def evaluate(batches):
+    acc = Meter(Accuracy(
+        num_classes=3,  # cats, dogs, others
+        ignore_index=-1, average="macro",  # unlabelled
+    ))
+    for preds, target in batches:
+        acc.update(preds, target)  # count
+    return acc.sync().compute()["Accuracy"].item()
+"""
+    )
+    batches = [(PREDS[:2], TARGET[:2]), (PREDS[2:], TARGET[2:])]
+    old, new = (run(each)["evaluate"](batches) for each in (code, after(code)))
+    assert math.isclose(old, new, rel_tol=1e-6)
+    assert todo(code) == []
+
+
+def test_other_uses_get_an_adapter_that_is_a_metric_of_torchmetrics():
+    code = 'import torchmetrics\nm = torchmetrics.Accuracy(task="multiclass", num_classes=3).to("cpu")\nv = m(p, t)\n'
+    new = after(code)
+    assert new == (
+        "from assay.integrations import as_torchmetric\nfrom assay.metrics import Accuracy\n"
+        'm = as_torchmetric(Accuracy(num_classes=3)).to("cpu")\nv = m(p, t)\n'
+    )
+    names = run(new, p=PREDS, t=TARGET)
+    assert isinstance(names["m"], torchmetrics.Metric)
+    assert names["v"].item() == run(code, p=PREDS, t=TARGET)["v"].item() == 0.75
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["n = m", "m(p, t)", "x = m.update(p, t)", "m.update(p, t, 1)", "m.update(*b)", "m.tp", "m = None", "global m"],
+)
+def test_a_meter_is_made_only_where_all_uses_are_plain(use):
+    head = "from torchmetrics.classification import BinaryAccuracy\ndef f(p, t, b):\n    "
+    use_lines = f"{use}\n    m = BinaryAccuracy()" if use == "global m" else f"m = BinaryAccuracy()\n    {use}"
+    assert "as_torchmetric(Accuracy())" in after(f"{head}{use_lines}\n    m.update(p, t)\n")
+    assert "Meter(Accuracy())" in after(f"{head}m = BinaryAccuracy()\n    m.update(p, target=t)\n    m.reset()\n")
+
+
+def test_a_collection_becomes_a_meter_with_its_names():
+    code = """\
+from torchmetrics import MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassRecall
+m = MetricCollection(
+    {
+        "acc": MulticlassAccuracy(num_classes=3, average="micro"),  # share
+        "recall": MulticlassRecall(num_classes=3),
+    },
+)
+m.update(p, t)
+v = m.compute()
+"""
+    new = after(code)
+    assert "from torchmetrics" not in new
+    assert '    acc=Accuracy(num_classes=3, average="micro"),  # share\n' in new
+    values = run(new, p=PREDS, t=TARGET)["v"]
+    assert {name: float(value) for name, value in values.items()} == pytest.approx(
+        {name: float(value) for name, value in run(code, p=PREDS, t=TARGET)["v"].items()}
+    )
+
+
+@pytest.mark.parametrize(
+    "held",
+    ["[A(num_classes=3), R(num_classes=3)]", "A(num_classes=3), R(num_classes=3)", '{"a b": A(num_classes=3)}'],
+)
+@pytest.mark.parametrize("more", ["", ', prefix="val_"', ", compute_groups=False"])
+def test_collections_keep_the_names_of_their_values(held, more):
+    code = (
+        "from torchmetrics import MetricCollection\n"
+        "from torchmetrics.classification import MulticlassAccuracy as A, MulticlassRecall as R\n"
+        f"m = MetricCollection({held}{more})\nm.update(p, t)\nv = m.compute()\n"
+    )
+    assert todo(code) == []
+    values, wanted = (run(each, p=PREDS, t=TARGET)["v"] for each in (after(code), code))
+    assert {name: float(value) for name, value in values.items()} == pytest.approx(
+        {name: float(value) for name, value in wanted.items()}
+    )
+
+
+def test_a_collection_stays_whole_where_one_metric_is_not_sure():
+    code = (
+        "from torchmetrics import MetricCollection, PeakSignalNoiseRatio\n"
+        "from torchmetrics.classification import BinaryAccuracy\n"
+        'm = MetricCollection({"a": BinaryAccuracy(), "b": PeakSignalNoiseRatio()})\n'
+        'n = MetricCollection({"a": BinaryAccuracy(multidim_average="samplewise")})\n'
+        "o = MetricCollection(made)\n"
+    )
+    assert after(code) == code
+    assert [note.reason for note in todo(code)] == [
+        "TorchMetrics MetricCollection: it has metrics that stay as they are",
+        'TorchMetrics MetricCollection: BinaryAccuracy: multidim_average="samplewise" has no counterpart',
+        "TorchMetrics MetricCollection: its metrics are not written out",
+    ]
+
+
+def test_functions_become_metrics_that_are_called():
+    code = (
+        "import torchmetrics.functional as F\nfrom torchmetrics import functional\n"
+        'a = F.accuracy(p, t, task="multiclass", num_classes=3)\n'
+        "b = functional.classification.multiclass_recall(target=t, preds=p, num_classes=3)\n"
+        "c = F.minkowski_distance(x, targets=y, p=3)\n"
+    )
+    new = after(code)
+    assert new == (
+        "from assay.metrics import Accuracy, MinkowskiDistance, Recall\n"
+        "a = Accuracy(num_classes=3)(p, t)\nb = Recall(num_classes=3)(target=t, preds=p)\n"
+        "c = MinkowskiDistance(p=3)(x, target=y)\n"
+    )
+    given = {"p": PREDS, "t": TARGET, "x": torch.tensor([1.0, 5.0]), "y": torch.tensor([2.0, 1.0])}
+    old, made = run(code, **given), run(new, **given)
+    assert all(math.isclose(old[name], made[name], rel_tol=1e-6) for name in "abc")
+
+
+def test_ignite_metrics_become_as_ignite_with_their_transform():
+    code = (
+        "from ignite.engine import Engine\nfrom ignite.metrics import Accuracy, Precision\n"
+        'engine = Engine(lambda engine, batch: {"p": batch[0], "t": batch[1]})\n'
+        'Accuracy(device="cpu", output_transform=lambda o: (o["p"], o["t"])).attach(engine, "acc")\n'
+        'Precision(lambda o: (o["p"], o["t"]), average=True).attach(engine, "precision")\n'
+        "v = engine.run(b).metrics\n"
+    )
+    assert after(code) == code
+    assert [note.write for note in todo(code)] == [
+        'as_ignite(Accuracy(num_classes=...), lambda o: (o["p"], o["t"]))',
+        'as_ignite(Precision(average="macro", num_classes=...), lambda o: (o["p"], o["t"]))',
+    ]
+    new = after(code, num_classes=2)
+    assert 'as_ignite(Accuracy(num_classes=2), lambda o: (o["p"], o["t"])).attach(engine, "acc")' in new
+    assert "from ignite.metrics" not in new
+    batches = [(PREDS[:, :2], TARGET), (PREDS[:2, :2], TARGET[:2])]
+    assert run(new, b=batches)["v"] == pytest.approx(run(code, b=batches)["v"])
+
+
+def test_several_outputs_are_asked_for_and_not_guessed():
+    code = "from ignite.metrics import MeanSquaredError\nm = MeanSquaredError()\n"
+    assert "num_outputs is not written here" in todo(code)[0].reason
+    assert "as_ignite(MeanSquaredError())" in after(code, num_outputs=1)
+    assert after(code, num_outputs=2) == code
+    assert todo(code, num_outputs=2)[0].reason.endswith("it sums over outputs, and assay takes their mean")
+
+
+def test_torcheval_becomes_a_meter_or_a_note():
+    head = "from torcheval.metrics import MulticlassAccuracy\n"
+    plain = f'{head}m = MulticlassAccuracy(k=2, num_classes=3, device="cpu")\nm.update(p, t)\nv = m.compute()\n'
+    assert 'm = Meter(Accuracy(top_k=2, num_classes=3))\nm.update(p, t)\nv = m.compute()["Accuracy"]' in after(plain)
+    assert float(run(after(plain), p=PREDS, t=TARGET)["v"]) == float(run(plain, p=PREDS, t=TARGET)["v"])
+    other = f"{head}from torcheval.metrics.toolkit import sync_and_compute\nm = MulticlassAccuracy(num_classes=3)\n"
+    other += "m.update(p, t)\nv = sync_and_compute(m)\n"
+    assert after(other) == other
+    assert todo(other)[0].write == "Meter(Accuracy(num_classes=3))"
+
+
+def test_arguments_that_have_no_counterpart_leave_the_call_as_it_is():
+    code = "from torchmetrics import AUROC\nm = AUROC('binary', thresholds=100, max_fpr=0.1)\n"
+    assert after(code) == code
+    note = todo(code)[0]
+    assert note.line == 2
+    assert note.reason == "TorchMetrics AUROC: thresholds=100 has no counterpart; max_fpr=0.1 has no counterpart"
+    assert note.write == "as_torchmetric(AUROC())"
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("Accuracy(**options)", "its arguments are not written out"),
+        ("Accuracy(*options)", "its arguments are not written out"),
+        ("Accuracy(task=kind, num_classes=3)", "task is not written out"),
+        ("Accuracy(task='multiclass')", "num_classes is not written here"),
+        ("Accuracy('binary', 0.5, None, None, 'micro', 'global', 1, None, True, 3)", "10 arguments by position"),
+        ("Accuracy('binary', speed=3)", "speed is no argument that is known"),
+        ("functools.partial(Accuracy, task='binary')", "used in another way than by calling it"),
+        ("MinMaxMetric(Accuracy('binary'))", "it is an argument of MinMaxMetric, which stays"),
+    ],
+)
+def test_what_is_not_sure_is_a_note(call, reason):
+    code = f"import functools\nfrom torchmetrics import Accuracy, MinMaxMetric\nm = {call}\n"
+    assert after(code) == code
+    assert reason in todo(code)[0].reason
+    assert todo(code)[0].line == 3
+
+
+def test_a_variable_that_a_wrapper_takes_stays():
+    code = "from torchmetrics import Accuracy, MinMaxMetric\na = Accuracy('binary')\nm = MinMaxMetric(a)\n"
+    assert after(code) == code
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from torchmetrics.functional import accuracy\ndef f(p, t):\n    accuracy = accuracy(p, t, task='binary')\n",
+        "try:\n    from torchmetrics import R2Score\nexcept ImportError:\n    R2Score = None\nm = R2Score()\n",
+        "from torchmetrics import *\nm = Accuracy('binary')\n",
+        "from other import Accuracy\nm = Accuracy('binary')\n",
+        "from .torchmetrics import Accuracy\nm = Accuracy('binary')\n",
+        "# torchmetrics.Accuracy('binary')\nx = 'torchmetrics.Accuracy()'\n",
+    ],
+)
+def test_names_that_may_be_something_else_stay(code):
+    assert after(code) == code
+
+
+def test_names_that_are_taken_get_others():
+    code = "from torchmetrics import Accuracy\nMeter = 3\nm = Accuracy('binary')\nm.update(p, t)\nk = Accuracy\n"
+    new = after(code)
+    assert "from assay import Meter as AssayMeter\nfrom assay.metrics import Accuracy as AssayAccuracy\n" in new
+    assert "m = AssayMeter(AssayAccuracy())\n" in new
+    assert "k = Accuracy\n" in new
+
+
+def test_imports_stay_where_they_are_needed_or_not_on_a_line_of_their_own():
+    code = (
+        '"""Doc."""\nfrom __future__ import annotations\nimport os; import torchmetrics\nm = torchmetrics.R2Score()\n'
+    )
+    assert after(code) == (
+        '"""Doc."""\nfrom __future__ import annotations\nfrom assay.integrations import as_torchmetric\n'
+        "from assay.metrics import R2Score\nimport os; import torchmetrics\nm = as_torchmetric(R2Score())\n"
+    )
+    shown = "from torchmetrics import R2Score\n__all__ = ['R2Score']\nm = R2Score()\n"
+    assert "from torchmetrics import R2Score\n" in after(shown)
+    inside = "def f():\n    from torchmetrics import R2Score\n    return R2Score()\n"
+    assert "    from torchmetrics import R2Score\n" in after(inside)
+    run(after(inside))["f"]()
+
+
+def test_ends_of_lines_and_letters_of_all_kinds_stay():
+    code = "from torchmetrics import R2Score\r\n"
+    code += "µ = 'é𝛼'; m = R2Score(adjusted=0)  # ü\r\n\x0c\r\nprint('𝛼', R2Score())\r\n"
+    assert after(code) == (
+        "from assay.integrations import as_torchmetric\r\nfrom assay.metrics import R2Score\r\n"
+        "µ = 'é𝛼'; m = as_torchmetric(R2Score(adjusted=0))  # ü\r\n\x0c\r\n"
+        "print('𝛼', as_torchmetric(R2Score()))\r\n"
+    )
+
+
+def test_brackets_around_arguments_stay_outside_of_names():
+    code = "from torchmetrics.classification import MulticlassAccuracy\nm = MulticlassAccuracy((n), 1, ('micro'),)\n"
+    assert "Accuracy(num_classes=(n), top_k=1, average=('micro'),)" in after(code)
+
+
+def test_the_same_remark_is_made_once():
+    code = "from torchmetrics import Accuracy\n" + "a = [Accuracy('binary'),\n     Accuracy('binary')]\n"
+    (note,) = rewrite(code).notes
+    assert note.kind == "check"
+    assert note.reason.startswith("TorchMetrics BinaryAccuracy: if scores are logits, write logits=True")
+    assert note.reason.endswith("(also line 3)")
+
+
+def test_a_logit_is_refused_and_not_misread_after_the_change():
+    code = "from torchmetrics.classification import BinaryAccuracy\nm = BinaryAccuracy()\n"
+    code += "m.update(p, t)\nv = m.compute()\n"
+    with pytest.raises(ValueError, match=r"scores of any size are for logits=True"):
+        run(after(code), p=torch.tensor([-1.0, 3.0]), t=torch.tensor([0, 1]))
+
+
+def test_what_is_no_python_is_an_error():
+    with pytest.raises(SyntaxError):
+        rewrite("def f(:\n")
