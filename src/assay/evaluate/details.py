@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,6 +186,8 @@ def _read(total: Meter, metrics: Mapping[str, Metric]) -> tuple[dict[str, Any], 
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        with suppress(AssayError):
+            return total.compute(only=metrics), notes
         for name in metrics:
             try:
                 found.update(total.compute(only=[name]))

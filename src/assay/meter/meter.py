@@ -20,7 +20,7 @@ from assay.meter.lane import Lane, layout_of
 from assay.meter.plan import Plan
 from assay.meter.sync import synced
 from assay.metrics.base import Metric
-from assay.tally.base import Column, Layout, State, merge
+from assay.tally.base import Column, Layout, State, Tally, merge
 
 STAGE_BYTES = 1 << 21
 
@@ -155,9 +155,11 @@ class Meter:
             got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
         states, rows = self._states()
-        return {name: self._value(name, self.metrics[name], states, rows) for name in self.metrics if name in wanted}
+        counted: dict[Tally, Any] = {}
+        return {name: self._value(name, states, rows, counted) for name in self.metrics if name in wanted}
 
-    def _value(self, name: str, metric: Metric, states: Sequence[State], rows: int) -> Any:
+    def _value(self, name: str, states: Sequence[State], rows: int, counted: dict[Tally, Any]) -> Any:
+        """The value of one metric; what tallies read is kept in `counted` for others that are read from them."""
         tally, state = self._plan.state_of(name, states)
         if not rows:
             warn(describe(name, "no data", "at least one sample", "It reads NaN; call update first"), NoDataWarning)
@@ -168,7 +170,9 @@ class Meter:
             if problem.fatal:
                 raise ValuesError(message)
             warn(message, ValuesWarning)
-        return metric.read(tally.read(state))
+        if tally not in counted:
+            counted[tally] = tally.read(state)
+        return self.metrics[name].read(counted[tally])
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one settled host state per tally, and the number of rows."""
