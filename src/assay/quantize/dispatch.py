@@ -20,14 +20,26 @@ Steps: TypeAlias = tuple[tuple[int, str], ...]
 FALLBACK = "dequantize"
 ANY = "*"
 
-# (kind of device, dtype of activations, scheme or its bits) -> (from so many rows on, path). The first entry that names
-# a path which the weight can take counts. Those of the CPU were measured (benchmarks/quantize.py); those of other
+
+def _on_cpu(name: str, packed: Steps = (), bfloat16: int = 28, wider: int = 40) -> dict[Key, Steps]:
+    """Compiled code for few rows; without it torch's kernel, which is slow but in bfloat16; then expansion."""
+    last = {"bfloat16": bfloat16, "float16": wider, "float32": wider}
+    first = dict.fromkeys(last, (1, "native"))
+    torchs = {"bfloat16": packed}
+    return {("cpu", dtype, name): (first[dtype], *torchs.get(dtype, ()), (last[dtype], FALLBACK)) for dtype in last}
+
+
+# (kind of device, dtype of activations, scheme or its bits) -> (from so many rows on, path); of two paths from the same
+# row on, the first that the weight can take. Those of the CPU were measured (benchmarks/quantize.py). Those of other
 # devices were not: packed kernels read less memory, which counts for few rows, and use no more than a part of the
 # processor's arithmetic, which counts for many.
 DEFAULTS: dict[Key, Steps] = {
-    ("cpu", "bfloat16", "int4"): ((1, "int4pack-cpu"), (24, FALLBACK)),
-    ("cpu", "bfloat16", "int8"): ((1, "int8pack"), (8, FALLBACK)),
+    **{key: steps for bits in (2, 3, 5, 6, 7) for key, steps in _on_cpu(f"int{bits}").items()},
+    **_on_cpu("int4", ((1, "int4pack-cpu"),), bfloat16=36, wider=64),
+    **_on_cpu("int4:g32", ((1, "int4pack-cpu"),), bfloat16=20, wider=28),
+    **_on_cpu("int8", ((1, "int8pack"),), bfloat16=36, wider=128),
     ("cpu", ANY, "int8:dynamic"): ((1, "int8dynamic"),),
+    **{("cpu", ANY, f"int{bits}:dynamic"): ((1, "native"), (28, FALLBACK)) for bits in range(2, 8)},
     (ANY, ANY, "int4"): ((1, "int4pack"), (32, FALLBACK)),
     (ANY, ANY, "int8:dynamic"): ((1, "int8dynamic"),),
     ("mps", ANY, "int8"): ((1, "int8pack"), (32, FALLBACK)),
@@ -72,7 +84,9 @@ def default_table(kind: str) -> Table:
     found, why = tuned.read(kind, tuple(PATHS))
     if found is None:
         return Table(note=f"{why}: measure again with assay quantize --tune" if why else "")
-    return Table({**DEFAULTS, **found.steps}, f"measured on this machine on {found.date}")
+    measured = {(each.dtype, each.scheme.partition(":")[0]) for each in found.measured}
+    others = {key: steps for key, steps in DEFAULTS.items() if (key[1], key[2].partition(":")[0]) not in measured}
+    return Table({**others, **found.steps}, f"measured on this machine on {found.date}")
 
 
 def regimes(
@@ -148,5 +162,9 @@ def at(rows: int, steps: Steps) -> str:
 
 
 def _joined(steps: list[tuple[int, str]]) -> Steps:
-    """Without steps to the path that is taken already."""
-    return tuple(step for at, step in enumerate(steps) if at == 0 or step[1] != steps[at - 1][1])
+    """Without steps from the same row on as one before, and without steps to the path that is taken already."""
+    kept: list[tuple[int, str]] = []
+    for rows, path in steps:
+        if not kept or (rows > kept[-1][0] and path != kept[-1][1]):
+            kept.append((rows, path))
+    return tuple(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.errors import ConfigError, describe
+from assay.quantize.paths.compiled import Native
 from assay.quantize.paths.int4 import Int4Pack, Int4PackCpu
 from assay.quantize.paths.int8 import Int8Dynamic, Int8Pack
 from assay.quantize.paths.path import Packed, Path
@@ -11,7 +12,7 @@ from assay.quantize.paths.portable import Dequantize
 __all__ = ["PATHS", "Packed", "Path", "path"]
 
 PATHS: dict[str, Path] = {
-    each.name: each for each in (Int8Pack(), Int4Pack(), Int4PackCpu(), Int8Dynamic(), Dequantize())
+    each.name: each for each in (Native(), Int8Pack(), Int4Pack(), Int4PackCpu(), Int8Dynamic(), Dequantize())
 }
 
 

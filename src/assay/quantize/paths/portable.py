@@ -8,12 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from assay.devices.policies import chunk_elements
+from assay.devices.policies import chunk_elements, product_dtype, reads_compiled
+from assay.native import weights
 from assay.quantize.integers import Integers, expand, unpack
 from assay.quantize.paths.path import Packed, Path
 from assay.quantize.scheme import Scheme
 
-LEAST = 2**19  # weights in a block: as many as stay in a core's cache, and no fewer than make calls worth while
+LEAST = 2**20  # weights in a block: as many as stay in a core's cache, and no fewer than make calls worth while
 
 
 class Dequantize(Path):
@@ -34,23 +35,33 @@ class Dequantize(Path):
 
     def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
         zeros = () if integers.zeros is None else (integers.zeros,)
-        return (integers.packed, integers.scales, *zeros)
+        return tuple(tensor.contiguous() for tensor in (integers.packed, integers.scales, *zeros))
 
     def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+        dtype = x.dtype
         if packed.scheme.activations:
             x = rounded_rows(x)
+        x = x.to(product_dtype(x.device, dtype))
         rows, width = packed.shape
-        block = max(1, max(LEAST, chunk_elements(x.device)) // width)
-        if block >= rows:
-            return F.linear(x, _expanded(packed, slice(None), x.dtype))
+        block = min(rows, max(1, max(LEAST, chunk_elements(x.device)) // width))
         starts = range(0, rows, block)
-        return torch.cat([F.linear(x, _expanded(packed, slice(at, at + block), x.dtype)) for at in starts], dim=1)
+        scratch = torch.empty((block, width), dtype=x.dtype) if _compiled(x, packed) else None
+        parts = [F.linear(x, _expanded(packed, slice(at, at + block), x.dtype, scratch)) for at in starts]
+        return (torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]).to(dtype)
 
 
-def _expanded(packed: Packed, which: slice, dtype: torch.dtype) -> Tensor:
-    integers, scales, *zeros = (tensor[which] for tensor in packed.tensors)
-    values = unpack(integers, packed.scheme.bits, packed.shape[1])
-    return expand(values, scales, zeros[0] if zeros else None, dtype)
+def _compiled(x: Tensor, packed: Packed) -> bool:
+    """Whether compiled code can expand the weight, to the same bits."""
+    plain = not torch.compiler.is_compiling() and type(x) is Tensor and x.dtype in (torch.float32, torch.bfloat16)
+    return plain and reads_compiled(x.device) and not weights.why_not(weights.GROUPS, packed.tensors[1].dtype)
+
+
+def _expanded(packed: Packed, which: slice, dtype: torch.dtype, scratch: Tensor | None) -> Tensor:
+    integers, scales, *rest = (tensor[which] for tensor in packed.tensors)
+    zeros, bits, width = rest[0] if rest else None, packed.scheme.bits, packed.shape[1]
+    if scratch is not None:
+        return weights.expand(integers, scales, zeros, bits, scratch[: len(integers)])
+    return expand(unpack(integers, bits, width), scales, zeros, dtype)
 
 
 def quantize_rows(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,146 @@
+"""The compiled products with quantized weights in host memory, from their canonical bytes, and their expansion."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from assay.native.library import address, library, loaded
+
+GROUPS = 32  # the size of a group is a multiple of it
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+FEW = 2**20  # weights times rows below which one thread is faster than several
+
+
+class Weight(ctypes.Structure):
+    """The fields of `struct weight` in weights.c."""
+
+    _fields_ = (
+        ("packed", ctypes.c_void_p),
+        ("scales", ctypes.c_void_p),
+        ("zeros", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("rows", "width", "group")),
+        *((name, ctypes.c_int32) for name in ("bits", "wide")),
+    )
+
+
+def why_not(group: int, scales: torch.dtype = torch.bfloat16) -> str:
+    """Why the library cannot multiply by a weight; empty if it can. That it is in host memory is for the caller."""
+    if library() is None:
+        return "assay was installed without a C compiler"
+    if group % GROUPS:
+        return f"it takes groups of a multiple of {GROUPS} weights, not {group}"
+    return "" if scales != torch.float16 else "it takes scales in bfloat16 or float32"
+
+
+def multiply(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None, bits: int) -> Tensor:
+    """``x @ wᵀ`` for a weight of ``v · scale + zero``, with sums in float32.
+
+    Args:
+        x: bfloat16, float16 or float32 of shape (M, K).
+        packed: uint8 of shape (N, K · bits / 8), the integers bit behind bit.
+        scales: bfloat16 or float32 of shape (N, K / group); the group is a multiple of 32.
+        zeros: like the scales, or `None`.
+        bits: of an integer.
+
+    Returns:
+        A tensor of shape (M, N) and the dtype of `x`.
+    """
+    x = (x if x.dtype != torch.float16 else x.float()).contiguous()
+    columns, width = x.shape
+    weight = _weight(packed, scales, zeros, width, bits)
+    paired = x.dtype == torch.bfloat16 and multiplies_pairs()
+    ordered = torch.empty((columns, width), dtype=torch.bfloat16 if paired else torch.float32)
+    sums = torch.empty((columns, scales.shape[1]), dtype=torch.float32)
+    wide = x.dtype == torch.float32
+    call = loaded()
+    for at in range(columns):
+        row = x[at], ordered[at], sums[at]
+        call.assay_order_input(_ref(weight), address(row[0]), wide, paired, address(row[1]), address(row[2]))
+    y = torch.empty((columns, len(packed)), dtype=torch.float32)
+
+    def some(first: int, last: int) -> int:
+        return int(
+            call.assay_multiply_weight(
+                _ref(weight),
+                ctypes.c_int64(first),
+                ctypes.c_int64(last),
+                address(ordered),
+                address(sums),
+                ctypes.c_int64(columns),
+                paired,
+                address(y),
+            )
+        )
+
+    _shared_out(some, len(packed), len(packed) * width * columns)
+    return y
+
+
+def expand(packed: Tensor, scales: Tensor, zeros: Tensor | None, bits: int, out: Tensor) -> Tensor:
+    """The weight that integers stand for: the bits that torch's operators give.
+
+    Args:
+        packed: uint8 of shape (N, ceil(K · bits / 8)).
+        scales: bfloat16 or float32 of shape (N, K / group), for groups of any size.
+        zeros: like the scales, or `None`.
+        bits: of an integer.
+        out: bfloat16 or float32 of shape (N, K), contiguous; it is written.
+
+    Returns:
+        `out`.
+    """
+    weight = _weight(packed, scales, zeros, out.shape[1], bits)
+    call, size, narrow = loaded(), out.shape[1] * out.element_size(), out.dtype == torch.bfloat16
+
+    def some(first: int, last: int) -> int:
+        begin = ctypes.c_void_p(out.data_ptr() + first * size)
+        return int(call.assay_expand_weight(_ref(weight), ctypes.c_int64(first), ctypes.c_int64(last), begin, narrow))
+
+    _shared_out(some, len(packed), out.numel())
+    return out
+
+
+@cache
+def multiplies_pairs() -> bool:
+    """Whether this processor multiplies pairs of bfloat16."""
+    return bool(loaded().assay_multiplies_pairs())
+
+
+def _weight(packed: Tensor, scales: Tensor, zeros: Tensor | None, width: int, bits: int) -> Weight:
+    held = packed.data_ptr(), scales.data_ptr(), None if zeros is None else zeros.data_ptr()
+    group = width // scales.shape[1]
+    return Weight(*held, len(packed), width, group, bits, scales.dtype == torch.float32)
+
+
+def _ref(weight: Weight) -> object:
+    return ctypes.byref(weight)
+
+
+def _shared_out(some: Callable[[int, int], int], rows: int, work: int) -> None:
+    """Call for ranges of rows, in as many threads as torch uses."""
+    threads = torch.get_num_threads() if work >= FEW else 1
+    if threads == 1 or rows < 2 * threads:
+        failed = some(0, rows)
+    else:
+        step = -(-rows // threads) + 3 & ~3
+        ranges = [(first, min(first + step, rows)) for first in range(step, rows, step)]
+        others = [_pool(threads).submit(some, *each) for each in ranges]
+        failed = some(0, step) | max(other.result() for other in others)
+    if failed:
+        raise MemoryError("no memory for a row of a quantized weight")
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads - 1, thread_name_prefix="assay-weights")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # the threads of the parent are not there
