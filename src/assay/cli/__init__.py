@@ -192,6 +192,20 @@ def _gate(
     run(report, Options(given, baseline, config, level, point, min_slice_size, json, markdown))
 
 
+@app.command("import")
+def _import(
+    tool: Annotated[str, typer.Argument(help="What wrote it: lm-eval.")],
+    path: Annotated[Path, typer.Argument(help="Its results_*.json, or the folder of one run.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Write the report as JSON.")] = None,
+    title: Annotated[str, typer.Option("--title", help="Of the report; the model's name unless said.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Make a report of what another tool measured, sample by sample, for assay compare and assay gate."""
+    from assay.cli.read import run
+
+    run(tool, path, out, title, json)
+
+
 _MODEL, _DATA, _WHAT, _RUN = "Model", "Data", "What is measured", "Run and report"  # groups of the help
 
 

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 from assay import _lazy
 
 if TYPE_CHECKING:
+    from assay.integrations.composer import as_composer as as_composer
+    from assay.integrations.composer import as_evaluator as as_evaluator
     from assay.integrations.ignite import IgniteMetric as IgniteMetric
     from assay.integrations.ignite import as_ignite as as_ignite
     from assay.integrations.ignite import attach as attach
     from assay.integrations.keras import KerasMetric as KerasMetric
     from assay.integrations.keras import as_keras as as_keras
     from assay.integrations.lightning import CountOnce as CountOnce
+    from assay.integrations.lm_eval import read_lm_eval as read_lm_eval
+    from assay.integrations.mlflow import log_to_mlflow as log_to_mlflow
+    from assay.integrations.tensorboard import log_to_tensorboard as log_to_tensorboard
     from assay.integrations.torchmetrics import AssayCollection as AssayCollection
     from assay.integrations.torchmetrics import AssayMetric as AssayMetric
     from assay.integrations.torchmetrics import Foreign as Foreign
@@ -24,11 +29,16 @@ if TYPE_CHECKING:
     from assay.integrations.torchmetrics import from_torchmetrics as from_torchmetrics
     from assay.integrations.transformers import ComputeMetrics as ComputeMetrics
     from assay.integrations.transformers import compute_metrics as compute_metrics
+    from assay.integrations.wandb import log_to_wandb as log_to_wandb
 
 _HOMES = {
+    "composer": ("as_composer", "as_evaluator"),
     "ignite": ("IgniteMetric", "as_ignite", "attach"),
     "keras": ("KerasMetric", "as_keras"),
     "lightning": ("CountOnce",),
+    "lm_eval": ("read_lm_eval",),
+    "mlflow": ("log_to_mlflow",),
+    "tensorboard": ("log_to_tensorboard",),
     "torchmetrics": (
         "AssayCollection",
         "AssayMetric",
@@ -38,6 +48,7 @@ _HOMES = {
         "from_torchmetrics",
     ),
     "transformers": ("ComputeMetrics", "compute_metrics"),
+    "wandb": ("log_to_wandb",),
 }
 
 __getattr__, __dir__ = _lazy.attach(

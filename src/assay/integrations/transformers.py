@@ -60,7 +60,8 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Tensor):
             found[name] = value.tolist()
         else:
-            parts = value._asdict() if hasattr(value, "_asdict") else dict(enumerate(value))
+            named = dict(value) if isinstance(value, Mapping) else dict(enumerate(value))
+            parts = value._asdict() if hasattr(value, "_asdict") else named
             found |= _flat({f"{name}_{part}": each for part, each in parts.items()})
     return found
 

@@ -1,0 +1,265 @@
+"""lm-eval: what its command line wrote becomes a report, with its samples, so that runs are compared in pairs.
+
+Only files are read: lm-eval need not be installed, and no torch is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from assay.errors import ConfigError, StateError, describe
+from assay.integrations.lm_eval_samples import Logged, exp, of_task, read_samples
+from assay.report import Report, Samples, Section, Table, Value
+from assay.report.distributions import normal_quantile
+from assay.report.evidence import Measured, interval_of
+from assay.report.stored import read_text
+
+LEVEL = 0.95
+"""Of the intervals that are stored; `assay compare` and `assay gate` find others from the samples."""
+
+_AGAIN = "Run lm_eval again with --output_path and --log_samples, or name the files of one run"
+
+
+def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
+    """What `lm_eval --output_path ... --log_samples` wrote, as a report: a section a task, with its samples.
+
+    A metric that is a mean over samples has a column of what each contributed, so `compare` pairs two runs sample by
+    sample and `gate` finds intervals. Perplexities and bits a byte are functions of a quotient of sums: bits a byte and
+    the logarithms of perplexities have columns. Other metrics, and groups of tasks, have the number and the interval
+    that follows from lm-eval's standard error. Where a task has several filters, metrics are `metric,filter`.
+
+    Args:
+        path: a `results_*.json`, or a folder with one in it or in the folders below. Samples are looked for beside it.
+        title: of the report; the name of the model unless given.
+
+    Raises:
+        ConfigError: there is no such file, or there are several.
+        StateError: a file was cut short, is no result of lm-eval, or the samples are not those of the results.
+
+    Source: `loggers/evaluation_tracker.py` and `api/metrics.py` of lm-eval 0.4.13.
+    """
+    file = _results_file(Path(path))
+    found = _results(file)
+    sections = []
+    for task, values in found["results"].items():
+        logged = read_samples(file, task, _effective(found, task))
+        if (section := _section(found, task, values, logged)) is not None:
+            sections.append(section)
+    if not sections:
+        raise StateError(describe(str(file), "no value of any task", "results of lm-eval", _AGAIN))
+    return Report(
+        title or str(found.get("model_name") or file.parent.name),
+        tuple(sections),
+        device=str(_config(found).get("device") or ""),
+        notes=_notes(found, sections),
+        duration_s=_number(found.get("total_evaluation_time_seconds")),
+        created=_created(found),
+        environment=_environment(found),
+    )
+
+
+def _results_file(path: Path) -> Path:
+    if path.is_file():
+        return path
+    found = sorted(path.rglob("results_*.json")) if path.is_dir() else []
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        got = "a folder without results_*.json" if path.is_dir() else "no such file"
+        raise ConfigError(describe(str(path), got, "what lm_eval --output_path wrote", _AGAIN))
+    names = ", ".join(str(each.relative_to(path)) for each in found[:3])
+    got = f"{len(found)} results ({names}{', ...' if len(found) > 3 else ''})"
+    raise ConfigError(describe(str(path), got, "those of one run", "Name one of the files"))
+
+
+def _results(file: Path) -> dict[str, Any]:
+    text = read_text(file)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
+        raise StateError(describe(str(file), got, "whole results of lm-eval", _AGAIN)) from error
+    results = found.get("results") if isinstance(found, dict) else None
+    if not isinstance(results, dict) or not all(isinstance(each, dict) for each in results.values()):
+        raise StateError(describe(str(file), "JSON without results of tasks", "results of lm-eval", _AGAIN))
+    if not any(key in found for key in ("configs", "versions", "n-shot")):
+        raise StateError(describe(str(file), "JSON of something else", "results of lm-eval", _AGAIN))
+    return dict(found)
+
+
+def _part(found: Mapping[str, Any], key: str, task: str) -> Any:
+    """What the results say of one task under a key; None where they do not."""
+    parts = found.get(key)
+    return parts.get(task) if isinstance(parts, dict) else None
+
+
+def _config(found: Mapping[str, Any]) -> dict[str, Any]:
+    config = found.get("config")
+    return config if isinstance(config, dict) else {}
+
+
+def _effective(found: Mapping[str, Any], task: str) -> int | None:
+    counts = _part(found, "n-samples", task)
+    count = counts.get("effective") if isinstance(counts, dict) else None
+    return count if isinstance(count, int) else None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A metric of a task, as the results have it."""
+
+    key: str
+    metric: str
+    filter: str
+    value: float
+    error: float | None
+    better: str
+    aggregation: str
+
+
+def _metrics(found: Mapping[str, Any], task: str, values: Mapping[str, Any]) -> list[_Read]:
+    higher = _part(found, "higher_is_better", task)
+    config = _part(found, "configs", task)
+    listed = config.get("metric_list") if isinstance(config, dict) else None
+    asked = {each.get("metric"): each for each in listed or () if isinstance(each, dict)}
+    read = []
+    for key, given in values.items():
+        metric, comma, filter_ = key.partition(",")
+        value = _number(given)
+        if not comma or metric.endswith("_stderr") or value is None or isinstance(given, str):
+            continue
+        way = higher.get(metric) if isinstance(higher, dict) else None
+        better = "higher" if way is True else "lower" if way is False else ""
+        error = _number(values.get(f"{metric}_stderr,{filter_}"))
+        aggregation = str(asked.get(metric, {}).get("aggregation", ""))
+        read.append(_Read(key, metric, filter_, value, error, better, aggregation))
+    return read
+
+
+def _section(
+    found: Mapping[str, Any], task: str, values: Mapping[str, Any], logged: Sequence[Logged]
+) -> Section | None:
+    metrics = _metrics(found, task, values)
+    if not metrics:
+        return None
+    several = len({each.filter for each in metrics}) > 1
+    count = _effective(found, task)
+    columns: dict[str, Any] = {}
+    shown: list[Value] = []
+    for each in metrics:
+        plain = Value(
+            each.key if several else each.metric,
+            each.value,
+            count=count if count is not None else len(logged[0].ids) if logged else None,
+            better=each.better,
+        )
+        terms = of_task(logged, each.metric, each.filter, plain, each.aggregation, task)
+        columns |= terms.columns
+        shown += [_with_error(value, each.error) if not value.column else value for value in terms.values]
+    samples = _samples(logged, columns)
+    shown = [_with_interval(value, samples) for value in shown]
+    return Section(task, tuple(_exponentials(shown)), (_how(found, task),), samples=samples)
+
+
+def _samples(logged: Sequence[Logged], columns: Mapping[str, Any]) -> Samples | None:
+    if not logged or not columns:
+        return None
+    return Samples.pack(logged[0].ids, columns, data=logged[0].digest)
+
+
+def _with_interval(value: Value, samples: Samples | None) -> Value:
+    if not value.column:
+        return value
+    found = interval_of(Measured(value, samples), LEVEL)
+    if found.lower is None:
+        return value
+    return replace(value, lower=found.lower, upper=found.upper, level=LEVEL, note=found.method)
+
+
+def _exponentials(values: Sequence[Value]) -> list[Value]:
+    """The values, a perplexity with the interval that follows from that of its logarithm."""
+    logs = {value.name: value for value in values}
+    return [_exponential(value, logs.get(f"log {value.name}")) for value in values]
+
+
+def _exponential(value: Value, log: Value | None) -> Value:
+    if log is None or log.lower is None or log.upper is None:
+        return value
+    lower, upper = (exp(end) for end in (log.lower, log.upper))
+    return replace(value, lower=lower, upper=upper, level=log.level, note=log.note)
+
+
+def _with_error(value: Value, error: float | None) -> Value:
+    """The normal interval of a standard error; none where lm-eval gives none, or where it is zero and says nothing."""
+    if not error or not math.isfinite(error):
+        return value
+    half = normal_quantile((1 + LEVEL) / 2) * error
+    note = "normal, from the standard error of lm-eval"
+    return replace(value, lower=value.value - half, upper=value.value + half, level=LEVEL, note=note)
+
+
+def _how(found: Mapping[str, Any], task: str) -> Table:
+    config = _part(found, "configs", task)
+    config = config if isinstance(config, dict) else {}
+    counts = _part(found, "n-samples", task) or {}
+    rows = {
+        "version of the task": _part(found, "versions", task),
+        "shots": _part(found, "n-shot", task),
+        "kind": config.get("output_type"),
+        "samples": counts.get("effective") if isinstance(counts, dict) else None,
+        "samples of the data set": counts.get("original") if isinstance(counts, dict) else None,
+        "of the group": ", ".join(_part(found, "group_subtasks", task) or ()) or None,
+    }
+    return Table("Task", ("what", "value"), tuple((name, str(each)) for name, each in rows.items() if each is not None))
+
+
+def _notes(found: Mapping[str, Any], sections: Sequence[Section]) -> tuple[str, ...]:
+    groups = found.get("group_subtasks")
+    groups = {name for name, tasks in groups.items() if tasks} if isinstance(groups, dict) else set()
+    notes = [f"Measured by lm-eval {found.get('lm_eval_version') or 'of an unknown version'}."]
+    if limit := _config(found).get("limit"):
+        notes.append(f"Only some samples of each task were measured: limit {limit}.")
+    if without := [each.name for each in sections if each.samples is None and each.name not in groups]:
+        notes.append(
+            f"No samples were kept of: {', '.join(without)}. Run lm_eval with --log_samples to compare in pairs."
+        )
+    if found.get("chat_template_sha"):
+        notes.append(f"With a chat template, SHA-256 {found['chat_template_sha']}.")
+    return tuple(notes)
+
+
+def _environment(found: Mapping[str, Any]) -> dict[str, str]:
+    versions = {"lm_eval": found.get("lm_eval_version"), "transformers": found.get("transformers_version")}
+    config = _config(found)
+    about = {
+        "model": found.get("model_source"),
+        "revision": config.get("model_sha"),
+        "dtype": config.get("model_dtype"),
+    }
+    return {name: str(each) for name, each in (versions | about).items() if each}
+
+
+def _created(found: Mapping[str, Any]) -> str:
+    seconds = _number(found.get("date"))
+    try:
+        when = datetime.fromtimestamp(seconds or 0, UTC)
+    except (OverflowError, OSError, ValueError):
+        return ""
+    return "" if seconds is None else when.isoformat(timespec="seconds")
+
+
+def _number(given: Any) -> float | None:
+    """A number, also one that lm-eval wrote as text; None for anything else, such as its `N/A`."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return None
+    try:
+        return float(given)
+    except ValueError:
+        return None
