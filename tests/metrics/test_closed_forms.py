@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from assay import Meter
-from assay.meter.intervals import closed_forms
+from assay.meter.intervals import _numbers, closed_forms
 from assay.metrics import (
     AUROC,
     Accuracy,
@@ -241,3 +243,29 @@ def test_values_that_cannot_be_have_no_interval():
     meter = Meter(Accuracy(num_classes=CLASSES))
     meter.update(torch.tensor([1, 2, 9]), torch.tensor([1, 2, 3]))
     assert closed_forms(meter) == {}
+
+
+def page_rows():
+    """What the page says: the names of metrics for each way to an interval."""
+    page = (Path(__file__).parents[2] / "docs" / "intervals.md").read_text("utf-8")
+    table = page[page.index("| interval | of |") : page.index("The closed forms hold for")]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:] if line.startswith("|")]
+    return {way: set(re.findall(r"`(\w+)`", names)) for way, names in rows}
+
+
+def test_the_page_says_which_metric_has_which():
+    expected: dict[str, set[str]] = {}
+    for name in public_metrics():
+        mine = [case.metric for case in CASES if type(case.metric).__name__ == name]
+        closed = next((metric.closed_form for metric in mine if metric.closed_form), "")
+        numbers = [metric for metric in mine if any(list(_numbers("", value(Meter(value=metric))["value"])))]
+        if closed:
+            way = closed
+        elif not numbers:
+            way = "none: no single number"
+        elif any(metric.estimates for metric in numbers):
+            way = "bootstrap"
+        else:
+            way = "none: a total, a count or an extreme, which says nothing of other samples"
+        expected.setdefault(way, set()).add(name)
+    assert page_rows() == expected

@@ -127,7 +127,10 @@ def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device
     assert (found is None) == (expected is None)
     for name, column in found.columns.items() if found else ():
         assert column.device == device
-        assert bits(column.cpu()) == bits(expected.columns[name])
+        if pretended:
+            assert bits(column.cpu()) == bits(expected.columns[name])
+        else:  # terms have the rounding of the device
+            torch.testing.assert_close(column.cpu(), expected.columns[name], rtol=1e-5, atol=0, equal_nan=True)
     if decided is not None:
         assert decided.device == device
         assert torch.equal(decided.cpu(), decisions(case.metric, *data[:2]))

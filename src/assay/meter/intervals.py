@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 from assay.errors import AssayWarning, ConfigError, StateError, ValuesError, describe
 from assay.meter.meter import Meter
 from assay.meter.resample import LEAST, Groups, Whole, poisson_draws
+from assay.metrics.base import Metric, named_numbers
 from assay.metrics.closed_forms import normal_quantile
 from assay.tally.base import Problem
 
@@ -111,31 +112,29 @@ def needing_bootstrap(
         ['Recall']
     """
     closed = independent and not meter.weighted
-    wanted = {
-        name: metric
+    sizes = {
+        name: _state_bytes(_like(meter, {name: metric}))
         for name, metric in meter.metrics.items()
         if metric.estimates and not (closed and metric.closed_form) and name not in without
     }
-    if not wanted:
-        return None
-    numbers = _scalars(_like(meter, wanted))
-    sizes = {name: _state_bytes(_like(meter, {name: wanted[name]})) for name in numbers}
-    chosen: dict[str, Any] = {}
-    for name in sorted(numbers, key=sizes.__getitem__):
-        if group_count(_like(meter, {**chosen, name: wanted[name]}), budget_bytes):
-            chosen[name] = wanted[name]
-    return _like(meter, {name: wanted[name] for name in wanted if name in chosen}) if chosen else None
+    chosen: dict[str, Metric] = {}
+    for name in sorted(sizes, key=sizes.__getitem__):
+        more = _like(meter, {**chosen, name: meter.metrics[name]})
+        if group_count(more, budget_bytes) and _is_numbers(_like(meter, {name: meter.metrics[name]})):
+            chosen[name] = meter.metrics[name]
+    return _like(meter, {name: chosen[name] for name in meter.metrics if name in chosen}) if chosen else None
 
 
-def _like(meter: Meter, metrics: Mapping[str, Any]) -> Meter:
+def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
     return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
 
 
-def _scalars(meter: Meter) -> list[str]:
-    """The metrics that read single numbers, which is seen without data."""
+def _is_numbers(meter: Meter) -> bool:
+    """Whether the one metric of a meter reads single numbers, which is seen without data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        return [name for name, value in meter.compute().items() if dict(_numbers(name, value))]
+        ((name, value),) = meter.compute().items()
+    return any(True for _ in named_numbers(name, value))
 
 
 def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = 128, least: int = 16) -> int:
@@ -300,14 +299,14 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
     found: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        for place, wanted, names in plan.readings(name for name in metrics if metrics[name].estimates):
-            counted = Groups(plan.tallies[place], [state[place] for state in states], rows)
+        for source, wanted, names in plan.readings(name for name in metrics if metrics[name].estimates):
+            counted = Groups(source.tally, [source.state(state) for state in states], rows)
             chosen = draws[: 1 + counted.affordable(len(draws) - 1)]
             for k, state in enumerate(counted.replicates(chosen, wanted)):
                 if not k:
                     _refuse(wanted.problems(state), names)
                 reading = wanted.read(state)
-                numbers = [each for name in names for each in _numbers(name, metrics[name].read(reading))]
+                numbers = [each for name in names for each in named_numbers(name, metrics[name].read(reading))]
                 if not numbers:
                     break  # curves and tables have no intervals
                 for part, number in numbers:
@@ -321,13 +320,3 @@ def _refuse(problems: Sequence[Problem], names: Sequence[str]) -> None:
         if problem.fatal:
             do = "Correct or leave out those samples"
             raise ValuesError(describe(", ".join(names), f"{problem.count} of the {problem.what}", "none", do))
-
-
-def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    """The single numbers of a value, with their names."""
-    if isinstance(value, Tensor):
-        if not value.ndim:
-            yield name, float(value)
-    elif isinstance(value, tuple) and all(isinstance(each, Tensor) and not each.ndim for each in value):
-        for part, each in zip(getattr(value, "_fields", range(len(value))), value, strict=True):
-            yield f"{name} {part}", float(each)
