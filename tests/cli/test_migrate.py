@@ -36,7 +36,7 @@ def test_it_shows_a_diff_and_numbered_notes_and_writes_nothing(file):
     assert "+m = as_torchmetric(Accuracy(num_classes=3))\n" in shown.stdout
     assert f"1. {file}:5: kept: TorchMetrics PeakSignalNoiseRatio has no counterpart.\n" in shown.stdout
     assert f"2. {file}:6: left to you: PyTorch Ignite Accuracy: num_classes is not written here" in shown.stdout
-    assert "   write: as_ignite(Accuracy(num_classes=...), lambda o: o)\n" in shown.stdout
+    assert "   instead: as_ignite(Accuracy(num_classes=...), lambda o: o)\n" in shown.stdout
     assert "1 file: 1 would change, 1 place left to you. Nothing was written; --write does." in shown.stderr
     assert file.read_text() == CODE
 

@@ -310,3 +310,28 @@ def test_a_logit_is_refused_and_not_misread_after_the_change():
 def test_what_is_no_python_is_an_error():
     with pytest.raises(SyntaxError):
         rewrite("def f(:\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'v = f"acc {m.compute():.3f}"',
+        "v = f'acc {m.compute():.3f} {m.compute().item():.2f}'",
+        'v = ("é" f"a {m.compute():.2f}"\n     f\'b {1} {m.compute():.3f}\')',
+        'v = f"""a\n{m.compute():.3f}\n"""',
+        "v = rf'{m.compute():.4f}' + f\"{f'{m.compute():.1f}'}\"",
+    ],
+)
+def test_values_in_f_strings_are_changed_only_where_their_place_is_certain(line):
+    code = "from torchmetrics.classification import MulticlassAccuracy\nm = MulticlassAccuracy(num_classes=3)\n"
+    code += f"m.update(p, t)\n{line}\n"
+    assert "import Accuracy" in after(code)
+    assert todo(code) == []
+    old, new = (run(each, p=PREDS, t=TARGET)["v"] for each in (code, after(code)))
+    assert new == old
+
+
+def test_a_call_in_an_f_string_is_a_note():
+    code = "from torchmetrics.functional import r2_score\nprint(f'{r2_score(x, y)}')\n"
+    assert after(code) == code
+    assert todo(code)[0].reason == "TorchMetrics r2_score: it is inside of an f-string"

@@ -76,7 +76,7 @@ def _show_notes(found: list[Migrated]) -> None:
     for number, (path, note) in enumerate(_notes(found), 1):
         print(f"{number}. {path}:{note.line}: {_KINDS[note.kind]}: {note.reason}.")
         if note.write:
-            print(f"   {'' if note.kind == 'kept' else 'write: '}{note.write}")
+            print(f"   instead: {note.write}")
     for each in found:
         if each.error:
             print(f"assay: {each.path} {each.error}", file=sys.stderr)

@@ -136,7 +136,10 @@ def variable_of(source: Source, call: ast.Call, updates: int, keywords: frozense
     kinds = [_use(source, each, updates, keywords) for each in uses]
     if None in kinds or "update" not in [kind for kind, _ in filter(None, kinds)]:
         return None
-    return Variable(target.id, tuple(made for kind, made in filter(None, kinds) if kind == "compute"))
+    computes = tuple(made for kind, made in filter(None, kinds) if kind == "compute")
+    if len({source.span(each) for each in computes}) < len(computes):  # f-strings, see Source.exact
+        return None
+    return Variable(target.id, computes)
 
 
 def _is_public(scope: ast.AST, name: str) -> bool:
@@ -157,7 +160,7 @@ def _use(source: Source, name: ast.Name, updates: int, keywords: frozenset[str])
         return None
     given = len(call.args) + len(call.keywords)
     if attribute.attr == "compute" and not given:
-        return "compute", call
+        return ("compute", call) if source.exact(call) else None
     if not isinstance(source.parent[call], ast.Expr):
         return None
     if attribute.attr == "reset" and not given:

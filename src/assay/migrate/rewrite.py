@@ -83,7 +83,11 @@ def rewrite(text: str, known: Mapping[str, int] | None = None) -> Rewritten:
     staying = first.imports.staying(first.gone)
     work = _worked(source, Imports(source, names, staying), known or {})  # now it is known which names are free
     after = changed(text, [*work.edits, *work.imports.edits(work.gone)]) if work.edits else text
-    ast.parse(after)
+    try:
+        ast.parse(after)
+    except SyntaxError as error:
+        reason = "the changed file would not be Python, so nothing is changed: please report it"
+        return Rewritten(text, text, (Note(error.lineno or 1, "todo", reason),))
     return Rewritten(text, after, tuple(_merged(work.notes)))
 
 
@@ -150,6 +154,8 @@ def _call(work: _Work, call: ast.Call) -> None:
         return
     made = asked(work.source, call, entry, of, work.known)
     start, end = work.source.span(call)
+    if work.source.in_string(call):
+        made.doubts.append("it is inside of an f-string")
     if any(a <= start and end <= b for a, b in work.moved):
         made.doubts.append("it is inside of an argument that was moved")
     outer = "" if made.entry.function or of.name != "torchmetrics" else _inside(work, call)
@@ -196,6 +202,7 @@ class _Place:
     around: str = ""
     variable: Variable | None = None
     computed: str = ""
+    value: str = ""
 
 
 def _place(work: _Work, call: ast.Call, made: Asked, of: Library) -> _Place | None:
@@ -207,7 +214,7 @@ def _place(work: _Work, call: ast.Call, made: Asked, of: Library) -> _Place | No
     variable = variable_of(work.source, call, made.entry.updates, UPDATE_NAMES[of.name])
     sync = ".sync()" if of.name == "torchmetrics" else ""
     if variable is not None:
-        return _Place("Meter", variable, f'{sync}.compute()["{made.entry.assay}"]')
+        return _Place("Meter", variable, f"{sync}.compute()", made.entry.assay)
     return _Place("as_torchmetric") if of.name == "torchmetrics" else None
 
 
@@ -227,7 +234,7 @@ def _change(work: _Work, call: ast.Call, made: Asked, place: _Place) -> None:
         work.edits.append(Edit(opened, opened, f"({fields})"))
     _arguments(work, call, made)
     if place.variable:
-        _read_from(work, place.variable, place.computed)
+        _read_from(work, place.variable, place.computed, place.value)
 
 
 def _rename(work: _Work, node: ast.expr, name: str) -> None:
@@ -300,12 +307,13 @@ def _collection(work: _Work, call: ast.Call, of: Library) -> None:
         _read_from(work, plain, ".sync().compute()")
 
 
-def _read_from(work: _Work, variable: Variable, computed: str) -> None:
-    """Change how the value of a variable is read."""
+def _read_from(work: _Work, variable: Variable, computed: str, value: str = "") -> None:
+    """Change how a variable is read: all values of a meter, or the one of a name."""
     for compute in variable.computes:
         assert isinstance(compute.func, ast.Attribute)
         start, end = work.source.span(compute.func.value)[1], work.source.span(compute)[1]
-        work.edits.append(Edit(start, end, computed))
+        quote = work.source.quote(compute)
+        work.edits.append(Edit(start, end, f"{computed}[{quote}{value}{quote}]" if value else computed))
 
 
 def _held(call: ast.Call) -> set[ast.expr]:

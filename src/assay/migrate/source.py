@@ -9,6 +9,7 @@ import tokenize
 from dataclasses import dataclass
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_OPENS = re.compile(r"[fF][rR]?['\"]|[rR][fF]['\"]")
 _SPACE = (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
 
 
@@ -60,6 +61,35 @@ class Source:
         """The text of a node."""
         start, end = self.span(node)
         return self.text[start:end]
+
+    def exact(self, node: ast.expr) -> bool:
+        """Whether a node is where it says; inside of f-strings that is not always so before Python 3.12."""
+        if self._strings(node) > 1:
+            return False
+        try:
+            return ast.dump(ast.parse(self.of(node), mode="eval").body) == ast.dump(node)
+        except (SyntaxError, ValueError, IndexError):
+            return False
+
+    def in_string(self, node: ast.AST) -> bool:
+        """Whether a node is inside of an f-string."""
+        return self._strings(node) > 0
+
+    def _strings(self, node: ast.AST) -> int:
+        """How many f-strings a node is inside of."""
+        found = 0
+        while node in self.parent:
+            node = self.parent[node]
+            found += isinstance(node, ast.FormattedValue)
+        return found
+
+    def quote(self, node: ast.AST) -> str:
+        """The quotation mark that may be written at a node: in an f-string, the one that it does not use."""
+        if not self.in_string(node):
+            return '"'
+        start = self.span(node)[0]
+        before = [token.string for token, begins, _ in self._tokens if begins <= start and _OPENS.match(token.string)]
+        return "'" if before and before[-1].lstrip("frbuFRBU").startswith('"') else '"'
 
     def parts(self, start: int, end: int) -> list[Part]:
         """What is between commas from one place to another, brackets and comments respected."""
