@@ -6,8 +6,6 @@ same groups, and the intervals that are drawn from them have the same bits.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from torch import Tensor
 
@@ -16,17 +14,7 @@ from assay.evaluate.follow import Array, Rows, Tensors, as_bytes, from_bytes, pa
 from assay.evaluate.kept import Kept
 from assay.evaluate.partition import Partition
 from assay.meter import Meter
-from assay.meter.intervals import (
-    FEWEST_GROUPS,
-    Interval,
-    bootstrap,
-    expanded_tail,
-    group_count,
-    needing_bootstrap,
-)
-
-MOST_DRAWS = 4000
-"""Draws that are made at the most: few groups and a high level would ask for more."""
+from assay.meter.intervals import Interval, bootstrap, group_count, needing_bootstrap
 
 
 class Groups:
@@ -110,10 +98,7 @@ class Groups:
         if self.nameless or self._partition is None:
             return {}
         meters = [meter for _, meter in sorted(self._partition.meters.items())]
-        if len(meters) < FEWEST_GROUPS:
-            return {}
-        needed = math.ceil(1 / expanded_tail(level, len(meters)))
-        return bootstrap(meters, level, max(needed, replicates), self._seed) if needed <= MOST_DRAWS else {}
+        return bootstrap(meters, level, replicates, self._seed) if meters else {}
 
 
 def dealt(numbers: Array, seed: int, count: int) -> Array:
