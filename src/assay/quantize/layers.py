@@ -70,8 +70,12 @@ class QuantizedWeight(nn.Module):
     def paths(self, dtype: torch.dtype) -> Steps:
         """(first number of rows, name of the path) for activations of this dtype, where the weight is."""
         if dtype not in self._steps:
-            self._steps[dtype] = regimes(dtype, self.device, self.scheme, self.shape, self.table)
+            self._look_up(dtype)
         return self._steps[dtype]
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _look_up(self, dtype: torch.dtype) -> None:
+        self._steps[dtype] = regimes(dtype, self.device, self.scheme, self.shape, self.table)
 
     def prepare(self, dtype: torch.dtype | None = None) -> None:
         """Make what the paths read now, rather than in the first call; before ``torch.compile`` with ``fullgraph``."""
@@ -84,7 +88,9 @@ class QuantizedWeight(nn.Module):
         if not x.is_floating_point():
             raise DtypeError(describe("input", str(x.dtype), "floats", "Convert it"))
         if x.dim() == 0 or x.shape[-1] != width:
-            raise ShapeError(describe("input", f"shape {tuple(x.shape)}", f"(..., {width})", "Check the layer before"))
+            raise ShapeError(
+                describe("input", f"shape {tuple(x.shape)}", f"shape (..., {width})", "Check the layer before")
+            )
         if x.device != self.packed.device:
             do = "Move one of them"
             raise DeviceError(describe("input", f"a tensor on {x.device}", f"one on {self.packed.device}", do))
@@ -241,7 +247,7 @@ class QuantizedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The layer's output for activations of shape (..., K)."""
         kind = x.device.type
-        if torch.is_autocast_enabled(kind) and x.is_floating_point():
+        if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind) and x.is_floating_point():
             x = x.to(torch.get_autocast_dtype(kind))
         y: Tensor = self.weight(x)
         return y if self.bias is None else y + self.bias.to(y.dtype)
