@@ -17,8 +17,8 @@ def test_values_intervals_and_slices():
     assert math.isnan(found.pop("val/undefined"))
     assert found == {
         "val/accuracy": 0.9375,
-        "val/accuracy/lower": 0.9,
-        "val/accuracy/upper": 0.96,
+        "val/accuracy_lower": 0.9,
+        "val/accuracy_upper": 0.96,
         "val/F1 (macro)": 0.5,
         "val/accuracy[night]": 0.25,
     }

@@ -87,7 +87,7 @@ def test_a_local_store(tmp_path, monkeypatch):
     client = mlflow.MlflowClient()
     found = client.get_run(run.info.run_id).data.metrics
     assert found["val/accuracy"] == found["held out/accuracy"] == 0.9375
-    assert found["val/accuracy/lower"] == 0.9
+    assert found["val/accuracy_lower"] == 0.9
     assert math.isnan(found["val/undefined"])
     assert client.get_metric_history(run.info.run_id, "val/accuracy")[0].step == 2
     page = client.download_artifacts(run.info.run_id, "assay/val/step 2/report.html", tmp_path)

@@ -26,7 +26,7 @@ def test_scalars_and_text_by_step(tmp_path):
     found = EventAccumulator(str(tmp_path)).Reload()
     events = found.Scalars("val/accuracy")
     assert [(event.step, event.value) for event in events] == [(3, 0.9375), (4, 0.9375)]
-    assert found.Scalars("val/accuracy/lower")[0].value == pytest.approx(0.9)
+    assert found.Scalars("val/accuracy_lower")[0].value == pytest.approx(0.9)
     assert math.isnan(found.Scalars("val/undefined")[0].value)
     text = found.Tensors("val/report/text_summary")[0].tensor_proto.string_val[0].decode()
     assert "| cat" in text

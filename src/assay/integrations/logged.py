@@ -9,7 +9,7 @@ from assay.report import Report, Section, Table, Value
 
 
 def numbers(report: Report, prefix: str = "") -> dict[str, float]:
-    """The headline values by name, and the ends of their intervals as `.../lower` and `.../upper`.
+    """The headline values by name, and the ends of their intervals as `..._lower` and `..._upper`.
 
     Values of slices are `metric[slice]`. Where there are several sections, the section comes first: `section/metric`.
 
@@ -23,12 +23,12 @@ def numbers(report: Report, prefix: str = "") -> dict[str, float]:
     Example:
         >>> section = Section("test", [Value("accuracy", 0.94, lower=0.91, upper=0.96)])
         >>> numbers(Report("digits", [section]), "val/")
-        {'val/accuracy': 0.94, 'val/accuracy/lower': 0.91, 'val/accuracy/upper': 0.96}
+        {'val/accuracy': 0.94, 'val/accuracy_lower': 0.91, 'val/accuracy_upper': 0.96}
     """
     found: dict[str, float] = {}
     for section, where in _sections(report, prefix):
         for name, value in _values(section):
-            ends = {"": value.value, "/lower": value.lower, "/upper": value.upper}
+            ends = {"": value.value, "_lower": value.lower, "_upper": value.upper}
             named = {f"{where}{name}{end}": number for end, number in ends.items() if number is not None}
             if twice := found.keys() & named.keys():
                 do = "Give each value a name of its own"
