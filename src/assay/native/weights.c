@@ -159,8 +159,7 @@ INLINE int64_t halves_of(const struct weight *w, int paired)
     return w->bits != 4 ? 1 : paired && w->group % 64 == 0 ? 64 : 32;
 }
 
-/* Put x of one activation into the order of the bytes, as float32 or, for pairs, as bfloat16; and sum it by group. */
-void assay_order_input(const struct weight *w, const void *x, int32_t wide, int32_t paired, void *ordered, float *sums)
+INLINE void order_one(const struct weight *w, const void *x, int wide, int paired, void *ordered, float *sums)
 {
     int64_t chunk = halves_of(w, paired), half = chunk / 2;
     for (int64_t k = 0; k < w->width; k++) {
@@ -178,6 +177,15 @@ void assay_order_input(const struct weight *w, const void *x, int32_t wide, int3
         for (int lane = 0; lane < LANES; lane++)
             sums[g] += sum[lane];
     }
+}
+
+/* Put activations into the order of the bytes, as float32 or, for pairs, as bfloat16; and sum them by group. */
+void assay_order_inputs(const struct weight *w, const void *x, int64_t columns, int32_t wide, int32_t paired,
+                        void *ordered, float *sums)
+{
+    for (int64_t c = 0; c < columns; c++)
+        order_one(w, (const char *)x + c * w->width * (wide ? 4 : 2), wide, paired,
+                  (char *)ordered + c * w->width * (paired ? 2 : 4), sums + c * (w->width / w->group));
 }
 
 #pragma GCC push_options

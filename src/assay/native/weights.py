@@ -11,7 +11,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from assay.native.library import address, library, loaded
+from assay.native.library import library, loaded
 
 GROUPS = 32  # the size of a group is a multiple of it
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -54,32 +54,14 @@ def multiply(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None, bi
     """
     x = (x if x.dtype != torch.float16 else x.float()).contiguous()
     columns, width = x.shape
-    weight = _weight(packed, scales, zeros, width, bits)
-    paired = x.dtype == torch.bfloat16 and multiplies_pairs()
+    rows, paired = packed.shape[0], x.dtype == torch.bfloat16 and multiplies_pairs()
     ordered = torch.empty((columns, width), dtype=torch.bfloat16 if paired else torch.float32)
     sums = torch.empty((columns, scales.shape[1]), dtype=torch.float32)
-    wide = x.dtype == torch.float32
-    call = loaded()
-    for at in range(columns):
-        row = x[at], ordered[at], sums[at]
-        call.assay_order_input(_ref(weight), address(row[0]), wide, paired, address(row[1]), address(row[2]))
-    y = torch.empty((columns, len(packed)), dtype=torch.float32)
-
-    def some(first: int, last: int) -> int:
-        return int(
-            call.assay_multiply_weight(
-                _ref(weight),
-                ctypes.c_int64(first),
-                ctypes.c_int64(last),
-                address(ordered),
-                address(sums),
-                ctypes.c_int64(columns),
-                paired,
-                address(y),
-            )
-        )
-
-    _shared_out(some, len(packed), len(packed) * width * columns)
+    y = torch.empty((columns, rows), dtype=torch.float32)
+    weight, (order, product, _) = ctypes.byref(_weight(packed, scales, zeros, width, bits)), _functions()
+    to, of, out = ordered.data_ptr(), sums.data_ptr(), y.data_ptr()
+    order(weight, x.data_ptr(), columns, x.dtype == torch.float32, paired, to, of)
+    _shared_out(lambda first, last: product(weight, first, last, to, of, columns, paired, out), rows, columns * width)
     return y
 
 
@@ -96,15 +78,26 @@ def expand(packed: Tensor, scales: Tensor, zeros: Tensor | None, bits: int, out:
     Returns:
         `out`.
     """
-    weight = _weight(packed, scales, zeros, out.shape[1], bits)
-    call, size, narrow = loaded(), out.shape[1] * out.element_size(), out.dtype == torch.bfloat16
-
-    def some(first: int, last: int) -> int:
-        begin = ctypes.c_void_p(out.data_ptr() + first * size)
-        return int(call.assay_expand_weight(_ref(weight), ctypes.c_int64(first), ctypes.c_int64(last), begin, narrow))
-
-    _shared_out(some, len(packed), out.numel())
+    weight, expanded = ctypes.byref(_weight(packed, scales, zeros, out.shape[1], bits)), _functions()[2]
+    begin, size, narrow = out.data_ptr(), out.shape[1] * out.element_size(), out.dtype == torch.bfloat16
+    _shared_out(
+        lambda first, last: expanded(weight, first, last, begin + first * size, narrow), len(packed), out.shape[1]
+    )
     return out
+
+
+@cache
+def _functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]]:
+    """The functions of weights.c with the types of their arguments, which makes calls cheap."""
+    pointer, long, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
+    order, product, expanded = (
+        getattr(loaded(), f"assay_{name}") for name in ("order_inputs", "multiply_weight", "expand_weight")
+    )
+    order.argtypes = (pointer, pointer, long, flag, flag, pointer, pointer)
+    product.argtypes = (pointer, long, long, pointer, pointer, long, flag, pointer)
+    expanded.argtypes = (pointer, long, long, pointer, flag)
+    order.restype = None
+    return order, product, expanded
 
 
 @cache
@@ -119,13 +112,9 @@ def _weight(packed: Tensor, scales: Tensor, zeros: Tensor | None, width: int, bi
     return Weight(*held, len(packed), width, group, bits, scales.dtype == torch.float32)
 
 
-def _ref(weight: Weight) -> object:
-    return ctypes.byref(weight)
-
-
-def _shared_out(some: Callable[[int, int], int], rows: int, work: int) -> None:
-    """Call for ranges of rows, in as many threads as torch uses."""
-    threads = torch.get_num_threads() if work >= FEW else 1
+def _shared_out(some: Callable[[int, int], int], rows: int, each: int) -> None:
+    """Call for ranges of rows, in as many threads as torch uses; `each` is the work for a row."""
+    threads = torch.get_num_threads() if rows * each >= FEW else 1
     if threads == 1 or rows < 2 * threads:
         failed = some(0, rows)
     else:

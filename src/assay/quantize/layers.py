@@ -56,7 +56,9 @@ class QuantizedWeight(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where it is."""
-        return self.packed.device
+        packed = self._buffers["packed"]  # past the look-up of modules, which every call would pay for
+        assert packed is not None
+        return packed.device
 
     @property
     def integers(self) -> Integers:
@@ -91,9 +93,9 @@ class QuantizedWeight(nn.Module):
             raise ShapeError(
                 describe("input", f"shape {tuple(x.shape)}", f"shape (..., {width})", "Check the layer before")
             )
-        if x.device != self.packed.device:
+        if x.device != self.device:
             do = "Move one of them"
-            raise DeviceError(describe("input", f"a tensor on {x.device}", f"one on {self.packed.device}", do))
+            raise DeviceError(describe("input", f"a tensor on {x.device}", f"one on {self.device}", do))
         flat = x.reshape(-1, width)
         if flat.shape[0] == 0:
             return x.new_empty((*x.shape[:-1], rows))
@@ -123,7 +125,7 @@ class QuantizedWeight(nn.Module):
         return made
 
     def _is_of_now(self, found: Packed, name: str) -> bool:
-        return found.layout == path(name).layout(self.packed.device) and self._stamp == self._stamp_now()
+        return found.layout == path(name).layout(self.device) and self._stamp == self._stamp_now()
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _pack(self, name: str, dtype: torch.dtype) -> Packed:
@@ -137,8 +139,8 @@ class QuantizedWeight(nn.Module):
 
     def _stamp_now(self) -> tuple[Any, ...]:
         """Changes when a buffer is replaced or written to."""
-        held = (self.packed, self.scales, self.zeros)
-        return tuple((id(t), 0 if t is None or t.is_inference() else t._version) for t in held)
+        held = (self._buffers[name] for name in HELD)
+        return tuple([None if t is None else (id(t), 0 if t.is_inference() else t._version) for t in held])
 
     def _forget(self) -> None:
         self._packs, self._steps, self._stamp = {}, {}, ()
@@ -249,8 +251,9 @@ class QuantizedLinear(nn.Module):
         kind = x.device.type
         if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind) and x.is_floating_point():
             x = x.to(torch.get_autocast_dtype(kind))
-        y: Tensor = self.weight(x)
-        return y if self.bias is None else y + self.bias.to(y.dtype)
+        y = self.weight.forward(x)
+        bias = self.bias
+        return y if bias is None else y + (bias if bias.dtype == y.dtype else bias.to(y.dtype))
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
