@@ -1,7 +1,9 @@
 # make demo    see it work: trains small models, writes a report          make test    run the tests
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with the peers
-# make test-gpu   the tests that need an accelerator                      make clean   remove what make made
+# make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
+# make clean   remove what make made
 # make test-founding   the audit on old releases of other libraries, which it downloads
+# make test-hosts   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Weights & Biases
 
 PYTHON ?= python3
 VENV   := .venv
@@ -10,20 +12,26 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-gpu test-founding lint types bench clean
+.PHONY: demo test test-slow test-gpu test-founding test-hosts lint types bench clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
 	$(BIN)/assay demo
 
 test: $(STAMPS)/test
-	$(BIN)/python -m pytest -q -n $(JOBS) --require-devices mps,cuda:1,xpu
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" --require-devices mps,cuda:1,xpu
+
+test-slow: $(STAMPS)/test
+	$(BIN)/python -m pytest -q -n $(JOBS) -m slow
 
 test-gpu: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -m gpu
 
 test-founding: $(STAMPS)/founding
 	ASSAY_FOUNDING=$(FOUNDING) $(BIN)/python -m pytest -q tests/audit/test_founding_releases.py
+
+test-hosts: $(STAMPS)/hosts
+	ASSAY_FOUNDING=$(FOUNDING) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/test_examples.py
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
@@ -64,6 +72,18 @@ $(STAMPS)/founding: $(STAMPS)/test Makefile
 	@for release in $(RELEASES); do echo "installing $$release"; $(ALONE) $(FOUNDING)/$$release $$release || exit 1; done
 	@echo "installing what Composer needs"
 	@$(ALONE) $(FOUNDING)/composer-needs $(COMPOSER)
+	@touch $@
+
+# They lie in an environment that sees the other one, so that nothing installed there changes.
+HOSTS := $(VENV)/hosts
+HEAVY := lm-eval mlflow-skinny wandb
+
+$(STAMPS)/hosts: $(STAMPS)/test $(STAMPS)/founding
+	@echo "installing $(HEAVY)"
+	@$(BIN)/python -m venv --clear --without-pip $(HOSTS)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> $$(echo $(HOSTS)/lib/python*/site-packages)/assay_sees_the_other_environment.pth
+	@$(HOSTS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt $(HEAVY)
 	@touch $@
 
 clean:

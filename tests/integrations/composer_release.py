@@ -3,11 +3,8 @@
 # ruff: noqa: E402 - the release must be made importable first
 
 import json
-import sys
 import warnings
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "audit" / "founding"))
 import composer_evaluation
 
 composer_evaluation.prepare()

@@ -24,6 +24,7 @@ Y = torch.arange(37) % 3
 WEIGHTS = torch.linspace(0, 2, 37)
 METRICS = {"acc": Accuracy(num_classes=3), "f1 of acc": F1Score(num_classes=3, average="macro")}
 RELEASES = os.environ.get("ASSAY_FOUNDING", "")
+REASON = "make test-hosts installs old releases of Composer"
 
 
 @pytest.fixture(autouse=True)
@@ -156,17 +157,33 @@ def test_composer_is_missing(monkeypatch):
         as_composer(layer(), METRICS)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not RELEASES, reason="make test-hosts installs old releases of Composer")
-@pytest.mark.parametrize("release", ["mosaicml==0.21.1", "mosaicml==0.21.2"])
-def test_in_the_real_trainer(release):
+def printed(release, *arguments):
+    """The last line that Python prints with a release of Composer in front."""
+    founding = Path(__file__).parents[1] / "audit" / "founding"
     folders = [Path(RELEASES).resolve() / each for each in (release, "composer-needs")]
     assert all(folder.is_dir() for folder in folders), folders
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1"}
-    script = Path(__file__).with_name("composer_release.py")
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=300)
+    path = os.pathsep.join(map(str, [*folders, founding]))
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=300, cwd=founding
+    )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not RELEASES, reason=REASON)
+def test_the_example():
+    example = Path(__file__).parents[2] / "examples" / "integrations" / "composer_trainer.py"
+    code = "import sys, composer_evaluation; composer_evaluation.prepare(); sys.path.insert(0, sys.argv[1])"
+    assert printed("mosaicml==0.21.2", "-c", f"{code}; import {example.stem}", str(example.parent)) == "597 samples"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not RELEASES, reason=REASON)
+@pytest.mark.parametrize("release", ["mosaicml==0.21.1", "mosaicml==0.21.2"])
+def test_in_the_real_trainer(release):
+    found = json.loads(printed(release, str(Path(__file__).with_name("composer_release.py"))))
     assert f"mosaicml=={found['release']}" == release
     assert found["training"]
     for where in {"cpu", "mps", "nested"} & found.keys():
