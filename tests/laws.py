@@ -24,6 +24,7 @@ from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
 from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
 from assay.metrics.base import Metric
+from assay.metrics.by_class import ByClass
 from assay.metrics.calibration import (
     BrierScore,
     CalibrationCurve,
@@ -48,6 +49,7 @@ from assay.metrics.classification import (
 from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
 from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
+from assay.metrics.per_output import PerOutput
 from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 from assay.metrics.ranking import (
@@ -445,7 +447,20 @@ def _others() -> list[Case]:
     return [*cosines, *cases([Perplexity()], tokens), *cases([Perplexity(ignore_index=IGNORED)], ignoring(tokens))]
 
 
-CASES = [*_classification(), *_ranking(), *_calibration(), *_regression(), *_of_samples(), *_aggregation(), *_others()]
+def _of_metrics() -> list[Case]:
+    precision, recall, classes = Precision(), Recall(), tuple("abcd"[:CLASSES])
+    arithmetic = [2 * precision * recall / (precision + recall), -(abs(AUROC() - BrierScore()) ** 2)]
+    named = ByClass(AUROC(num_classes=CLASSES, average=None), classes)
+    found = [*cases(arithmetic, binary), *cases([named], multiclass)]
+    found += cases([PerOutput(AUROC(exact_up_to=0), LABELS)], multilabel)
+    several = cases([PerOutput((MeanSquaredError() + SpearmanCorrCoef()) / 2, OUTPUTS)], regression_outputs)
+    return found + [replace(case, whole_weights=True) for case in several]
+
+
+CASES = [
+    *(*_classification(), *_ranking(), *_calibration(), *_regression(), *_of_samples(), *_aggregation()),
+    *(*_others(), *_of_metrics()),
+]
 
 # Metrics that read counts, which are 0 without data, edges, or curves, which have ends without it.
 COUNTS_WITHOUT_DATA = frozenset(
@@ -483,13 +498,23 @@ OF_FEW_SAMPLES = frozenset(
     }
 )
 # Metrics whose states keep float64 apart from narrower dtypes; what is read from them has the same bits.
-STATES_NAME_A_DTYPE = OF_SAMPLES | OF_FEW_SAMPLES | {"Max", "Min"}
+STATES_NAME_A_DTYPE = OF_SAMPLES | OF_FEW_SAMPLES | {"Max", "Min"} | {"Arithmetic", "ByClass", "PerOutput"}
+
+
+def within(metric: Metric) -> Iterator[Metric]:
+    """A metric and those that it is made of."""
+    yield metric
+    for part in (*getattr(metric, "operands", ()), getattr(metric, "metric", None)):
+        if isinstance(part, Metric):
+            yield from within(part)
 
 
 def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
-    name = type(metric).__name__
-    return name in OF_SAMPLES or (name in OF_FEW_SAMPLES and getattr(metric, "exact_up_to", 0) > 0)
+    return any(
+        (name := type(each).__name__) in OF_SAMPLES or (name in OF_FEW_SAMPLES and getattr(each, "exact_up_to", 0) > 0)
+        for each in within(metric)
+    )
 
 
 def rounds(metric: Metric) -> bool:

@@ -12,8 +12,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from assay.meter import resample
-from assay.meter.intervals import _numbers, _replicates
+from assay.meter.intervals import _replicates
 from assay.meter.resample import combined, poisson_draws
+from assay.metrics.base import named_numbers
 from laws import CASES, value
 
 DRAWS = np.array([[1, 1, 1, 1], [0, 2, 1, 3], [3, 0, 0, 1]])
@@ -57,7 +58,7 @@ def test_a_replicate_reads_what_its_samples_read(case, chunk, monkeypatch):
     expected: dict[str, list[float]] = {}
     for row in DRAWS:
         drawn = case.counted(*(part for part, times in zip(parts, row, strict=True) for _ in range(times)))
-        for name, number in _numbers("value", value(drawn)["value"]) if case.metric.estimates else ():
+        for name, number in named_numbers("value", value(drawn)["value"]) if case.metric.estimates else ():
             expected.setdefault(name, []).append(number)
     assert found.keys() == expected.keys()
     for name, numbers in expected.items():

@@ -6,12 +6,15 @@ import assay.metrics
 from assay.metrics import Metric
 
 NEITHER = {
+    "Arithmetic",  # says it for each expression
+    "ByClass",  # as the metric in it
     "CalibrationCurve",
     "ClassReport",
     "ConfusionMatrix",
     "Max",
     "Mean",
     "Min",
+    "PerOutput",  # as the metric in it
     "PrecisionRecallCurve",
     "Quantile",
     "ROC",

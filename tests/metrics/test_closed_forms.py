@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from assay import Meter
-from assay.meter.intervals import _numbers, closed_forms
+from assay.meter.intervals import closed_forms
 from assay.metrics import (
     AUROC,
     Accuracy,
@@ -35,6 +35,7 @@ from assay.metrics import (
     SpearmanCorrCoef,
     Specificity,
 )
+from assay.metrics.base import named_numbers
 from assay.metrics.closed_forms import delong_error, fisher_z, on_logit_scale, order_statistics, wilson
 from assay.tally.curves import of_samples
 from laws import CASES, CLASSES, public_metrics, value
@@ -258,7 +259,7 @@ def test_the_page_says_which_metric_has_which():
     for name in public_metrics():
         mine = [case.metric for case in CASES if type(case.metric).__name__ == name]
         closed = next((metric.closed_form for metric in mine if metric.closed_form), "")
-        numbers = [metric for metric in mine if any(list(_numbers("", value(Meter(value=metric))["value"])))]
+        numbers = [metric for metric in mine if any(list(named_numbers("", value(Meter(value=metric))["value"])))]
         if closed:
             way = closed
         elif not numbers:

@@ -32,6 +32,7 @@ from laws import CASES, bits, value, wide, wide_values
 COUNT = 200
 
 WHY_NOT = {
+    "Arithmetic": "is computed from other values",
     **dict.fromkeys(("AUROC", "AveragePrecision", "SpearmanCorrCoef", "KendallRankCorrCoef"), "compares pairs"),
     **dict.fromkeys(("ROC", "PrecisionRecallCurve", "CalibrationCurve", "ConfusionMatrix"), "is no single number"),
     **dict.fromkeys(("ClassReport", "StatScores"), "is no single number"),

@@ -14,7 +14,7 @@ from assay.audit.case import Case
 from assay.devices import policy
 from assay.errors import ConfigError
 from assay.meter import Meter
-from assay.metrics import Metric
+from assay.metrics import Accuracy, MeanSquaredError, Metric, Recall
 
 ROWS, BATCHES, CLASSES = 24, 3, 5
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -26,6 +26,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "MinkowskiDistance": {"p": 3.0},
     "CriticalSuccessIndex": {"threshold": 0.5},
     "Quantile": {"q": 0.5},
+    "Arithmetic": {"operation": "/", "operands": (Accuracy(), Recall())},
+    "ByClass": {"metric": Recall(num_labels=CLASSES, average=None), "names": tuple("abcde")},
+    "PerOutput": {"metric": MeanSquaredError(), "outputs": CLASSES},
 }
 TASKS: tuple[dict[str, int], ...] = ({}, {"num_classes": CLASSES}, {"num_labels": CLASSES})
 
@@ -87,5 +90,5 @@ def _batch(metric: Metric, task: dict[str, int], generator: torch.Generator) -> 
         return floats(ROWS), floats(ROWS)
     if "num_classes" in task:
         return floats(ROWS, CLASSES).softmax(-1), labels(CLASSES, ROWS)
-    shape = (ROWS, CLASSES) if task else (ROWS,)
+    shape = (ROWS, CLASSES) if task or family in ("by_class", "per_output") else (ROWS,)
     return floats(*shape), labels(2, *shape)

@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.errors import ConfigError
 from assay.evaluate.follow import Array
 from assay.meter.intervals import Interval
-from assay.metrics.base import Metric
+from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionMatrix, Plot, Samples, Table, Value
 from assay.report.evidence import Measured, interval_of
 from assay.report.resampling import DRAWS, bootstrap
@@ -104,13 +104,9 @@ def _between(value: Value, interval: Interval) -> Value:
 def values_of(found: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
     """The single numbers that metrics read, each with the name of its metric."""
     for name, value in found.items():
-        better = metrics[name].better
-        if isinstance(value, Tensor) and value.ndim == 0:
-            yield name, Value(name, float(value), count=rows, better=better)
-        elif isinstance(value, tuple) and all(isinstance(each, Tensor) and each.ndim == 0 for each in value):
-            parts = getattr(value, "_fields", tuple(map(str, range(len(value)))))
-            for part, each in zip(parts, value, strict=True):
-                yield name, Value(f"{name} {part}", float(each), count=rows)
+        better = "" if isinstance(value, tuple) else metrics[name].better  # parts of a tuple are of several kinds
+        for part, each in named_numbers(name, value):
+            yield name, Value(part, each, count=rows, better=better)
 
 
 def rest_of(
@@ -122,9 +118,7 @@ def rest_of(
     left: list[str] = []
     for name, value in found.items():
         names = _names(classes, len(value)) if hasattr(value, "__len__") and not _is_number(value) else ()
-        if _is_number(value) or (
-            isinstance(value, tuple) and not hasattr(value, "rows") and all(map(_is_number, value))
-        ):
+        if not hasattr(value, "rows") and any(named_numbers(name, value)):
             continue
         if hasattr(value, "rows"):
             columns = ("class", "precision", "recall", "F1", "support")

@@ -205,12 +205,19 @@ def _store(zero: SampleStore, columns: Mapping[str, Tensor | None], where: str, 
 def _plain(metric: Metric) -> dict[str, Any]:
     """A metric as its class name and its fields."""
     fields = [field.name for field in dataclasses.fields(metric) if field.init]  # type: ignore[arg-type]
-    return {"class": type(metric).__name__, "fields": {name: getattr(metric, name) for name in fields}}
+    return {"class": type(metric).__name__, "fields": {name: _said(getattr(metric, name)) for name in fields}}
+
+
+def _said(value: Any) -> Any:
+    """A field in words of JSON: metrics may have metrics."""
+    if isinstance(value, Metric):
+        return _plain(value)
+    return [_said(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _metric(said: Any, own: Mapping[str, type[Metric]], where: str) -> Metric:
     try:
-        name, fields = said["class"], {key: _tuples(value) for key, value in said["fields"].items()}
+        name, fields = said["class"], {key: _meant(value, own, where) for key, value in said["fields"].items()}
         if name not in own and name not in assay.metrics.__all__:
             do = "Pass it in known=, or read the file with the version of assay that wrote it"
             raise StateError(describe(where, f"the metric {name!r}", "one that assay brings", do))
@@ -222,6 +229,8 @@ def _metric(said: Any, own: Mapping[str, type[Metric]], where: str) -> Metric:
         raise StateError(describe(where, f"the metric {said!r} ({error})", "a metric that can be", _AGAIN)) from error
 
 
-def _tuples(value: Any) -> Any:
-    """JSON has no tuples, and the fields of a metric no lists."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _meant(value: Any, own: Mapping[str, type[Metric]], where: str) -> Any:
+    """A field from words of JSON, which has no tuples; fields of metrics have no lists, and no dictionaries."""
+    if isinstance(value, dict):
+        return _metric(value, own, where)
+    return tuple(_meant(each, own, where) for each in value) if isinstance(value, list) else value

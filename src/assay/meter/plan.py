@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from assay.errors import ShapeError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import Layout, State, Tally
+from assay.tally.together import Together, leaves
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is counted for a metric: one of the tallies of a plan, or several together; and where they are."""
+
+    tally: Tally
+    places: tuple[int, ...]
+
+    def state(self, states: Sequence[State]) -> State:
+        """Its state, out of those of all tallies of the plan."""
+        if not isinstance(self.tally, Together):
+            return states[self.places[0]]
+        return self.tally.gathered({leaf: states[k] for leaf, k in zip(self.tally.tallies, self.places, strict=True)})
 
 
 class Plan:
@@ -19,7 +35,7 @@ class Plan:
     def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
         self._wanted = {name: metrics[name].tally(weighted) for name in sorted(metrics)}
         joined: list[Tally] = []
-        for tally in self._wanted.values():
+        for tally in (leaf for wanted in self._wanted.values() for leaf in leaves(wanted)):
             for k, other in enumerate(joined):
                 both = other.join(tally)
                 if both is not None:
@@ -28,9 +44,14 @@ class Plan:
             else:
                 joined.append(tally)
         self.tallies: tuple[Tally, ...] = tuple(joined)
-        self._index = {name: self._serving(tally) for name, tally in self._wanted.items()}
+        self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
 
-    def _serving(self, tally: Tally) -> int:
+    def _serving(self, wanted: Tally) -> Source:
+        places = tuple(self._place(leaf) for leaf in leaves(wanted))
+        counted = tuple(self.tallies[k] for k in places)
+        return Source(Together(counted) if isinstance(wanted, Together) else counted[0], places)
+
+    def _place(self, tally: Tally) -> int:
         return next(k for k, other in enumerate(self.tallies) if other.join(tally) == other)
 
     def check(self, layout: Layout) -> None:
@@ -43,14 +64,15 @@ class Plan:
         for tally in self._wanted.values():
             tally.check(layout)
 
-    def readings(self, names: Iterable[str]) -> list[tuple[int, Tally, list[str]]]:
-        """What is read for metrics: the place of the tally that counts it, the one to read, and which metrics do."""
-        found: dict[tuple[int, Tally], list[str]] = {}
+    def readings(self, names: Iterable[str]) -> list[tuple[Source, Tally, list[str]]]:
+        """What is read for metrics: what is counted for it, the tally to read, and which metrics do."""
+        found: dict[tuple[Source, Tally], list[str]] = {}
         for name in names:
-            found.setdefault((self._index[name], self._wanted[name]), []).append(name)
-        return [(place, wanted, metrics) for (place, wanted), metrics in found.items()]
+            found.setdefault((self._sources[name], self._wanted[name]), []).append(name)
+        return [(source, wanted, metrics) for (source, wanted), metrics in found.items()]
 
     def state_of(self, name: str, states: Sequence[State]) -> tuple[Tally, State]:
         """The tally that a metric asked for, and its state."""
-        wanted, k = self._wanted[name], self._index[name]
-        return wanted, self.tallies[k].part(states[k], wanted) if wanted != self.tallies[k] else states[k]
+        wanted, source = self._wanted[name], self._sources[name]
+        state = source.state(states)
+        return wanted, source.tally.part(state, wanted) if wanted != source.tally else state

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from assay.tally.base import State, Tally, merge
 from assay.tally.samples import SampleStore
+from assay.tally.together import Together
 
 Whole: TypeAlias = NDArray[np.int64]
 
@@ -125,7 +126,7 @@ class Groups:
         for row in draws:
             state: State = {name: self._combined(name, row[None], stack)[0] for name, stack in tables.items()}
             state |= {name: samples.drawn(row) for name, samples in kept.items()}
-            if late or not kept:
+            if late or not kept or isinstance(self.tally, Together):  # of which some may keep no samples
                 yield self._read_form(state, int(row @ self.rows), wanted)
             else:  # samples need no order to be read
                 yield state if wanted == self.tally else self.tally.part(state, wanted)

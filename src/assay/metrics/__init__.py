@@ -12,7 +12,9 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
     from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
+    from assay.metrics.arithmetic import Arithmetic
     from assay.metrics.base import Metric
+    from assay.metrics.by_class import ByClass
     from assay.metrics.calibration import (
         BrierScore,
         CalibrationCurve,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
     from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
     from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
+    from assay.metrics.per_output import PerOutput
     from assay.metrics.quantile import Quantile
     from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
     from assay.metrics.ranking import (
@@ -67,9 +70,11 @@ __all__ = [
     "AUROC",
     "ROC",
     "Accuracy",
+    "Arithmetic",
     "AveragePrecision",
     "BalancedAccuracy",
     "BrierScore",
+    "ByClass",
     "CalibrationCurve",
     "CalibrationError",
     "ClassReport",
@@ -102,6 +107,7 @@ __all__ = [
     "MinkowskiDistance",
     "NegativePredictiveValue",
     "PearsonCorrCoef",
+    "PerOutput",
     "Perplexity",
     "Precision",
     "PrecisionAtFixedRecall",
@@ -135,7 +141,9 @@ _HOMES = {
         "CohenKappa",
         "MatthewsCorrCoef",
     ),
+    "arithmetic": ("Arithmetic",),
     "base": ("Metric",),
+    "by_class": ("ByClass",),
     "calibration": (
         "BrierScore",
         "CalibrationCurve",
@@ -169,6 +177,7 @@ _HOMES = {
         "PearsonCorrCoef",
     ),
     "explained": ("ExplainedVariance", "R2Score", "RelativeSquaredError"),
+    "per_output": ("PerOutput",),
     "quantile": ("Quantile",),
     "rank_correlation": (
         "KendallRankCorrCoef",

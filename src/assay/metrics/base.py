@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,16 +15,18 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.closed_forms import Ends
 from assay.metrics.contributions import Contributions
+from assay.metrics.operators import Operators
 from assay.tally.base import Batch, Tally
 
 Direction = Literal["higher", "lower", ""]
 """Which values are better; empty where that is not so, or where a metric gives no single value."""
 
 
-class Metric(ABC):
+class Metric(Operators, ABC):
     """A frozen description: nothing in a metric changes, so one can be shared, compared, hashed and written down.
 
-    Subclasses are frozen dataclasses whose fields are plain values (numbers, strings, booleans, tuples of them).
+    Subclasses are frozen dataclasses whose fields are plain values: numbers, strings, booleans, other metrics, tuples.
+    Arithmetic with metrics gives metrics; see `operators`.
 
     Attributes:
         better: which values are better; empty where neither is.
@@ -46,7 +48,7 @@ class Metric(ABC):
 
     @abstractmethod
     def read(self, counted: Any) -> Any:
-        """The value, from what the tally's `read` gives. A tensor, or a named tuple of tensors; on the host."""
+        """The value, from what the tally's `read` gives: a tensor, or a tuple or dictionary of them; on the host."""
 
     def contribute(self, batch: Batch) -> Contributions | None:
         """What each row contributes, where the value is a mean over rows or the quotient of two; see `contributions`.
@@ -154,3 +156,21 @@ def number(value: float) -> Tensor:
 def vector(values: Any) -> Tensor:
     """A result per class or output: a float64 tensor on the host."""
     return torch.tensor([float(v) for v in values], dtype=torch.float64)
+
+
+def named_numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    """The single numbers of a value, with their names; none of curves, tables and values per class without names.
+
+    Example:
+        >>> list(named_numbers("recall", {"cat": number(0.5), "dog": number(1)}))
+        [('recall cat', 0.5), ('recall dog', 1.0)]
+    """
+    if isinstance(value, Tensor):
+        if not value.ndim:
+            yield name, float(value)
+        return
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else (value,)
+    if all(isinstance(each, Tensor) and not each.ndim for each in parts):
+        names = value if isinstance(value, Mapping) else getattr(value, "_fields", range(len(value)))
+        for part, each in zip(names, parts, strict=True):
+            yield f"{name} {part}", float(each)

@@ -1,0 +1,71 @@
+"""Any metric for each column of its arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric
+from assay.metrics.several import values_of, without_data
+from assay.tally.base import Tally
+from assay.tally.selected import of_column
+from assay.tally.together import together
+
+
+@dataclass(frozen=True)
+class PerOutput(Metric):
+    """A metric for each output by itself: of `preds[:, k]` and `target[:, k]`, for each k.
+
+    Many regression metrics take `num_outputs=` themselves, and are faster with it; this is for those that do not.
+
+    Args:
+        metric: any metric whose value is one tensor.
+        outputs: how many there are.
+
+    `preds` and `target` have the shape `(N, outputs, ...)`; without dimension 1, they are what the metric takes.
+    Weights are one per sample, `(N,)`, or one for each output as well.
+
+    Returns:
+        The values stacked: float64, shape `(outputs,)` for a metric with a single number.
+
+    Raises:
+        ConfigError: no metric, no output, or a metric whose value is a curve or a table.
+        ShapeError: when updated, if dimension 1 is of another size.
+        ValuesError: when read, as the metric does; says in which column.
+
+    Example:
+        >>> import torch
+        >>> from assay.metrics import AUROC
+        >>> target = torch.tensor([[0, 1], [1, 0], [1, 0]])
+        >>> PerOutput(AUROC(), 2)(torch.tensor([[0.1, 0.9], [0.4, 0.3], [0.8, 0.95]]), target)
+        tensor([1.0000, 0.5000], dtype=torch.float64)
+
+    Source: the values are those of the metric.
+    """
+
+    metric: Metric
+    outputs: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.outputs < 1:
+            raise ConfigError(describe("outputs", self.outputs, "1 or more", "Give the size of dimension 1"))
+        if not isinstance(without_data("metric", self.metric), Tensor):
+            do = "Use a metric whose value is one tensor, or a meter for each output"
+            raise ConfigError(describe("metric", f"{self.metric!r}, which reads several parts", "one tensor", do))
+        object.__setattr__(self, "better", self.metric.better)
+
+    @property
+    def estimates(self) -> bool:
+        return self.metric.estimates
+
+    def tally(self, weighted: bool) -> Tally:
+        counted = self.metric.tally(weighted)
+        return together(of_column(counted, k, self.outputs) for k in range(self.outputs))
+
+    def read(self, counted: tuple[Any, ...]) -> Tensor:
+        return torch.stack(list(values_of([self.metric] * self.outputs, counted)))

@@ -1,0 +1,43 @@
+"""What metrics that are made of other metrics have in common: their tally, and what each of the others reads of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from assay.errors import AssayWarning, ConfigError, describe
+from assay.metrics.base import Metric
+from assay.tally.together import Together, leaves, together
+
+
+def tally_of(metrics: Iterable[Metric], weighted: bool) -> Together:
+    """What metrics are read from: their tallies, together."""
+    return together(metric.tally(weighted) for metric in metrics)
+
+
+def values_of(metrics: Iterable[Metric], counted: Sequence[Any]) -> Iterator[Any]:
+    """The value of each metric, from what `tally_of` of them reads."""
+    start = 0
+    for metric in metrics:
+        own = metric.tally(False)  # weighted or not, a metric is read from as many tallies
+        stop = start + len(leaves(own))
+        yield metric.read(tuple(counted[start:stop]) if isinstance(own, Together) else counted[start])
+        start = stop
+
+
+def without_data(name: str, metric: object) -> Any:
+    """What a metric reads before any sample was counted: it shows the form of its values.
+
+    Raises:
+        ConfigError: it is no metric.
+    """
+    if not isinstance(metric, Metric):
+        got = f"the class {metric.__name__}" if isinstance(metric, type) else repr(metric)
+        raise ConfigError(describe(name, got, "a metric", "Pass an instance such as Accuracy()"))
+    tally = metric.tally(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssayWarning)
+        return metric.read(tally.read(tally.settle(tally.zero(torch.device("cpu")), 0)))

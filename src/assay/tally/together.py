@@ -1,0 +1,96 @@
+"""Several tallies as one, for a metric that is read from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
+
+
+@dataclass(frozen=True)
+class Together(Tally):
+    """Tallies of the same batches. What is read is a tuple with what each of them reads.
+
+    A meter takes it apart and counts what is in it along with the tallies of its other metrics, each distinct one once.
+    The state has the fields of the distinct tallies, as `"<number>.<field>"`.
+
+    Args:
+        tallies: one or more; equal ones are counted once. None is itself of this class: see `together`.
+    """
+
+    tallies: tuple[Tally, ...]
+
+    @cached_property
+    def distinct(self) -> tuple[Tally, ...]:
+        """Each tally once."""
+        return tuple(dict.fromkeys(self.tallies))
+
+    @property
+    def chunk_scale(self) -> int:
+        return min(tally.chunk_scale for tally in self.distinct)
+
+    @property
+    def reads_target(self) -> bool:
+        return any(tally.reads_target for tally in self.distinct)
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        return {f"{k}.{name}": rule for k, tally in enumerate(self.distinct) for name, rule in tally.fields.items()}
+
+    def check(self, layout: Layout) -> None:
+        for tally in self.distinct:
+            tally.check(layout)
+
+    def zero(self, device: torch.device) -> State:
+        return self.gathered({tally: tally.zero(device) for tally in self.distinct})
+
+    def add(self, state: State, batch: Batch) -> None:
+        states = self.states(state)
+        for tally, own in states.items():
+            tally.add(own, batch)
+        state.update(self.gathered(states))  # with the fields that were not there before
+
+    def settle(self, state: State, rows: int) -> State:
+        return self.gathered({tally: tally.settle(own, rows) for tally, own in self.states(state).items()})
+
+    def problems(self, state: State) -> Sequence[Problem]:
+        found = [problem for tally, own in self.states(state).items() for problem in tally.problems(own)]
+        return tuple(dict.fromkeys(found))
+
+    def read(self, state: State) -> tuple[Any, ...]:
+        """What each tally reads, in the order in which they were given."""
+        read = {tally: tally.read(own) for tally, own in self.states(state).items()}
+        return tuple(read[tally] for tally in self.tallies)
+
+    def part(self, state: State, wanted: Tally) -> State:
+        """The state of `wanted`, which names as many tallies; each can be read from the one in its place here."""
+        assert isinstance(wanted, Together), "a meter asks for what its metrics named"
+        states = self.states(state)
+        pairs = zip(self.tallies, wanted.tallies, strict=True)
+        return wanted.gathered({w: own.part(states[own], w) if w != own else states[own] for own, w in pairs})
+
+    def states(self, state: State) -> dict[Tally, State]:
+        """The state of each distinct tally."""
+        return {
+            tally: {name: state[key] for name in tally.fields if (key := f"{k}.{name}") in state}
+            for k, tally in enumerate(self.distinct)
+        }
+
+    def gathered(self, states: Mapping[Tally, State]) -> State:
+        """One state from those of the distinct tallies."""
+        return {f"{k}.{name}": value for k, tally in enumerate(self.distinct) for name, value in states[tally].items()}
+
+
+def leaves(tally: Tally) -> tuple[Tally, ...]:
+    """The tallies that are counted for a metric: those that are together, or the one."""
+    return tally.tallies if isinstance(tally, Together) else (tally,)
+
+
+def together(tallies: Iterable[Tally]) -> Together:
+    """Tallies as one, however many are in each of them."""
+    return Together(tuple(leaf for tally in tallies for leaf in leaves(tally)))
