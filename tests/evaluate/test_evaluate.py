@@ -155,12 +155,41 @@ def test_a_model_of_two_inputs_gets_both():
         ([(X, Y)], {"precision": "int4"}, r"precision: got 'int4', expected one of float32, bfloat16, float16"),
         ([(X, Y)], {"device": "cuda:7"}, r"device: got 'cuda:7', expected one of this machine \(cpu\)"),
         ([(X, Y)], {"device": "abacus"}, r"device: got 'abacus', expected a device such as"),
-        ([(X, Y)], {"batch_size": 0}, r"batch_size: got 0, expected a whole number above 0"),
+        ([(X, Y)], {"batch_size": 0}, r"batch_size: got 0, expected a whole number, 1 or more"),
+        ([(X, Y)], {"num_workers": -1}, r"num_workers: got -1, expected a whole number, 0 or more"),
+        ([(X, Y)], {"seed": -1}, r"seed: got -1, expected a whole number from 0"),
+        ([(X, Y)], {"seed": "a"}, r"seed: got 'a', expected a whole number from 0"),
+        ([(X, Y)], {"resume": ""}, r"resume: got '', expected a folder for checkpoints"),
+        ([(X, Y)], {"resume": 5}, r"resume: got 5, expected a folder for checkpoints"),
+        (
+            [(X, Y)],
+            {"compile": {"backend": "nope"}},
+            r"compile: got InvalidBackend: .*expected what torch.compile takes",
+        ),
     ],
 )
 def test_what_cannot_be_understood_is_told_with_what_was_found(data, more, message):
     with pytest.raises(ConfigError, match=message):
         evaluate(NET, data, METRIC, **{"device": "cpu", **more})
+
+
+@pytest.mark.parametrize(
+    ("model", "got"), [(None, "None"), ("resnet18", "'resnet18'"), (torch.nn.Linear, "the class Linear")]
+)
+def test_what_is_no_model_is_told_before_anything_runs(model, got):
+    with pytest.raises(ConfigError, match=f"model: got {got}, expected a module, an exported program or a function"):
+        evaluate(model, [(X, Y)], METRIC, device="cpu", on_error="skip")
+
+
+@pytest.mark.parametrize("name", ["weighted", "strict", "stage_bytes", "self", 1])
+def test_a_name_that_no_metric_can_have_is_told(name):
+    with pytest.raises(ConfigError, match=f"metrics: got the name {name!r}, expected a text other than self, weighted"):
+        evaluate(NET, [(X, Y)], {name: METRIC}, device="cpu")
+
+
+def test_arrays_are_told_from_tensors():
+    with pytest.raises(ConfigError, match=r"outputs of the model: got array of float32 \(50, 3\), expected a tensor"):
+        evaluate(lambda x: NET(x).numpy(), [(X, Y)], METRIC, device="cpu")
 
 
 def test_outputs_that_could_be_anything_are_told():

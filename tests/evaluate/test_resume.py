@@ -277,6 +277,12 @@ def test_without_intervals_another_seed_is_gone_on_with(tmp_path):
     assert found(run(Stops(99), tmp_path, level=None, seed=1)) == whole(level=None)
 
 
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"resume: got .*within, which cannot be made \(Not a directory\), expected"):
+        run(Stops(99), tmp_path / "file" / "within")
+
+
 def test_a_file_in_place_of_the_folder_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"resume: got .*file, which is no folder, expected a folder for checkpoints"):

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.devices.pretend import pretend
-from assay.errors import ConfigError, ShapeError, ValuesError
+from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError
 from assay.language import perplexity
 from assay.metrics import Accuracy, MeanSquaredError
 from assay.quantize import QuantizedLinear, quantize_weight
@@ -305,6 +305,18 @@ def test_a_recipe_keeps_its_budget_and_is_better_than_a_scheme_of_its_size():
     assert set(named) == {layer.layer for layer in found.sensitivities.layers} | {"*"}
     assert found.expected == pytest.approx(found.distance, rel=0.5)
     assert "Asked for: 5 bits a weight." in found.report.sections[0].note
+
+
+def test_data_without_a_sample_are_told():
+    nothing = TensorDataset(torch.empty(0, WIDTH), torch.empty(0, dtype=torch.long))
+    with pytest.raises(ConfigError, match="data: got no sample, expected at least one"), pytest.warns(NoDataWarning):
+        measure(MODEL, copy.deepcopy(MODEL), nothing, device="cpu", progress=False)
+
+
+@pytest.mark.parametrize("budget", ["100bits", "1GB"])
+def test_a_budget_that_the_model_keeps_as_it_is_is_told(budget):
+    with pytest.raises(ConfigError, match=r"budget: got .*, in which the model fits as it is, expected less"):
+        for_budget(MODEL, DATA, budget, schemes=SCHEMES, reading=CPU)
 
 
 def test_a_budget_in_bytes_is_that_of_the_model():

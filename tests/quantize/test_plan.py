@@ -119,6 +119,15 @@ def test_include_and_exclude():
     assert of(plan(language_model(), {"head": "skip", "*": "int8"}, device="cpu"), "head").why == "left alone by 'head'"
 
 
+def test_what_is_empty_is_not_called_shared():
+    empty = nn.Linear(64, 4)
+    empty.weight = nn.Parameter(torch.empty(0, 64))
+    row = next(
+        line for line in str(plan(nn.Sequential(empty, nn.Linear(64, 8)), "int8")).splitlines() if "empty" in line
+    )
+    assert row.endswith("0 B")
+
+
 def test_shared_weights_stay_shared_or_alone():
     model = language_model(tied=True)
     assert of(plan(model, device="cpu"), "head").why == "shares its weight with embedding, which is left alone"
@@ -215,6 +224,7 @@ class Convolution(nn.Sequential):
         (language_model(), {"dtype": "int8"}, "dtype: got 'int8', expected one of float32, bfloat16"),
         (language_model().double(), {"device": "mps"}, "dtype: got float64, which mps does not have"),
         (language_model(), {"method": "best"}, "method: got 'best', expected one of nearest"),
+        (language_model(), {"device": "mps", "release": 2.1}, "release: got 2.1, expected a release of torch"),
         (language_model(), {"device": "mps", "release": "old"}, "release: got 'old', expected a release of torch"),
         (language_model(), {"scheme": "int4", "recipe": "int8"}, "plan: got a scheme and a recipe, expected one of"),
         (language_model(), {"recipe": {"precision": {"dtype": "bf16"}}}, "recipe: got no rule for any layer"),

@@ -124,6 +124,13 @@ def test_weights_far_apart_and_tiny_ones_keep_their_numbers_finite(method):
         assert found.dequantize().isfinite().all()
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_small_weights_do_not_vanish_where_scales_are_float16(method):
+    weight = weights((8, 64)) * 0.05
+    found = quantize_weight(weight, "int8", method, scales=torch.float16).dequantize()
+    assert (found - weight).norm() < 0.01 * weight.norm()
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 def test_any_dtype_strides_and_gradient(dtype):
     weight = weights((64, 8)).to(dtype).t().requires_grad_()
@@ -159,6 +166,9 @@ def bad(value):
     [
         (bad(float("nan")), {}, ValuesError, "weight: got 1 values that are NaN or infinite, expected finite ones"),
         (bad(float("-inf")), {}, ValuesError, "weight: got 1 values that are NaN or infinite"),
+        (bad(2e38), {}, ValuesError, "weight: got values up to 2e+38, expected at most 1.69e+38, for scales in"),
+        (torch.full((4, 32), -1e300, dtype=torch.float64), {}, ValuesError, "weight: got values up to 1e+300"),
+        (bad(1e5), {"scales": torch.float16}, ValuesError, "expected at most 3.28e+04, for scales in float16"),
         (torch.empty(4, 32, device="meta"), {}, ValuesError, "weight: got a meta tensor, which has no values"),
         (torch.ones(4, 32, dtype=torch.int8), {}, DtypeError, "weight: got torch.int8, expected floats"),
         (torch.ones(4, 33), {}, ConfigError, "weight: got shape (4, 33): its rows of 33 weights cannot be cut into"),

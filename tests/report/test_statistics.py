@@ -168,6 +168,13 @@ def test_undefined_p_values_are_not_counted():
         s.correct([0.1], "sidak")
 
 
+@pytest.mark.parametrize("power", [-150, 150])
+def test_the_bootstrap_of_very_large_and_small_numbers_is_that_of_others_scaled(power):
+    values = np.random.default_rng(0).exponential(size=50)
+    expected = np.array(bootstrap(values))
+    np.testing.assert_allclose(np.array(bootstrap(values * 10.0**power)), expected * 10.0**power, rtol=1e-9)
+
+
 def test_the_percentile_bootstrap_against_all_resamples():
     values = np.array([0.0, 1.5, 1.7, 4.0, 9.0])
     means = np.sort([np.mean(drawn) for drawn in itertools.product(values, repeat=5)])

@@ -146,8 +146,9 @@ class Checkpoints:
         assert self._folder is not None
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-        except FileExistsError as error:
-            got = f"{self._folder}, which is no folder"
+        except OSError as error:
+            why = "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror})"
+            got = f"{self._folder}, which {why}"
             raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
         found = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
         found.sort(key=lambda part: (-int(part.seen.sum()), _number(part.name)))

@@ -54,14 +54,18 @@ class Options:
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), "Correct it"))
-        for name, least in (("batch_size", 1), ("min_slice", 1), ("replicates", 2)):
+        for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice", 1), ("replicates", 2)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
-                expected = f"a whole number above {least - 1}"
+                expected = f"a whole number, {least} or more"
                 raise ConfigError(describe(name, repr(value), expected, "Correct it"))
         if self.level is not None and not (isinstance(self.level, float) and 0 < self.level < 1):
             do = "Pass 0.95 for 95 %, or None for no intervals"
             raise ConfigError(describe("level", repr(self.level), "a number between 0 and 1", do))
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
+        if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):
+            raise ConfigError(describe("resume", repr(self.resume), "a folder for checkpoints", "Name one"))
         if isinstance(self.classes, str):
             do = "Pass a list of names"
             raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from assay.errors import DtypeError, ShapeError, describe
+from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.evaluate.tree import row_count, structure, take
 
 
@@ -105,9 +105,16 @@ class Scripted(nn.Module):
 
 
 def as_model(model: Any) -> Any:
-    """A model that the loop can run; exported programs and TorchScript are wrapped, anything else stays as it is."""
+    """A model that the loop can run; exported programs and TorchScript are wrapped, anything else stays as it is.
+
+    Raises:
+        ConfigError: it is nothing that can be called with a batch.
+    """
     if isinstance(model, ExportedProgram):
         return Program(model)
+    if isinstance(model, type) or not callable(model):
+        got = f"the class {model.__name__}" if isinstance(model, type) else repr(model)[:80]
+        raise ConfigError(describe("model", got, "a module, an exported program or a function", "Make the model first"))
     return Scripted(model) if isinstance(model, torch.jit.ScriptModule) else model
 
 

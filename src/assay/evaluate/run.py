@@ -255,8 +255,7 @@ def _prepared(model: Callable[..., Any], metrics: Any, options: Options, ranks: 
     wanted = _meter(metrics, reader.weighted)
     details = details_of(wanted.metrics, wanted.weighted, options.classes, options.details)
     meter = _like(wanted, {**wanted.metrics, **details.metrics})
-    runs = torch.compile(model, **_compile(options)) if options.compile else model
-    forward = Forward(runs, reader, assigned, options.precision)
+    forward = Forward(_compiled(model, options), reader, assigned, options.precision)
     return _Prepared(wanted.metrics, details, meter, slices, reader, assigned, forward)
 
 
@@ -303,14 +302,34 @@ def _meter(metrics: Any, weighted: bool) -> Meter:
     if isinstance(metrics, Metric):
         return Meter(metrics, weighted=weighted)
     if isinstance(metrics, Mapping):
+        _check_names(metrics)
         return Meter(weighted=weighted, **metrics)
     if isinstance(metrics, Sequence) and not isinstance(metrics, str):
         return Meter(*metrics, weighted=weighted)
     raise ConfigError(describe("metrics", type(metrics).__name__, "a metric, several, or a meter", "Pass Accuracy()"))
 
 
-def _compile(options: Options) -> dict[str, Any]:
-    return dict(options.compile) if isinstance(options.compile, Mapping) else {}
+def _check_names(metrics: Mapping[Any, Any]) -> None:
+    """Raise where a name cannot be that of a metric in a meter."""
+    for name in metrics:
+        if not isinstance(name, str) or name in _NOT_NAMES:
+            expected = f"a text other than {', '.join(_NOT_NAMES)}"
+            raise ConfigError(describe("metrics", f"the name {name!r}", expected, "Call the metric something else"))
+
+
+_NOT_NAMES = ("self", "weighted", "strict", "stage_bytes")  # the meter's own arguments
+
+
+def _compiled(model: Any, options: Options) -> Any:
+    if not options.compile:
+        return model
+    try:
+        return torch.compile(model, **(options.compile if isinstance(options.compile, Mapping) else {}))
+    except Exception as error:
+        do = "Pass True, or options of torch.compile"
+        raise ConfigError(
+            describe("compile", f"{type(error).__name__}: {error}", "what torch.compile takes", do)
+        ) from error
 
 
 def _identity(model: Any, meter: Meter, seen: Source, options: Options, ranks: Ranks) -> dict[str, Any]:

@@ -122,7 +122,8 @@ def structure(tree: Any, depth: int = 0) -> str:
         "{'image': float32 (2, 3), 'label': int64 (2,), 'name': list of 2 str}"
     """
     if isinstance(tree, Tensor | np.ndarray):
-        return f"{str(tree.dtype).removeprefix('torch.')} {tuple(tree.shape)}"
+        what = "array of " if isinstance(tree, np.ndarray) else ""
+        return f"{what}{str(tree.dtype).removeprefix('torch.')} {tuple(tree.shape)}"
     named = branches(tree)
     if depth >= _DEEP:
         return type(tree).__name__

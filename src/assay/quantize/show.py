@@ -33,6 +33,7 @@ class Row:
     before: int
     after: int
     why: str
+    shares: bool
 
 
 def show(plan: Plan, console: Console | None = None) -> None:
@@ -100,11 +101,16 @@ def _left(found: Sequence[Row], plan: Plan) -> Table:
     table.add_column(overflow="fold", ratio=8, style="yellow")
     table.add_column(justify="right", no_wrap=True)
     for row in found:
-        table.add_row(_named(row), row.shape, row.why, size(row.before) if row.before else "shared")
+        table.add_row(_named(row), row.shape, row.why, _size(row))
     for other in plan.others:
         why = Text(_others(other), style="dim")
         table.add_row(Text.assemble(other.kind, (_times(other.count), "dim")), "", why, size(other.bytes))
     return table
+
+
+def _size(row: Row) -> str:
+    """What a row takes; another row has the bytes of a weight that is shared."""
+    return "shared" if row.shares and not row.before else size(row.before)
 
 
 def _memory(row: Row) -> str:
@@ -169,6 +175,7 @@ def _row(group: list[LayerPlan]) -> Row:
         before=sum(layer.bytes_before for layer in group),
         after=sum(layer.bytes_after for layer in group),
         why=why,
+        shares=bool(first.tied),
     )
 
 
@@ -244,7 +251,7 @@ def _markdown(plan: Plan) -> Iterator[str]:
         yield "\n| left alone | weight | why | memory |"
         yield "|---|---|---|--:|"
     for row in left:
-        yield _line(row.name + _times(row.count), row.shape, row.why, size(row.before) if row.before else "shared")
+        yield _line(row.name + _times(row.count), row.shape, row.why, _size(row))
     for other in plan.others:
         yield _line(other.kind + _times(other.count), "", _others(other), size(other.bytes))
     if plan.notes:

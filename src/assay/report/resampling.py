@@ -61,7 +61,8 @@ def bootstrap(
     tails = (1 - level) / 2, (1 + level) / 2
     if method == "bca":
         below = (np.sum(means < mean) + np.sum(means <= mean)) / 2  # ties count by half
-        tails = _moved(tails, below / draws, float(np.sum(spread**3) / (6 * np.sum(spread**2) ** 1.5)))
+        unit = spread / np.abs(spread).max()  # powers of very large or small numbers leave what a float can hold
+        tails = _moved(tails, below / draws, float(np.sum(unit**3) / (6 * np.sum(unit**2) ** 1.5)))
     lower, upper = np.quantile(means, tails)
     return float(lower), float(upper)
 

@@ -51,7 +51,7 @@ def _holds(fact: dict[str, Any], device: str, number: tuple[int, ...]) -> bool:
 
 
 def _number(release: str) -> tuple[int, ...]:
-    match = re.match(r"(\d+)\.(\d+)(?:\.\d+)*$", release)
+    match = re.match(r"(\d+)\.(\d+)(?:\.\d+)*$", release) if isinstance(release, str) else None
     if match is None:
         raise ConfigError(describe("release", repr(release), 'a release of torch, such as "2.4"', "Correct it"))
     return int(match[1]), int(match[2])

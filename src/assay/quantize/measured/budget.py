@@ -169,6 +169,9 @@ def for_budget(
     weights = sum(options[0].weights for options in by_layer.values())
     before = sum(options[0].bytes_before for options in by_layer.values())
     room = asked.weight_bytes(nbytes(model), before, weights)
+    if before <= room:
+        got, do = f"{asked}, in which the model fits as it is", "Ask for less; nothing needs to be quantized"
+        raise ConfigError(describe("budget", got, "less than it takes now", do))
     chosen = choose_options(by_layer, room, asked)
     names = {layer: SKIP if option is None else option.scheme for layer, option in chosen.items()}
     recipe = Recipe.parse({**names, "*": SKIP})

@@ -180,6 +180,8 @@ class _All(nn.Module):
     def outcome(self, name: str) -> Outcome:
         """What was kept of one model, on the host and in the order of the samples."""
         kept = self.kept[name]
+        if not kept.rows:
+            raise ConfigError(describe("data", "no sample", "at least one", "See what the data give"))
         rows_BPK, counted_BP = _joined(kept.rows), _joined(kept.counted).bool().numpy()
         values_BPK = rows_BPK.double().numpy()
         numbers = torch.cat([to_host(each) for each in kept.numbers]).numpy().astype(np.int64)

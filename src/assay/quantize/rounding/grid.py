@@ -56,7 +56,7 @@ def grid(scales: Tensor, zeros: Tensor | None, grouped: Tensor, dtype: torch.dty
     A group whose weights are all equal has no scale. It is given one of 1, and a zero that is that weight.
     """
     kept = scales.to(dtype)
-    usable = (kept > torch.finfo(dtype).tiny) & kept.isfinite()
+    usable = (kept.to(torch.float32) > torch.finfo(torch.float32).tiny) & kept.isfinite()
     flat = torch.ones_like(kept)
     if zeros is None:
         return Grid(torch.where(usable, kept, flat), None)
