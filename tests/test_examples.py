@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,6 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+HOSTS = sorted((ROOT / "examples" / "integrations").glob("[!_]*.py"))
+HEAVY = ("composer", "mlflow", "wandb")
+"""Hosts that are not installed for the tests; `make test-hosts` runs their examples, too."""
 
 
 def command(example: Path) -> list[str]:
@@ -20,8 +24,11 @@ def command(example: Path) -> list[str]:
     return [*runners[words[0]], *words[1:]]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize("example", [*EXAMPLES, *HOSTS], ids=lambda example: example.name)
 def test_example(example: Path) -> None:
+    host = example.stem.partition("_")[0]
+    if example in HOSTS and host in HEAVY and importlib.util.find_spec(host) is None:
+        pytest.skip(f"{host} is not installed")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command(example), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

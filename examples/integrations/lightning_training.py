@@ -3,12 +3,7 @@
 python examples/integrations/lightning_training.py
 """
 
-import logging
 import tempfile
-import warnings
-
-warnings.simplefilter("ignore")  # Lightning's advice on workers and loggers
-logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 
 import lightning.pytorch as lightning
 import torch
@@ -42,14 +37,13 @@ class Classifier(lightning.LightningModule):
 
 model = Classifier()
 with tempfile.TemporaryDirectory() as folder:
-    quiet = {
-        "logger": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-        "enable_checkpointing": False,
-    }
     trainer = lightning.Trainer(
-        max_epochs=3, accelerator="cpu", callbacks=[CountOnce()], default_root_dir=folder, **quiet
+        max_epochs=3,
+        accelerator="cpu",
+        callbacks=[CountOnce()],
+        default_root_dir=folder,
+        logger=False,
+        enable_progress_bar=False,
     )
     trainer.fit(model, loader(TRAIN), loader())
 logged = {name: round(value.item(), 4) for name, value in trainer.callback_metrics.items()}

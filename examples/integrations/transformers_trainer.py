@@ -4,9 +4,6 @@ python examples/integrations/transformers_trainer.py
 """
 
 import tempfile
-import warnings
-
-warnings.simplefilter("ignore")
 
 import torch
 from _digits import HELD_OUT, METRICS, expected, trained
