@@ -205,6 +205,15 @@ def of_something_else(run):
     results(run).write_text('{"results": {"a": {"b": 1}}}')
 
 
+def of_bytes(run):
+    results(run).write_bytes(b"\xff\xfe")
+
+
+def with_bytes(run):
+    file = samples_file(run)
+    file.write_bytes(b"\xff" + file.read_bytes())
+
+
 def of_a_list(run):
     results(run).write_text("[1, 2]")
 
@@ -229,6 +238,8 @@ def without_values(run):
         (of_other_samples, "tiny_choice: acc: got 0.33.* in the results, 0.0 in the samples"),
         (of_no_samples, "samples_tiny_choice.*: got line 1 without doc_id"),
         (of_something_else, "got JSON of something else|JSON without results"),
+        (of_bytes, "results_.*: got bytes that are not UTF-8, expected results of lm-eval"),
+        (with_bytes, "samples_tiny_choice.*: got line 1 that is cut short or no JSON"),
         (of_a_list, "got JSON without results of tasks, expected results of lm-eval"),
         (with_other_filters, "samples_tiny_number.*: got filters with other samples"),
         (without_values, "got no value of any task"),

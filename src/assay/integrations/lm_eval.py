@@ -19,7 +19,6 @@ from assay.integrations.lm_eval_samples import Logged, exp, of_task, read_sample
 from assay.report import Report, Samples, Section, Table, Value
 from assay.report.distributions import normal_quantile
 from assay.report.evidence import Measured, interval_of
-from assay.report.stored import read_text
 
 LEVEL = 0.95
 """Of the intervals that are stored; `assay compare` and `assay gate` find others from the samples."""
@@ -80,9 +79,12 @@ def _results_file(path: Path) -> Path:
 
 
 def _results(file: Path) -> dict[str, Any]:
-    text = read_text(file)
+    text = ""
     try:
+        text = file.read_text(encoding="utf-8")
         found = json.loads(text)
+    except UnicodeDecodeError as error:
+        raise StateError(describe(str(file), "bytes that are not UTF-8", "results of lm-eval", _AGAIN)) from error
     except ValueError as error:
         got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
         raise StateError(describe(str(file), got, "whole results of lm-eval", _AGAIN)) from error

@@ -85,12 +85,12 @@ def read_samples(results: Path, task: str, expected: int | None) -> tuple[Logged
 
 def _rows(file: Path) -> list[dict[str, Any]]:
     found = []
-    with open(file, encoding="utf-8", errors="replace") as lines:
+    with open(file, "rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = json.loads(line.decode("utf-8"))
             except ValueError as error:
                 got = f"line {number:,} that is cut short or no JSON"
                 raise StateError(describe(str(file), got, "a sample a line", _AGAIN)) from error
