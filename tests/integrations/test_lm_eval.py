@@ -281,6 +281,11 @@ def test_on_the_command_line(tmp_path):
     )
 
 
+def test_reading_needs_no_torch():
+    code = f"import sys; from assay.integrations import read_lm_eval; read_lm_eval({str(RUNS / 'first')!r})"
+    subprocess.run([sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True)
+
+
 MODEL = """
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
