@@ -162,7 +162,7 @@ def calling_frame() -> FrameType:
     return frame
 
 
-def warn(message: str, category: type[AssayWarning]) -> None:
+def warn(message: str, category: type[Warning]) -> None:
     """Warn, at the line that called assay: that is where something can be done about it."""
     frame = calling_frame()
     registry = frame.f_globals.setdefault("__warningregistry__", {})  # so that a line is told once, as Python does it

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import pytest
 import torch
@@ -40,6 +41,9 @@ MODULE = """
 
     def backwards(batch):
         return ["zyx".index(name) for name in batch["kind"]]
+
+    def empty():
+        return TensorDataset(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64))
 
     def padded():
         held = data()
@@ -107,6 +111,11 @@ def test_weights_with_a_factory(folder, ending):
         (("a.pt", "--factory", "given:model", "--data", "given:data"), ConfigError, "a.pt, which is no file"),
         (("bad.pt", "--factory", "given:model", "--data", "given:data"), StateError, "got a file that cannot be read"),
         (("other.pt", "--factory", "given:model", "--data", "given:data"), ConfigError, "size mismatch for weight"),
+        (
+            ("given:model", "--data", "given:data", "--seed", f"{2**64}"),
+            ConfigError,
+            "--seed: got 18446744073709551616",
+        ),
     ],
 )
 def test_what_is_not_there_is_told(folder, arguments, kind, message):
@@ -115,6 +124,17 @@ def test_what_is_not_there_is_told(folder, arguments, kind, message):
     done = invoke(*arguments, *acc())
     assert isinstance(done.exception, kind), done.output
     assert message in str(done.exception)
+
+
+@pytest.mark.parametrize("versus", [(), ("--versus", "precision=bfloat16")])
+def test_no_samples_are_told_in_notes_and_not_by_warnings(folder, versus):
+    with warnings.catch_warnings(record=True) as caught:
+        done = invoke("given:model", "--data", "given:empty", *acc("--out", "found", *versus))
+    assert done.exit_code == 0, done.output
+    assert caught == []
+    notes = Report.load(next((folder / "found").rglob("report.json"))).notes
+    assert "acc: got no data, expected at least one sample. It reads NaN; call update first." in notes
+    assert ("were not compared: there are no samples." in " ".join(done.stdout.split())) == bool(versus)
 
 
 def torchrun(folder, size, *arguments):

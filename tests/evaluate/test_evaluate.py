@@ -441,8 +441,9 @@ def test_compiled_models_are_measured():
 
 
 def test_an_empty_data_set_reads_nan_and_says_so():
-    with pytest.warns(assay.errors.NoDataWarning):
+    with pytest.warns(assay.errors.NoDataWarning) as told:
         report = evaluate(NET, TensorDataset(X[:0], Y[:0]), METRIC, device="cpu")
+    assert {each.filename for each in told} == {__file__}
     assert np.isnan(value(report))
     assert counts(report) == (0, 0, 0, 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options
 from assay.cli.named.parts import part, slices
 from assay.cli.named.quantized import quantized
+from assay.errors import AssayWarning
 from assay.evaluate import Form, Parity, evaluate, parity
 from assay.evaluate.ranks import process_group
 from assay.metrics.base import Metric
@@ -36,7 +38,8 @@ def run(options: Options) -> None:
     sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
-    with process_group():  # samplers ask for it
+    with process_group(), warnings.catch_warnings():  # samplers ask for the group
+        warnings.simplefilter("ignore", AssayWarning)  # the notes of the report say the same
         found = _found(options)
     if os.environ.get("RANK", "0") != "0":
         return

@@ -68,7 +68,7 @@ class Apart:
 
     def __str__(self) -> str:
         if not self.samples:
-            return f"Outputs of {self.form} were not compared: {self.why}."
+            return f"Outputs of {self.form} were not compared: {self.why or 'there are no samples'}."
         of = f"{self.alike:,} of {self.samples:,} samples have the same outputs to the bit"
         where = "" if self.at is None else f"; the largest difference is {self.largest:.4g}, at sample {self.at}"
         return f"Outputs of {self.form}: {of}{where}.{f' Not all were compared: {self.why}.' if self.why else ''}"

@@ -11,6 +11,7 @@ import torch
 
 from assay.devices.assign import Assigned
 from assay.devices.names import name_of
+from assay.errors import warn
 from assay.evaluate.account import Proof
 from assay.evaluate.details import Details
 from assay.evaluate.forward import Forward
@@ -74,7 +75,7 @@ def reported(done: Done) -> Report:
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
     section, notes = measured(total, found, done.metrics, done.details, followed, options, tables)
     for each in caught:
-        warnings.warn(each.message, stacklevel=4)
+        warn(str(each.message), each.category)
     notes = [str(each.message) for each in caught] + _notes(proof, done, failures) + notes
     device = f"{told[0].device} ({name_of(torch.device(told[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - done.start

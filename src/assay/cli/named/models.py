@@ -89,11 +89,11 @@ def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int 
 def _from_python(named: str, seed: int) -> Callable[..., Any]:
     value = found(named, "MODEL")
     is_factory = not isinstance(value, nn.Module | torch.export.ExportedProgram) and callable(value)
-    built = as_model(called(value, named, seed) if is_factory else value)
+    built = called(value, named, seed) if is_factory else value
     if not callable(built):
         expected = "a module, or a function that makes one"
         raise ConfigError(describe(named, type(built).__name__, expected, "Name that instead"))
-    return built  # type: ignore[no-any-return]
+    return as_model(built)  # type: ignore[no-any-return]
 
 
 def _from_file(path: Path, factory: str, trust: bool, seed: int) -> tuple[str, nn.Module]:

@@ -86,6 +86,8 @@ def settled(given: Mapping[str, Any], config: Path | None = None) -> Options:
     said = {name: value for name, value in given.items() if value is not None and value != []}
     told |= {name: _kept(f"--{name.replace('_', '-')}", name, value) for name, value in said.items()}
     options = Options(**told)
+    if not 0 <= options.seed < 2**63:
+        raise ConfigError(describe("--seed", str(options.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
     if options.task not in TASKS:
         expected = '"lm" for the perplexity of a text, or nothing'
         raise ConfigError(describe("--task", repr(options.task), expected, "Correct it, or name --metrics"))
