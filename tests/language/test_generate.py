@@ -123,6 +123,10 @@ def test_the_same_is_said_on_other_devices(device):
             "logits: got NaN, expected numbers",
         ),
         (AHEAD, "a", 1, {"device": "nowhere"}, ConfigError, "device: got 'nowhere'"),
+        (AHEAD, None, 1, {}, ConfigError, "prompt: got NoneType, expected a text to go on with"),
+        (AHEAD, "a", 1, {"seed": "x"}, ConfigError, "seed: got 'x', expected a whole number from 0"),
+        (None, "a", 1, {}, ConfigError, "model: got None, expected a module or a function"),
+        (nn.Linear(3, 3), "a", 1, {}, ConfigError, "model: got RuntimeError: .*, expected logits for token ids"),
     ],
 )
 def test_what_cannot_be_is_refused(model, prompt, count, options, error, message):

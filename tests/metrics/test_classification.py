@@ -580,7 +580,13 @@ def test_descriptions_that_cannot_be(make, message):
     [
         (Accuracy(num_classes=3), torch.rand(4), torch.zeros(4).long(), ShapeError, "preds: got shape (N,) and dtype"),
         (Accuracy(num_classes=3), torch.rand(4, 2), torch.zeros(4).long(), ShapeError, "expected shape (N, 3) (scores"),
-        (Accuracy(), torch.rand(4, 2), torch.zeros(4).long(), ShapeError, "expected shape (N,)."),
+        (
+            Accuracy(),
+            torch.rand(4, 2),
+            torch.zeros(4).long(),
+            ShapeError,
+            "expected shape (N,). Pass num_classes=2, as preds has 2 scores for each target.",
+        ),
         (
             Accuracy(num_labels=3),
             torch.rand(4, 2),

@@ -23,6 +23,7 @@ class CausalModel(nn.Module):
         model: a module or a function of token ids.
 
     Raises:
+        ConfigError: it cannot be called.
         ShapeError: when run: the model gives something else, such as one row of logits a text.
 
     Example:
@@ -33,6 +34,8 @@ class CausalModel(nn.Module):
 
     def __init__(self, model: Callable[..., Any]) -> None:
         super().__init__()
+        if not callable(model):
+            raise ConfigError(describe("model", repr(model)[:80], "a module or a function", "Make the model first"))
         self.model = model
         self._options = {"use_cache": False} if takes(model, "use_cache") else {}
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.devices.assign import assign
 from assay.devices.cost import cost
 from assay.devices.placement import to_host
-from assay.errors import ConfigError, ValuesError, describe
+from assay.errors import AssayError, ConfigError, ValuesError, describe
 from assay.evaluate.forward import locations, ready
 from assay.language.causal import CausalModel, logits_of, positions_of, takes
 from assay.language.tokens import ByteTokenizer, Tokenizer
@@ -68,7 +68,7 @@ class Sampling:
         seed: where the random numbers start.
 
     Raises:
-        ConfigError: a temperature below 0, or `top_k` below 1.
+        ConfigError: a temperature or seed below 0, or `top_k` below 1.
     """
 
     temperature: float = 0.0
@@ -79,6 +79,8 @@ class Sampling:
         if not self.temperature >= 0 or math.isinf(self.temperature):
             do = "Pass 0 for the most probable token, or about 0.8 to draw"
             raise ConfigError(describe("temperature", self.temperature, "a number of 0 or more", do))
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
         if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
             raise ConfigError(describe("top_k", repr(self.top_k), "a whole number above 0", "Correct it"))
 
@@ -133,7 +135,8 @@ def generate(
         The text, tokens a second, and peak memory.
 
     Raises:
-        ConfigError: nothing to go on with, a number that cannot be, or a prompt longer than the model can hold.
+        ConfigError: nothing to go on with, a number that cannot be, a prompt longer than the model can hold, or a model
+            that cannot be given token ids.
         ShapeError: the model gives no logits per token.
 
     Example:
@@ -141,6 +144,8 @@ def generate(
         >>> generate(torch.nn.Embedding.from_pretrained(rows), "ab", 3, device="cpu").text
         'cde'
     """
+    if not isinstance(prompt, str):
+        raise ConfigError(describe("prompt", type(prompt).__name__, "a text to go on with", "Give at least a word"))
     tokenizer = tokenizer or ByteTokenizer()
     choose = Sampling(temperature, top_k, seed).chooser()
     ids = [*tokenizer.start, *tokenizer.encode(prompt)]
@@ -151,7 +156,7 @@ def generate(
         logits = (_Cached if takes(model, "past_key_values") else _Plain)(model, ids, assigned)
         stream = _tokens(logits, choose, max_new_tokens, tokenizer.stop)
         with cost(assigned) as first:
-            made += islice(stream, 1)
+            made += _first(stream)
         with cost(assigned) as rest:
             for token in stream:
                 made.append(token)
@@ -180,6 +185,18 @@ def _check(ids: list[int], count: int, positions: int | None) -> None:
         got = f"{len(ids)} tokens and {count} new ones"
         do = "Shorten the prompt, or pass a smaller max_new_tokens"
         raise ConfigError(describe("prompt", got, f"at most {positions}, what the model can hold", do))
+
+
+def _first(stream: Iterator[int]) -> list[int]:
+    """The first token, where there is one; what a model says against its input is told as that."""
+    try:
+        return list(islice(stream, 1))
+    except AssayError:
+        raise
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+        do = "Pass a causal language model, and the tokenizer that belongs to it"
+        raise ConfigError(describe("model", got, "logits for token ids of shape (1, T)", do)) from error
 
 
 def _tokens(

@@ -68,7 +68,7 @@ class Labels:
                     "preds",
                     f"shape {shown(preds.tail)} and dtype {preds.dtype} with target of shape {shown(target.tail)}",
                     f"shape {shown(expected)}" + (" (scores: one per class in dimension 1)" if classes else ""),
-                    "Give scores as floats with the class dimension second, or labels as integers",
+                    self._advice(layout),
                 )
             )
         if self.num_labels is not None and target.tail[:1] != (self.num_labels,):
@@ -86,6 +86,15 @@ class Labels:
                     "Give one weight per sample or per target",
                 )
             )
+
+    def _advice(self, layout: Layout) -> str:
+        """What to do about predictions of another shape."""
+        assert layout.target is not None
+        first, *others = layout.preds.tail or (0,)
+        binary = not self.multiclass and self.num_labels is None
+        if binary and first > 1 and tuple(others) == layout.target.tail and layout.preds.dtype.is_floating_point:
+            return f"Pass num_classes={first}, as preds has {first} scores for each target"
+        return "Give scores as floats with the class dimension second, or labels as integers"
 
     def predicted(self, batch: Batch) -> Tensor:
         """Predicted labels, int64 of shape `(rows,)`: the classes, -1 below range, `num_classes` above or unclear."""
