@@ -40,7 +40,7 @@ STOREYS = (
     ("integrations", "migrate", "quantize"),
     ("language",),
     ("evaluate",),
-    ("audit", "tables", "report"),
+    ("audit", "tables", "report", "wrappers"),
     ("meter",),
     ("metrics",),
     ("tally", "decide"),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.evaluate.ranks import Ranks
+from assay.meter.deal import numbers_of
 from assay.report import Table
 
 Lists: TypeAlias = list[NDArray[np.int64]]
@@ -203,24 +204,3 @@ class Account:
         if self.expected is not None:
             return np.empty(0, np.int64)
         return numbers_of(self.keys)
-
-
-def numbers_of(ids: Iterable[Any]) -> NDArray[np.int64]:
-    """Ids as whole numbers of 64 bits, the same in every process."""
-    return np.array([key if isinstance(key, int) and abs(key) < 2**62 else _digest(str(key)) for key in ids], np.int64)
-
-
-def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers of 64 bits from others, as if by chance, but always the same.
-
-    Source: SplitMix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, OOPSLA 2014).
-    """
-    with np.errstate(over="ignore"):
-        x = numbers + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
-
-
-def _digest(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)

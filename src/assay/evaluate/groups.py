@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from assay.evaluate.account import mixed, numbers_of
-from assay.evaluate.follow import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluate.follow import Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluate.kept import Kept
 from assay.evaluate.partition import Partition
 from assay.meter import Meter
+from assay.meter.deal import dealt, numbers_of
 from assay.meter.intervals import Interval, bootstrap, group_count, needing_bootstrap
 
 
@@ -99,17 +99,3 @@ class Groups:
             return {}
         meters = [meter for _, meter in sorted(self._partition.meters.items())]
         return bootstrap(meters, level, replicates, self._seed) if meters else {}
-
-
-def dealt(numbers: Array, seed: int, count: int) -> Array:
-    """The groups of samples: their numbers, mixed with a seed, modulo the number of groups.
-
-    Args:
-        numbers: whole numbers `(N,)`, one a sample.
-        seed: another deal for each.
-        count: how many groups.
-    """
-    salt = mixed(np.array([seed % 2**64], np.uint64))
-    with np.errstate(over="ignore"):
-        salted = numbers.astype(np.int64).view(np.uint64) + salt
-    return (mixed(salted) % np.uint64(count)).astype(np.int64)

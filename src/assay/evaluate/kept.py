@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import to_host
-from assay.evaluate.account import mixed
 from assay.evaluate.follow import Array, Rows, Tensors, as_bytes, from_bytes
+from assay.meter.deal import mixed
 from assay.metrics.base import Metric
 from assay.metrics.contributions import contributions, decisions
 from assay.report import Samples

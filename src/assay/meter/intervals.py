@@ -212,18 +212,37 @@ def bootstrap(
     know about the bootstrap, The American Statistician 69 (2015), for the percentiles.
     """
     _check_level(level)
+    filled = sum(group.rows > 0 for group in groups)
+    found = {}
+    for name, (value, *others) in drawn_values(groups, replicates, seed).items():
+        interval = _drawn(value, others, level, filled)
+        if interval is not None:
+            found[name] = interval
+    return found
+
+
+def drawn_values(groups: Sequence[Meter], replicates: int = 400, seed: int = 0) -> dict[str, list[float]]:
+    """The values themselves that `bootstrap` makes intervals of.
+
+    Args:
+        groups: meters of equal metrics; their sum is what was measured.
+        replicates: how often is drawn.
+        seed: where the draws start.
+
+    Returns:
+        By name, first the value that was measured, and then that of each replicate. Nothing where fewer than ten groups
+        have samples.
+
+    Raises:
+        ConfigError, StateError, ValuesError: as `bootstrap`.
+    """
     if replicates < LEAST:
         raise ConfigError(describe("replicates", replicates, f"{LEAST} or more", "Draw more often; 400 is usual"))
     filled = _alike([group for group in groups if group.rows], groups)
     if len(filled) < FEWEST_GROUPS:
         return {}
     draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(replicates, len(filled), seed)])
-    found = {}
-    for name, (value, *others) in sorted(_replicates(filled, draws).items()):
-        interval = _drawn(value, others, level, len(filled))
-        if interval is not None:
-            found[name] = interval
-    return found
+    return dict(sorted(_replicates(filled, draws).items()))
 
 
 def _drawn(value: float, others: Sequence[float], level: float, groups: int) -> Interval | None:

@@ -95,10 +95,17 @@ class Meter:
         if is_compiling():
             self._trace(preds, target, weights)
             return
+        lane, batch = self._ready(preds, target, weights)
+        lane.push(*batch)
+
+    def _ready(
+        self, preds: Tensor, target: Tensor | None, weights: Tensor | None
+    ) -> tuple[Lane, tuple[Tensor, Tensor | None, Tensor | None]]:
+        """The lane of a batch, and the batch as it takes it. A new layout is checked; nothing is counted."""
         lane = self._lane
         if lane is None or not isinstance(preds, Tensor) or lane.layout != layout_of(preds, target, weights):
             preds, target, weights, lane = self._prepare(preds, target, weights)
-        lane.push(preds, target, weights)
+        return lane, (preds, target, weights)
 
     def _trace(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
         """The update under `torch.compile`: metadata is checked while tracing, and what remains is the counting."""

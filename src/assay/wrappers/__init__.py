@@ -1,0 +1,26 @@
+"""Several meters or values in time as one: a window, groups for a bootstrap, tasks, and the values of epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay._lazy import attach
+
+if TYPE_CHECKING:
+    from assay.wrappers.bootstrap import Bootstrap
+    from assay.wrappers.tasks import Tasks
+    from assay.wrappers.tracker import Best, Tracker
+    from assay.wrappers.window import Window
+
+__all__ = ["Best", "Bootstrap", "Tasks", "Tracker", "Window"]
+
+_HOMES = {
+    "bootstrap": ("Bootstrap",),
+    "tasks": ("Tasks",),
+    "tracker": ("Best", "Tracker"),
+    "window": ("Window",),
+}
+
+__getattr__, __dir__ = attach(
+    __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+)

@@ -1,0 +1,294 @@
+"""How uncertain values are: samples dealt to groups while they are counted, and groups drawn again when it is asked."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.devices.placement import move, to_host
+from assay.errors import ConfigError, ShapeError, StateError, describe
+from assay.meter import Meter
+from assay.meter.deal import dealt, numbers_of
+from assay.meter.intervals import Interval, bootstrap, drawn_values, group_count
+from assay.wrappers.parts import like, loaded, need_meter, saved
+
+HELD_ROWS = 1 << 13
+HELD_BYTES = 1 << 24
+"""Rows are dealt when so many are held, or so many bytes. Dealing a few at a time would be slow, and each time the host
+waits for one small copy: the order in which the device puts the rows."""
+_STAGE_BYTES = 1 << 14  # of each group, which is given rows by the dozen
+_COPIED_BYTES = 1 << 25  # larger batches are not copied into another order, but counted row by row
+_NEXT = "next"
+
+
+class Bootstrap:
+    """Measures with intervals, standard errors and quantiles, in one pass and without keeping samples.
+
+    Each sample is dealt to one of some groups, by a hash of its id, and counted by the meter of that group. The sum of
+    the groups is the value. Drawing groups again says how it would spread for other samples: see
+    `assay.meter.intervals.bootstrap`.
+
+    Where `ids` are given, everything has the same bits however the samples were split over batches and processes. Else
+    a sample is known by its place in the stream of this process.
+
+    Args:
+        meter: says what is measured; it is not changed.
+        groups: how many groups; as many as 64 MiB of counts allow, at most 128, unless given.
+        seed: another deal and other draws for each.
+
+    Raises:
+        ConfigError: fewer than 16 groups, or counts that are too large for them.
+        StateError: no meter.
+
+    Example:
+        >>> from assay.metrics import F1Score
+        >>> estimate = Bootstrap(Meter(f1=F1Score()))
+        >>> numbers = torch.arange(2000)
+        >>> estimate.update((numbers % 7 > 3).long(), (numbers % 5 > 2).long(), ids=numbers)
+        >>> found = estimate.intervals()["f1"]
+        >>> round(found.lower, 2), round(float(estimate.compute()["f1"]), 2), round(found.upper, 2)
+        (0.39, 0.41, 0.45)
+
+    Source: N. Chamandy et al., Estimating uncertainty for massive data streams, Google 2012.
+    """
+
+    def __init__(self, meter: Meter, groups: int | None = None, seed: int = 0) -> None:
+        meter = need_meter("meter", meter)
+        count = group_count(meter) if groups is None else groups
+        if isinstance(count, bool) or not isinstance(count, int) or not 16 <= count <= 4096:
+            got = repr(groups) if groups is not None else f"counts of {meter!r}, which are too large for 16 groups"
+            do = "Say how many groups, or measure those metrics without a bootstrap"
+            raise ConfigError(describe("groups", got, "a number from 16 to 4096", do))
+        self._like, self._seed = meter.fresh(), int(seed)
+        group = like(meter, stage_bytes=_STAGE_BYTES)
+        self._groups = [group.fresh() for _ in range(count)]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that was counted."""
+        self._held: list[tuple[Tensor | None, ...]] = []
+        self._codes: list[NDArray[np.int64]] = []
+        self._layout: tuple[Any, ...] = ()
+        self._next = 0
+        self._broken = ""
+        for group in self._groups:
+            group.reset()
+
+    @property
+    def rows(self) -> int:
+        """How many samples were given."""
+        return sum(map(len, self._codes)) + sum(group.rows for group in self._groups)
+
+    def update(
+        self,
+        preds: Tensor,
+        target: Tensor | None = None,
+        *,
+        weights: Tensor | None = None,
+        ids: Tensor | Sequence[Any] | None = None,
+    ) -> None:
+        """Count a batch.
+
+        Args:
+            preds: as for `Meter.update`.
+            target: likewise.
+            weights: likewise.
+            ids: what each sample is known by, on the host: whole numbers or texts, `(N,)`. The host waits for ids on a
+                device.
+
+        Raises:
+            ShapeError: also where there are not as many ids as samples.
+            DtypeError, DeviceError, ConfigError: as `Meter.update`. Nothing has then been counted.
+        """
+        self._refuse_if_broken()
+        batch = self._like._checked(preds, target, weights)
+        count = len(batch[0])
+        numbers = np.arange(self._next, self._next + count) if ids is None else _numbers(ids)
+        if len(numbers) != count:
+            do = "Give one id for each sample"
+            raise ShapeError(describe("ids", f"{len(numbers)} ids", f"as many as preds has rows, {count}", do))
+        layout = tuple(None if each is None else (each.dtype, each.device, each.shape[1:]) for each in batch)
+        if layout != self._layout:
+            self._deal()
+            self._layout = layout
+        self._held.append(tuple(None if each is None else each.detach().clone() for each in batch))
+        self._codes.append(dealt(numbers, self._seed, len(self._groups)))
+        self._next += count
+        if sum(map(len, self._codes)) >= HELD_ROWS or self._held_bytes() >= HELD_BYTES:
+            self._deal()
+
+    def _held_bytes(self) -> int:
+        return sum(each.nbytes for batch in self._held for each in batch if each is not None)
+
+    def _deal(self) -> None:
+        """Give the rows that are held to the meters of their groups."""
+        self._refuse_if_broken()
+        if not self._held:
+            return
+        is_large = self._held_bytes() > _COPIED_BYTES
+        columns = [None if parts[0] is None else torch.cat(parts) for parts in zip(*self._held, strict=True)]
+        codes = np.concatenate(self._codes)
+        self._held, self._codes = [], []
+        if not len(codes):
+            return
+        try:
+            if is_large:
+                for row, code in enumerate(codes.tolist()):
+                    self._count(code, columns, slice(row, row + 1))
+            else:
+                self._count_sorted(codes, columns)
+        except BaseException as error:
+            self._broken = type(error).__name__
+            raise
+
+    def _count_sorted(self, codes: NDArray[np.int64], columns: Sequence[Tensor | None]) -> None:
+        order = np.argsort(codes, kind="stable")
+        (device,) = {each.device for each in columns if each is not None}
+        index = move(torch.from_numpy(order), device)
+        columns = [None if each is None else each.index_select(0, index) for each in columns]
+        present, starts = np.unique(codes[order], return_index=True)
+        for code, start, stop in zip(present, starts, np.append(starts[1:], len(codes)), strict=True):
+            self._count(int(code), columns, slice(int(start), int(stop)))
+
+    def _count(self, code: int, columns: Sequence[Tensor | None], rows: slice) -> None:
+        preds, target, weights = (None if each is None else each[rows] for each in columns)
+        assert preds is not None
+        self._groups[code].update(preds, target, weights=weights)
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken:
+            got = f"counts that a {self._broken} interrupted in the middle of a batch"
+            do = "Call reset() and count again, or load the last state that was saved"
+            raise StateError(describe("Bootstrap", got, "whole batches", do))
+
+    @property
+    def groups(self) -> tuple[Meter, ...]:
+        """The meters of the groups."""
+        self._deal()
+        return tuple(self._groups)
+
+    def total(self) -> Meter:
+        """A new meter with all samples."""
+        return self._like.fresh().merge(*self.groups)
+
+    def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
+        """The values, as `Meter.compute` gives them: those of all samples, not means of what is drawn."""
+        return self.total().compute(only)
+
+    def intervals(self, level: float = 0.95, replicates: int = 400) -> dict[str, Interval]:
+        """Confidence intervals of all values that have one; see `assay.meter.intervals.bootstrap`."""
+        return bootstrap(self.groups, level, replicates, self._seed)
+
+    def drawn(self, replicates: int = 400) -> dict[str, list[float]]:
+        """The values of the replicates themselves, by name; nothing where fewer than ten groups have samples."""
+        found = drawn_values(self.groups, replicates, self._seed)
+        return {name: others for name, (_, *others) in found.items()}
+
+    def standard_errors(self, replicates: int = 400) -> dict[str, float]:
+        """The standard deviation of the values of the replicates, times `sqrt(G / (G - 1))` for G groups with samples.
+
+        Replicates that are undefined are left out; NaN where fewer than two are left.
+        """
+        filled = sum(group.rows > 0 for group in self.groups)
+        found = {name: _known(values) for name, values in self.drawn(replicates).items()}
+        return {
+            name: statistics.stdev(known) * math.sqrt(filled / (filled - 1)) if len(known) > 1 else math.nan
+            for name, known in found.items()
+        }
+
+    def quantiles(self, q: float | Sequence[float], replicates: int = 400) -> dict[str, list[float]]:
+        """Quantiles of the values of the replicates, interpolated linearly; undefined replicates are left out.
+
+        Raises:
+            ConfigError: a quantile outside of 0 to 1.
+        """
+        wanted = np.atleast_1d(np.asarray(q, np.float64))
+        if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= 1)).all():
+            raise ConfigError(describe("q", repr(q), "numbers from 0 to 1", "Pass 0.5 for the median"))
+        found = {name: _known(values) for name, values in self.drawn(replicates).items()}
+        return {name: np.quantile(known or [math.nan], wanted).tolist() for name, known in found.items()}
+
+    def merge(self, *others: Bootstrap) -> Bootstrap:
+        """Add what others of equal metrics, groups and seed have counted; they stay as they are.
+
+        Raises:
+            StateError: one of them was made otherwise.
+        """
+        for other in others:
+            same = isinstance(other, Bootstrap) and (other._seed, len(other._groups)) == (self._seed, len(self._groups))
+            if not same or other._like.metrics != self._like.metrics or other._like.weighted != self._like.weighted:
+                do = "Make both with equal metrics, groups and seed"
+                raise StateError(describe("merge", repr(other), f"one as {self!r}", do))
+        parts = [other.groups for other in others]
+        for k, group in enumerate(self.groups):
+            group.merge(*(part[k] for part in parts))
+        self._next += sum(other._next for other in others)
+        return self
+
+    def __add__(self, other: Bootstrap) -> Bootstrap:
+        """A new one with what both have counted."""
+        if not isinstance(other, Bootstrap):
+            return NotImplemented
+        return self.fresh().merge(self, other)
+
+    def fresh(self) -> Bootstrap:
+        """The same with nothing counted."""
+        return Bootstrap(self._like, len(self._groups), self._seed)
+
+    def sync(self, group: dist.ProcessGroup | None = None) -> Bootstrap:
+        """A new one with what all processes have counted: one exchange for each group. See `Meter.sync`."""
+        total = self.fresh()
+        for own, everywhere in zip(self.groups, total._groups, strict=True):
+            everywhere.merge(own.sync(group))
+        return total
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What was counted, as tensors on the host."""
+        told = {_NEXT: torch.tensor([self._next, self._seed])}
+        return told | saved({str(k): meter for k, meter in enumerate(self.groups)})
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Replace what was counted by what `state_dict` gave.
+
+        Raises:
+            StateError: other metrics, another number of groups, another seed, or not whole; it is then as it was.
+        """
+        rest = {name: tensor for name, tensor in state.items() if name != _NEXT}
+        known = {str(k): meter for k, meter in enumerate(self._groups)}
+        meters = loaded(rest, lambda name: known[name].fresh() if name in known else None)
+        told = state.get(_NEXT)
+        seed = None if told is None or told.shape != (2,) else int(told[1])
+        if meters.keys() != known.keys() or told is None or seed != self._seed:
+            got = f"{len(meters)} groups of seed {seed}"
+            do = "Make it with the same groups and seed"
+            raise StateError(describe("state_dict", got, f"{len(known)} of seed {self._seed}", do))
+        self.reset()
+        self._groups, self._next = [meters[name] for name in known], int(told[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._deal()
+        return self.__dict__.copy()
+
+    def __repr__(self) -> str:
+        return f"Bootstrap({self._like!r}, groups={len(self._groups)}, seed={self._seed}; {self.rows} samples)"
+
+
+def _numbers(ids: Tensor | Sequence[Any]) -> NDArray[np.int64]:
+    if isinstance(ids, Tensor | np.ndarray):
+        values = to_host(ids).numpy() if isinstance(ids, Tensor) else ids
+        if values.ndim != 1:
+            raise ShapeError(describe("ids", f"{values.ndim} dimensions", "one", "Give one id for each sample"))
+        return numbers_of(values.tolist())
+    return numbers_of(ids)
+
+
+def _known(values: Sequence[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]

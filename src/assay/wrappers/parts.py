@@ -1,0 +1,57 @@
+"""Meters that are part of something: made alike, checked, and saved in one state dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+
+from assay.errors import StateError, describe
+from assay.meter import Meter
+
+
+def saved(meters: Mapping[str, Meter]) -> dict[str, Tensor]:
+    """What meters have counted, as tensors on the host, named `"<name>/<tensor>"`."""
+    return {f"{name}/{key}": tensor for name, meter in meters.items() for key, tensor in meter.state_dict().items()}
+
+
+def loaded(state: Mapping[str, Tensor], empty: Callable[[str], Meter | None]) -> dict[str, Meter]:
+    """New meters with what `saved` gave.
+
+    Args:
+        state: tensors by name.
+        empty: a meter that has counted nothing, for each name; None for a name that is not known.
+
+    Raises:
+        StateError: a name is not known, or a meter does not take its part.
+    """
+    parts: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in state.items():
+        name, _, rest = str(key).partition("/")
+        parts.setdefault(name, {})[rest] = tensor
+    meters = {}
+    for name, part in parts.items():
+        meter = empty(name)
+        if meter is None:
+            do = "Load it into what state_dict was called on, made with the same arguments"
+            raise StateError(describe("state_dict", f"a part named {name!r}", "the parts of this one", do))
+        meter.load_state_dict(part)
+        meters[name] = meter
+    return meters
+
+
+def like(meter: Meter, stage_bytes: int) -> Meter:
+    """A meter of the same metrics that has counted nothing, and stages otherwise."""
+    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=stage_bytes, **meter.metrics)
+
+
+def need_meter(name: str, given: object) -> Meter:
+    """What was given, which must be a meter.
+
+    Raises:
+        StateError: it is none.
+    """
+    if isinstance(given, Meter):
+        return given
+    got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    raise StateError(describe(name, got, "a meter", "Write Meter(acc=Accuracy(num_classes=10))"))

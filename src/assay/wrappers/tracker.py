@@ -1,0 +1,247 @@
+"""Values over epochs: which was best and when, the extremes, and whether the last one is an improvement."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay._atomic import write_text
+from assay.errors import ConfigError, InputError, StateError, describe
+
+if TYPE_CHECKING:
+    from assay.meter import Meter
+
+SCHEMA = "assay.tracker/1"
+_DIRECTIONS = ("higher", "lower", "")
+
+
+@dataclass(frozen=True)
+class Best:
+    """A value and the step that it is of."""
+
+    value: float
+    step: int
+
+
+class Tracker:
+    """Keeps the values of every epoch, or of whatever a step is.
+
+    What is better is what metrics say of themselves (`Metric.better`), or what is said here. Of equal values the first
+    is the best. NaN is never best. Tables, curves and values per class without names are not tracked.
+
+    Args:
+        meter: says which values of its metrics are better; without one, all have to be said.
+        better: `"higher"`, `"lower"`, or `""` for neither, by name of a value.
+
+    Raises:
+        ConfigError: another word, or something that is no meter.
+
+    Example:
+        >>> tracker = Tracker(better={"accuracy": "higher", "loss": "lower"})
+        >>> for accuracy, loss in ((0.5, 1.0), (0.7, 0.8), (0.6, 0.7)):
+        ...     tracker.record({"accuracy": accuracy, "loss": loss})
+        >>> tracker.best("accuracy"), tracker.improved("accuracy"), tracker.improved("loss")
+        (Best(value=0.7, step=1), False, True)
+        >>> print(tracker.table())
+        step  accuracy  loss
+           0  0.5       1
+           1  0.7 *     0.8
+           2  0.6       0.7 *
+    """
+
+    def __init__(self, meter: Meter | None = None, better: Mapping[str, str] | None = None) -> None:
+        metrics = getattr(meter, "metrics", None)
+        if meter is not None and not isinstance(metrics, Mapping):
+            do = "Pass what is better by name, as better={'loss': 'lower'}"
+            raise ConfigError(describe("meter", type(meter).__name__, "a meter", do))
+        said = {name: metric.better for name, metric in (metrics or {}).items()}
+        self._better: dict[str, str] = {**said, **(better or {})}
+        for name, word in self._better.items():
+            if word not in _DIRECTIONS:
+                do = "Say which values are better"
+                raise ConfigError(describe(f"better of {name}", repr(word), "'higher', 'lower' or ''", do))
+        self.steps: list[int] = []
+        self._values: list[dict[str, float]] = []
+
+    def record(self, values: Mapping[str, Any] | Meter, step: int | None = None) -> None:
+        """Add the values of a step.
+
+        Args:
+            values: what `Meter.compute` gave, or numbers by name; or a meter, which is read.
+            step: its number, above those before; the next one unless given.
+
+        Raises:
+            InputError: nothing in it is a single number.
+            ConfigError: the step is not above those before; `rewind` forgets steps.
+        """
+        following = self.steps[-1] + 1 if self.steps else 0
+        number = following if step is None else step
+        if isinstance(number, bool) or not isinstance(number, int) or (number < following and self.steps):
+            do = "Call rewind(step) first, to record a step again"
+            raise ConfigError(describe("step", repr(step), f"a whole number of {following} or more", do))
+        found = _single_numbers(values if isinstance(values, Mapping) else values.compute())
+        if not found:
+            do = "Pass what Meter.compute gave, or numbers by name"
+            raise InputError(describe("values", "no single number", "one or more", do))
+        self.steps.append(number)
+        self._values.append(found)
+
+    def rewind(self, step: int) -> None:
+        """Forget this step and those after it, as when training goes on from an older checkpoint."""
+        kept = sum(each < step for each in self.steps)
+        del self.steps[kept:], self._values[kept:]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all values."""
+        return tuple(dict.fromkeys(name for values in self._values for name in values))
+
+    def better(self, name: str) -> str:
+        """Which values are better; of a part of a metric's value, as `"recall cat"`, what the metric says."""
+        if name in self._better:
+            return self._better[name]
+        whole = max((each for each in self._better if name.startswith(f"{each} ")), key=len, default=None)
+        return self._better[whole] if whole is not None else ""
+
+    def values(self, name: str) -> list[float]:
+        """The values of each step; NaN for a step without one.
+
+        Raises:
+            ConfigError: there is no value of the name.
+        """
+        if name not in self.names:
+            names = ", ".join(self.names) or "none, as nothing was recorded"
+            raise ConfigError(describe("name", repr(name), f"one of {names}", "Correct the name"))
+        return [values.get(name, math.nan) for values in self._values]
+
+    def best(self, name: str) -> Best | None:
+        """The best value, and the first step that had it; None where all are NaN.
+
+        Raises:
+            ConfigError: there is no such value, or it is not known which of them are better.
+        """
+        return {"higher": self.highest, "lower": self.lowest}[self._direction(name)](name)
+
+    def highest(self, name: str) -> Best | None:
+        """The highest value, and the first step that had it."""
+        return self._extreme(name, 1)
+
+    def lowest(self, name: str) -> Best | None:
+        """The lowest value, and the first step that had it."""
+        return self._extreme(name, -1)
+
+    def _extreme(self, name: str, sign: int) -> Best | None:
+        known = [Best(value, step) for step, value in zip(self.steps, self.values(name), strict=True) if value == value]
+        return max(known, key=lambda each: (sign * each.value, -each.step), default=None)
+
+    def improvement(self, name: str) -> float:
+        """By how much the last value is better than the best before it: above 0 if it is; NaN where there are not both.
+
+        Raises:
+            ConfigError: as `best`.
+        """
+        sign = 1 if self._direction(name) == "higher" else -1
+        *before, last = (sign * value for value in self.values(name))
+        return last - max((value for value in before if not math.isnan(value)), default=math.nan)
+
+    def improved(self, name: str) -> bool:
+        """Whether the last value is the best so far, so that a model is worth saving.
+
+        Raises:
+            ConfigError: as `best`.
+        """
+        best = self.best(name)
+        return best is not None and best.step == self.steps[-1]
+
+    def _direction(self, name: str) -> str:
+        self.values(name)
+        direction = self.better(name)
+        if not direction:
+            do = f"Say it, as Tracker(..., better={{{name!r}: 'higher'}}), or ask for highest or lowest"
+            raise ConfigError(describe(name, "no word on which values are better", "'higher' or 'lower'", do))
+        return direction
+
+    def table(self) -> str:
+        """The values as text, with a star at the best ones."""
+        best = {name: self.best(name) for name in self.names if self.better(name)}
+        rows = [["step", *self.names]]
+        for step, values in zip(self.steps, self._values, strict=True):
+            stars = {name for name, each in best.items() if each is not None and each.step == step}
+            cells = (f"{values[n]:.6g}" + " *" * (n in stars) if n in values else "-" for n in self.names)
+            rows.append([str(step), *cells])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (
+            "  ".join([row[0].rjust(widths[0]), *(c.ljust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+            for row in rows
+        )
+        return "\n".join(line.rstrip() for line in lines)
+
+    def to_json(self) -> str:
+        """Everything as JSON; numbers that are not finite as texts."""
+        values = [{name: _said(value) for name, value in each.items()} for each in self._values]
+        kept = {"schema": SCHEMA, "better": self._better, "steps": self.steps, "values": values}
+        return json.dumps(kept, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Tracker:
+        """What `to_json` gave.
+
+        Raises:
+            StateError: it is something else, or of another version.
+        """
+        try:
+            kept = json.loads(text)
+            if kept["schema"] != SCHEMA:
+                do = "Read it with the version of assay that wrote it"
+                raise StateError(describe("tracker", f"schema {kept['schema']!r}", f"schema {SCHEMA}", do))
+            tracker = cls(better=kept["better"])
+            for step, values in zip(kept["steps"], kept["values"], strict=True):
+                tracker.record({name: float(value) for name, value in values.items()}, step)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            do = "Pass what Tracker.to_json gave, unchanged"
+            raise StateError(
+                describe("tracker", f"what cannot be read ({error})", "the JSON of a tracker", do)
+            ) from error
+        return tracker
+
+    def to_file(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as JSON; a crash leaves the old file or the new one, never a part."""
+        return write_text(path, self.to_json())
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Tracker:
+        """What `to_file` wrote, to go on with.
+
+        Raises:
+            StateError: the file holds something else.
+        """
+        return cls.from_json(Path(path).read_text("utf-8"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tracker) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"Tracker({len(self.steps)} steps of {', '.join(self.names) or 'nothing'})"
+
+
+def _single_numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        if isinstance(value, int | float):
+            found[name] = float(value)
+            continue
+        from assay.metrics.base import named_numbers  # numbers that come from elsewhere need no torch
+
+        found.update(named_numbers(name, value))
+    return found
+
+
+def _said(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,155 @@
+"""A tracker keeps every value, knows the best one, and goes on from its file."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay import Accuracy, Meter
+from assay.errors import ConfigError, InputError, StateError
+from assay.metrics import ByClass, ConfusionMatrix, Mean, MeanSquaredError, Recall
+from assay.wrappers import Best, Tracker
+
+numbers = st.floats(width=32) | st.just(math.nan)
+
+
+def of(*values, better="higher"):
+    tracker = Tracker(better={"x": better})
+    for value in values:
+        tracker.record({"x": value})
+    return tracker
+
+
+@given(values=st.lists(numbers, min_size=1), better=st.sampled_from(["higher", "lower"]))
+def test_the_best_is_the_first_that_no_other_is_better_than(values, better):
+    tracker = of(*values, better=better)
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        assert tracker.best("x") is tracker.highest("x") is tracker.lowest("x") is None
+        assert not tracker.improved("x")
+        return
+    wanted = max(known) if better == "higher" else min(known)
+    assert tracker.best("x") == Best(wanted, values.index(wanted))
+    assert tracker.highest("x").value == max(known)
+    assert tracker.lowest("x").value == min(known)
+    assert tracker.improved("x") == (tracker.best("x").step == len(values) - 1)
+
+
+@given(values=st.lists(numbers, max_size=5))
+def test_what_is_written_is_read(values):
+    tracker = of(*values)
+    again = Tracker.from_json(tracker.to_json())
+    assert again == tracker
+    assert again.to_json() == tracker.to_json()
+    tracker.record({"x": 0.1})
+    assert again != tracker
+
+
+def test_metrics_say_which_values_are_better():
+    classes = ByClass(Recall(num_classes=2, average=None), ("cat", "dog"))
+    meter = Meter(acc=Accuracy(), mse=MeanSquaredError(), recall=classes, mean=Mean(), table=ConfusionMatrix())
+    tracker = Tracker(Meter(acc=Accuracy(), mse=MeanSquaredError(), recall=classes))
+    for target in ([0, 1, 1], [0, 1, 0]):
+        counted = Meter(acc=Accuracy(), mse=MeanSquaredError(), recall=classes, table=ConfusionMatrix())
+        counted.update(torch.tensor([0, 1, 0]), torch.tensor(target))
+        tracker.record(counted if target[2] else counted.compute())
+    assert meter.metrics["mean"].better == ""
+    assert tracker.names == ("acc", "mse", "recall cat", "recall dog")
+    assert tracker.better("recall dog") == "higher"
+    assert tracker.best("acc") == Best(1.0, 1)
+    assert tracker.best("mse") == Best(0.0, 1)
+    assert tracker.values("recall cat") == [1.0, 1.0]
+    assert (tracker.improved("acc"), tracker.improved("recall cat")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("values", "better", "improvement"),
+    [((0.5, 0.75), "higher", 0.25), ((0.5, 0.75), "lower", -0.25), ((0.5, 1.0, 0.75), "higher", -0.25)],
+)
+def test_an_improvement_is_over_the_best_before(values, better, improvement):
+    assert of(*values, better=better).improvement("x") == improvement
+
+
+def test_without_a_value_before_there_is_no_improvement():
+    assert math.isnan(of(0.5).improvement("x"))
+    assert of(0.5).improved("x")
+    assert math.isnan(of(0.5, math.nan).improvement("x"))
+
+
+def test_steps_have_numbers_and_can_be_forgotten():
+    tracker = Tracker(better={"x": "higher"})
+    for step, value in ((10, 0.9), (20, 0.5), (30, 0.7)):
+        tracker.record({"x": value}, step)
+    with pytest.raises(ConfigError, match=r"step: got 30, expected a whole number of 31 or more\. Call rewind"):
+        tracker.record({"x": 1.0}, 30)
+    tracker.rewind(20)
+    tracker.record({"x": 0.95}, 20)
+    assert (tracker.steps, tracker.values("x")) == ([10, 20], [0.9, 0.95])
+    tracker.record({"x": 0.1})
+    assert tracker.steps == [10, 20, 21]
+    assert tracker.best("x") == Best(0.95, 20)
+
+
+def test_values_may_come_and_go():
+    tracker = Tracker(better={"x": "higher"})
+    tracker.record({"x": 1.0})
+    tracker.record({"loss": 2.0, "x": 0.5})
+    assert tracker.values("loss")[1] == 2.0
+    assert math.isnan(tracker.values("loss")[0])
+    assert tracker.table().splitlines() == ["step  x    loss", "   0  1 *  -", "   1  0.5  2"]
+
+
+def test_a_run_goes_on_from_its_file(tmp_path):
+    path = of(0.5, 0.75).to_file(tmp_path / "runs" / "tracker.json")
+    tracker = Tracker.from_file(path)
+    tracker.record({"x": 0.6})
+    assert tracker.best("x") == Best(0.75, 1)
+    assert tracker.steps == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "what cannot be read"),
+        ("[]", "what cannot be read"),
+        ("{}", "what cannot be read"),
+        ('{"schema": "assay.tracker/9"}', "schema 'assay.tracker/9', expected schema assay.tracker/1"),
+        ('{"schema": "assay.tracker/1", "better": {}, "steps": [1], "values": []}', "what cannot be read"),
+        ('{"schema": "assay.tracker/1", "better": {}, "steps": [2, 1], "values": [{"x": 1}, {"x": 1}]}', "step"),
+        ('{"schema": "assay.tracker/1", "better": {"x": "up"}, "steps": [], "values": []}', "better of x"),
+    ],
+)
+def test_other_files_are_refused(text, message):
+    with pytest.raises(StateError, match=message):
+        Tracker.from_json(text)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ConfigError, match="better of x: got 'up', expected 'higher', 'lower' or ''"):
+        Tracker(better={"x": "up"})
+    with pytest.raises(ConfigError, match="meter: got Accuracy, expected a meter"):
+        Tracker(Accuracy())
+    tracker = Tracker()
+    with pytest.raises(InputError, match="values: got no single number, expected one or more"):
+        tracker.record({"table": torch.ones(2, 2)})
+    with pytest.raises(ConfigError, match="name: got 'x', expected one of none, as nothing was recorded"):
+        tracker.best("x")
+    tracker.record({"x": 1})
+    with pytest.raises(ConfigError, match="x: got no word on which values are better"):
+        tracker.best("x")
+    assert tracker.highest("x") == Best(1.0, 0)
+
+
+def test_numbers_alone_need_no_torch():
+    code = (
+        "import sys; from assay.wrappers import Tracker; t = Tracker(better={'x': 'lower'}); t.record({'x': 1}); "
+        "print(t.table(), 'torch' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split()[-1] == "False"
