@@ -126,6 +126,17 @@ def test_what_is_not_there_is_told(folder, arguments, kind, message):
     assert message in str(done.exception)
 
 
+def test_reports_of_two_models_are_compared_and_judged(folder):
+    for model, more in (("model", ()), ("ready", ("--title", "Of its own"))):
+        assert invoke(f"given:{model}", "--data", "given:data", *acc("--out", model, *more)).exit_code == 0
+    files = "model/report.json", "ready/report.json"
+    compared = CliRunner().invoke(app, ["compare", *files])
+    assert compared.exit_code == 0, compared.exception
+    assert "paired: McNemar mid-p" in compared.stdout
+    judged = CliRunner().invoke(app, ["gate", files[1], "--baseline", files[0], "--max-drop", "acc=1"])
+    assert judged.exit_code == 0, judged.output
+
+
 @pytest.mark.parametrize("versus", [(), ("--versus", "precision=bfloat16")])
 def test_no_samples_are_told_in_notes_and_not_by_warnings(folder, versus):
     with warnings.catch_warnings(record=True) as caught:

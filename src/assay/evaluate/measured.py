@@ -19,6 +19,9 @@ from assay.report import Section, Slice, Table
 from assay.report.sliced import slices_of
 
 
+SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
+
+
 def measured(
     total: Meter,
     found: Mapping[str, Any],
@@ -57,7 +60,7 @@ def measured(
     if options.details:
         more_plots += residuals(kept.samples, metrics)
     section = Section(
-        options.title,
+        SECTION,
         values,
         (*own_tables, *more_tables, *tables),
         (*own_plots, *more_plots),
