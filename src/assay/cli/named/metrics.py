@@ -40,8 +40,11 @@ def open_metrics(texts: Sequence[str]) -> dict[str, Metric]:
     return found
 
 
+_OF_METRICS = (Metric.__name__, "Arithmetic", "ByClass", "PerOutput")  # what takes metrics cannot be written in a word
+
+
 def _metric(kind: str, arguments: str) -> Metric:
-    known = {name.lower(): name for name in assay.metrics.__all__ if name != Metric.__name__}
+    known = {name.lower(): name for name in assay.metrics.__all__ if name not in _OF_METRICS}
     wanted = kind.lower().replace("_", "").replace("-", "")
     wanted = next((name for name in (wanted, f"{wanted}score", f"{wanted}error") if name in known), wanted)
     if wanted not in known:
