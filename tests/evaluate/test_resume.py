@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, F1Score
 from assay.errors import ConfigError, StateError
-from assay.evaluate import BatchError, evaluate
+from assay.evaluate import BatchError, checkpoint, evaluate
 from assay.meter.file import checksum
 from assay.report import Report
 
@@ -275,6 +275,23 @@ def test_without_intervals_another_seed_is_gone_on_with(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(Stops(4), tmp_path, level=None)
     assert found(run(Stops(99), tmp_path, level=None, seed=1)) == whole(level=None)
+
+
+def test_a_full_disk_is_told_and_gone_on_from(tmp_path, monkeypatch):
+    def full(tensors, path, metadata):
+        Path(path).write_bytes(b"the beginning")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Stops(3), tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "save_file", full)
+        with pytest.raises(
+            StateError, match=r"rank-0\.safetensors: got .*No space left on device.*, expected a checkpo"
+        ):
+            run(Stops(99), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["rank-0.safetensors"]
+    assert found(run(Stops(99), tmp_path)) == whole()
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):

@@ -117,7 +117,11 @@ class Checkpoints:
         return self._folder is not None and time.monotonic() >= self._next
 
     def save(self, meter: Meter, followers: Followers, account: Account, position: int) -> None:
-        """Write this rank's file."""
+        """Write this rank's file.
+
+        Raises:
+            StateError: the system refuses; the file from before is kept.
+        """
         if self._folder is None:
             return
         start = time.monotonic()
@@ -138,7 +142,12 @@ class Checkpoints:
         }
         about = json.dumps(said, sort_keys=True)
         metadata = {_ABOUT: about, _SUM: checksum(about, tensors)}
-        write_whole(self._folder / f"rank-{self._ranks.own}.safetensors", lambda p: save_file(tensors, p, metadata))
+        path = self._folder / f"rank-{self._ranks.own}.safetensors"
+        try:
+            write_whole(path, lambda part: save_file(tensors, part, metadata))
+        except (OSError, SafetensorError) as error:
+            do = "Make room or change its rights; the same call then goes on from the last one that was written"
+            raise StateError(describe(os.fspath(path), str(error), "a checkpoint that can be written", do)) from error
         end = time.monotonic()
         self._next = end + max(self._every_s, (end - start) / MOST_OF_THE_TIME)
 

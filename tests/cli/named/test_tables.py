@@ -132,6 +132,13 @@ def test_empty_and_damaged_files_are_told(tmp_path, options, model, ending):
             open_data(options(path, target="kind"), model, {})
 
 
+def test_names_of_columns_that_are_not_utf_8_are_told(tmp_path, options, model):
+    path = tmp_path / "table.csv"
+    path.write_bytes("größe,kind\n1,x\n".encode("latin-1"))
+    with pytest.raises(AssayError, match=r"got a file that cannot be read .*'utf-8' codec can't decode"):
+        open_data(options(path, target="kind"), model, {})
+
+
 def test_a_table_without_rows_is_told(tmp_path, options, model):
     (tmp_path / "table.csv").write_text("a,kind\n", "utf-8")
     with pytest.raises(AssayError, match="got no rows, expected one or more"):

@@ -40,7 +40,7 @@ class Table:
             self.names: list[str] = list(self._file.schema_arrow.names)
             sizes = [int(self._file.metadata.row_group(k).num_rows) for k in range(self._file.num_row_groups)]
         else:
-            self.names = list(self._file.column_names)
+            self.names = self._header()
             sizes = [int(self._file.num_rows)]
         self.rows = sum(sizes)
         self.groups: list[int] = [sum(sizes[:k]) for k in range(len(sizes))]
@@ -111,6 +111,12 @@ class Table:
 
     def _schema(self) -> Any:
         return self._file.schema_arrow if self.path.suffix == ".parquet" else self._file.schema
+
+    def _header(self) -> list[str]:
+        try:
+            return list(self._file.column_names)
+        except UnicodeDecodeError as error:
+            raise _damaged(self.path, error) from error
 
     def _opened(self) -> Any:
         arrow = _arrow()
