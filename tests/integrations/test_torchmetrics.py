@@ -13,6 +13,7 @@ from torchmetrics import MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 from torchmetrics.image import PeakSignalNoiseRatio
 from torchmetrics.regression import SpearmanCorrCoef as TheirSpearman
+from torchmetrics.wrappers import Running
 
 from assay import Accuracy, F1Score, MeanSquaredError, Meter
 from assay.errors import ConfigError, ShapeError, StateError
@@ -261,3 +262,12 @@ def test_their_metric_says_what_it_cannot_take():
         Meter(metric, weighted=True)
     with pytest.raises(ConfigError, match="metric: got Linear, expected a metric of TorchMetrics"):
         from_torchmetrics(nn.Linear(1, 1))
+
+
+def test_a_wrapper_that_copies_states_by_name_raises_and_does_not_read_nan():
+    running = Running(as_torchmetric(Accuracy(num_classes=3)), window=2)
+    running.update(torch.eye(3), torch.tensor([0, 1, 1]))
+    with pytest.raises(
+        StateError, match=r"a state to add: got states by name, as of Running, expected counts. Make a W"
+    ):
+        running.compute()

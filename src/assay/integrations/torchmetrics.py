@@ -126,6 +126,11 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         self._computed = None
         self._update_count += incoming_state._update_count
 
+    def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
+        """Refuse what `torchmetrics.wrappers.Running` keeps: it copies tensors by name, and counts have none."""
+        got, do = "states by name, as of Running", "Make a Window of assay.wrappers"
+        raise StateError(describe("a state to add", got, "counts", do))
+
     def persistent(self, mode: bool = False) -> None:
         """Whether the counts go into `state_dict`; they do not by default, as with metrics of TorchMetrics."""
         self._keeps = mode
