@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.quantize import QuantizedLinear, quantize_weight
+from assay.quantize import QuantizedLinear, Scheme, quantize_weight
 from assay.quantize.paths import PATHS
 from benchmarks.harness import Candidate, Cost, Table, measure, save, titled
 
@@ -22,6 +22,7 @@ DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 SHAPE = (4096, 4096)
 PACKED = ("int4pack-cpu", "int8pack")
 SLOW_FROM = 2  # rows from which torch's packed kernels are not timed in float16 and float32: they take seconds
+COPIES = 4
 DENSE, OWN = "dense", "assay"
 
 
@@ -54,27 +55,38 @@ def torchaos(dense: nn.Linear, scheme: str) -> dict[str, nn.Module]:
     return {"torchao": model}
 
 
-def candidates(scheme: str, dtype: torch.dtype, rows: int, shape: tuple[int, int]) -> dict[str, Candidate]:
-    """What multiplies so many rows, by name."""
-    dense = nn.Linear(shape[1], shape[0], bias=False, dtype=dtype)
-    integers = quantize_weight(dense.weight, scheme)
-    x = torch.randn(rows, shape[1], dtype=dtype)
-    calls: dict[str, Callable[[Tensor], Tensor]] = {DENSE: dense, OWN: QuantizedLinear(integers, dtype=dtype)}
+def layers(scheme: str, dtype: torch.dtype, shape: tuple[int, int]) -> dict[str, list[Callable[[Tensor], Tensor]]]:
+    """What multiplies, by name: several layers of each, more than caches hold, as the layers of a model are."""
+    torch.manual_seed(0)
+    calls: dict[str, list[Callable[[Tensor], Tensor]]] = {}
+    for _ in range(COPIES):
+        dense = nn.Linear(shape[1], shape[0], bias=False, dtype=dtype)
+        integers = quantize_weight(dense.weight, scheme)
+        made: dict[str, Callable[[Tensor], Tensor]] = {DENSE: dense, OWN: QuantizedLinear(integers, dtype=dtype)}
+        for name in PACKED:
+            if not PATHS[name].why_not("cpu", dtype, integers.scheme, shape):
+                made["torch"] = partial(_multiplied, PATHS[name], PATHS[name].pack(integers, dtype))
+        for name, call in (made | torchaos(dense, scheme)).items():
+            calls.setdefault(name, []).append(call)
+    return calls
+
+
+def candidates(
+    calls: dict[str, list[Callable[[Tensor], Tensor]]], dtype: torch.dtype, rows: int, width: int
+) -> dict[str, Candidate]:
+    """What multiplies so many rows in reasonable time."""
+    x = torch.randn(rows, width, dtype=dtype)
     fast = dtype == torch.bfloat16 or rows < SLOW_FROM
-    for name in PACKED:
-        if fast and not PATHS[name].why_not("cpu", dtype, integers.scheme, shape):
-            calls["torch"] = partial(_multiplied, PATHS[name], PATHS[name].pack(integers, dtype))
-    if fast:
-        calls |= torchaos(dense, scheme)
-    return {name: Candidate(partial(_step, call, x)) for name, call in calls.items()}
+    taken = {name: each for name, each in calls.items() if fast or name in (DENSE, OWN)}
+    return {name: Candidate(partial(_step, each, x)) for name, each in taken.items()}
 
 
 def _multiplied(path: Any, packed: Any, x: Tensor) -> Tensor:
     return path.matmul(x, packed)
 
 
-def _step(call: Callable[[Tensor], Tensor], x: Tensor, _: int) -> Tensor:
-    return call(x)
+def _step(calls: list[Callable[[Tensor], Tensor]], x: Tensor, at: int) -> Tensor:
+    return calls[at % len(calls)](x)
 
 
 def row_of(dtype: torch.dtype, rows: int, costs: dict[str, Cost], floor: float) -> list[str]:
@@ -95,9 +107,10 @@ def main(small: bool = False) -> int:
     for scheme in SCHEMES:
         table = Table(titled(f"{scheme}, {shape[0]} × {shape[1]}, ms"), header)
         for dtype in DTYPES:
+            calls = layers(scheme, dtype, shape)
             for rows in rows_of:
-                costs = measure(candidates(scheme, dtype, rows, shape), rounds=rounds, seconds=0.01)
-                size = quantize_weight(torch.ones(shape), scheme).nbytes
+                costs = measure(candidates(calls, dtype, rows, shape[1]), rounds=rounds, seconds=0.01)
+                size = Scheme.parse(scheme).nbytes(shape)
                 table.rows.append(row_of(dtype, rows, costs, size / speed))
                 raw[f"{scheme} {dtype} {rows}"] = {name: cost.rounds for name, cost in costs.items()}
                 print(scheme, *table.rows[-1], flush=True)

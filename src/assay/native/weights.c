@@ -27,6 +27,7 @@
 #define LANES 16
 #define ROWS 4    /* of the weight, at once */
 #define COLUMNS 4 /* activations, at once */
+#define AHEAD 2048 /* bytes that are fetched ahead; with several rows, what lies at the same place in the next ones */
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
@@ -225,7 +226,7 @@ INLINE float zeros_with(const struct weight *w, int64_t row, const float *sums)
 INLINE void tile(int bits, int rows, int columns, const struct weight *w, const uint8_t *integers, int64_t stride,
                  int64_t row, const float *x, const float *sums, float *y)
 {
-    int64_t groups = w->width / w->group;
+    int64_t groups = w->width / w->group, ahead = rows == 1 ? AHEAD : rows * stride;
     floats all[ROWS][COLUMNS];
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int c = 0; c < columns; c++)
@@ -237,8 +238,10 @@ INLINE void tile(int bits, int rows, int columns, const struct weight *w, const 
                 part[r][c] = (floats){0};
         for (int64_t k = g * w->group; k < (g + 1) * w->group; k += bits == 4 ? 2 * LANES : LANES) {
             UNROLL for (int r = 0; r < rows; r++) {
+                const uint8_t *at = integers + r * stride + (bits == 4 ? k / 2 : k);
+                __builtin_prefetch(at + ahead);
                 bytes some;
-                memcpy(&some, integers + r * stride + (bits == 4 ? k / 2 : k), sizeof some);
+                memcpy(&some, at, sizeof some);
                 if (bits == 4) {
                     floats even = __builtin_convertvector(__builtin_convertvector(some & 15, words) - 8, floats);
                     floats odd = __builtin_convertvector(__builtin_convertvector(some >> 4, words) - 8, floats);
@@ -279,7 +282,7 @@ PAIRED INLINE void pair_tile(int bits, int chunk, int rows, int columns, const s
                              const uint8_t *integers, int64_t stride, int64_t row, const uint16_t *x,
                              const float *sums, float *y)
 {
-    int64_t groups = w->width / w->group;
+    int64_t groups = w->width / w->group, ahead = rows == 1 ? AHEAD : rows * stride;
     const __m512i table = of_four_bits();
     __m512 all[ROWS][COLUMNS];
     UNROLL for (int r = 0; r < rows; r++)
@@ -293,6 +296,7 @@ PAIRED INLINE void pair_tile(int bits, int chunk, int rows, int columns, const s
         for (int64_t k = g * w->group; k < (g + 1) * w->group; k += chunk) {
             UNROLL for (int r = 0; r < rows; r++) {
                 const uint8_t *at = integers + r * stride + (bits == 4 ? k / 2 : k);
+                __builtin_prefetch(at + ahead);
                 __m512bh first, second;
                 if (bits == 4 && chunk == 64) {
                     __m512i pairs = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)at));
@@ -417,7 +421,8 @@ int assay_multiply_weight(const struct weight *w, int64_t first, int64_t last, c
     if (!direct && !spreaded)
         return 1;
     for (int64_t row = first; row < last;) {
-        int rows = last - row >= ROWS ? ROWS : 1;
+        /* one x only reads memory as it lies; with short groups arithmetic counts, which several rows share */
+        int rows = last - row >= ROWS && (columns > 1 || w->group < 64) ? ROWS : 1;
         const uint8_t *integers = w->packed + row * row_bytes(w);
         if (!direct) {
             for (int r = 0; r < rows; r++)
