@@ -224,10 +224,18 @@ def test_an_embedding_expands_the_rows_that_are_asked_for(dtype):
         expected = F.embedding(index, integers.dequantize(dtype))
         assert torch.equal(layer(index), expected)
         assert torch.equal(layer(index.int()), expected)
-    with pytest.raises(IndexError):
-        layer(torch.tensor([11]))
+    for beyond in (11, -1):
+        with pytest.raises(IndexError):
+            layer(torch.tensor([beyond]))
     with pytest.raises(DtypeError, match=r"indices: got torch\.float32, expected torch\.int64 or torch\.int32"):
         layer(torch.ones(2))
+
+
+@pytest.mark.parametrize("text", ["int4", "int8", "int3:g32"])
+@torch.no_grad()
+def test_vmap_takes_the_layer(text):
+    layer, x = a_layer(text), torch.randn(3, 2, 256)
+    assert apart(torch.vmap(layer)(x), layer(x)) < 1e-5
 
 
 @pytest.mark.parametrize("text", ["int4", "int8", "int3:g32"])

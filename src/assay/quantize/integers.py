@@ -199,8 +199,8 @@ class Integers:
             >>> Integers(packed, scales, None, Scheme(8, None, symmetric=True), (8, 4)).rows(slice(2, 5)).shape
             (3, 4)
         """
-        packed, scales = self.packed[which], self.scales[which]
-        zeros = None if self.zeros is None else self.zeros[which]
+        packed, scales = _rows(self.packed, which), _rows(self.scales, which)
+        zeros = None if self.zeros is None else _rows(self.zeros, which)
         return Integers(packed, scales, zeros, self.scheme, (packed.shape[0], self.shape[1]))
 
     def to(self, device: str | torch.device) -> Integers:
@@ -241,6 +241,11 @@ def expand(values: Tensor, scales: Tensor, zeros: Tensor | None, dtype: torch.dt
     if zeros is not None:
         weight = weight.add_(zeros.to(torch.float32).unsqueeze(-1))
     return weight.to(dtype).flatten(1)
+
+
+def _rows(tensor: Tensor, which: slice | Tensor) -> Tensor:
+    """Some rows; a number below 0 is no row, as in an embedding of torch."""
+    return tensor[which] if isinstance(which, slice) else tensor.index_select(0, which)
 
 
 def _bits(tensor: Tensor) -> Tensor:

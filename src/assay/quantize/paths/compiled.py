@@ -50,8 +50,14 @@ class Native(Path):
         if packed.scheme.activations:
             x = rounded_rows(x)
         integers, scales, *zeros = packed.tensors
-        call = _operator if torch.compiler.is_compiling() or type(x) is not Tensor else weights.multiply
+        call = weights.multiply if _has_memory(x) else _operator
         return call(x, integers, scales, zeros[0] if zeros else None, packed.scheme.bits).to(x.dtype)
+
+
+def _has_memory(x: Tensor) -> bool:
+    """Whether a tensor has values in memory of its own: not while it is traced, nor inside torch.func.vmap."""
+    traced = torch.compiler.is_compiling() or type(x) is not Tensor
+    return not traced and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
 @torch.library.custom_op("assay::multiply_quantized", mutates_args=())
