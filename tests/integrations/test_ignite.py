@@ -126,3 +126,10 @@ def test_batches_of_a_device_stay_there(device, pretended):
     attach(evaluator, metrics())
     there = [(preds.to(device), target.to(device)) for preds, target in BATCHES]
     assert evaluator.run(there).metrics == values_of(ALL)
+
+
+def test_only_a_meter_names_what_is_attached():
+    with pytest.raises(
+        ConfigError, match=r"meter: got Accuracy, expected a meter, which names its metrics\. Pass Meter"
+    ):
+        attach(engine(), Accuracy(num_classes=CLASSES))

@@ -134,3 +134,10 @@ def test_a_distribution_is_the_histogram_on_common_edges():
     assert np.add(plot.series[0].counts, plot.series[1].counts).tolist() == counts.tolist()
     given_edges = Distribution.of("d", {"low": low}, bins=[-1.0, 0.0, 1.0])
     assert sum(given_edges.series[0].counts) == np.sum((low >= -1) & (low <= 1))
+
+
+def test_reliability_of_no_samples_names_no_error():
+    assert (
+        Reliability("r", [0, 1], [math.nan], [math.nan], [0], math.nan).summary()
+        == "0 samples in 1 bins of confidence."
+    )

@@ -129,6 +129,9 @@ def attach(
     Returns:
         What was attached; `detach(engine, usage)` ends it, and it may go into a checkpoint.
 
+    Raises:
+        ConfigError: it is no meter.
+
     Example:
         >>> import torch
         >>> from ignite.engine import Engine
@@ -138,6 +141,10 @@ def attach(
         >>> evaluator.run([(torch.eye(3), torch.tensor([0, 1, 1]))]).metrics
         {'accuracy': 0.6666666666666666}
     """
+    given: Any = meter
+    if not isinstance(given, Meter):
+        do = "Pass Meter(accuracy=Accuracy(num_classes=10))"
+        raise ConfigError(describe("meter", type(given).__name__, "a meter, which names its metrics", do))
     made = as_ignite(meter, output_transform)
     made.attach(engine, ", ".join(meter.metrics), usage)
     return made

@@ -176,7 +176,7 @@ class Reliability(Plain, tag="reliability"):
             raise ShapeError(describe("Reliability.edges", len(self.edges), expected, "Give both ends of each bin"))
 
     def summary(self) -> str:
-        error = "" if self.error is None else f" Expected calibration error {self.error:.4f}."
+        error = "" if self.error is None or math.isnan(self.error) else f" Expected calibration error {self.error:.4f}."
         return f"{sum(self.counts):,} samples in {len(self.counts)} bins of confidence.{error}"
 
 
