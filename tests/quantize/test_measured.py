@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.devices.pretend import pretend
-from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError
+from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
 from assay.language import perplexity
 from assay.metrics import Accuracy, MeanSquaredError
 from assay.quantize import QuantizedLinear, quantize_weight
@@ -305,6 +305,26 @@ def test_a_recipe_keeps_its_budget_and_is_better_than_a_scheme_of_its_size():
     assert set(named) == {layer.layer for layer in found.sensitivities.layers} | {"*"}
     assert found.expected == pytest.approx(found.distance, rel=0.5)
     assert "Asked for: 5 bits a weight." in found.report.sections[0].note
+
+
+class Masked(nn.Module):
+    """A model that calls one class impossible."""
+
+    def __init__(self, impossible):
+        super().__init__()
+        self.model, self.impossible = MODEL, impossible
+
+    def forward(self, x):
+        y = self.model(x)
+        return y.masked_fill(torch.arange(y.shape[-1]) == self.impossible, -math.inf)
+
+
+def test_targets_that_either_model_calls_impossible_are_told_and_not_tripped_over():
+    with pytest.warns(ValuesWarning, match="distance: got .* of the values are NaN or infinite"):
+        report = measure(Masked(0), Masked(1), DATA, device="cpu", progress=False)
+    values = {value.name: value.value for value in report.sections[0].values}
+    assert values["KL divergence"] == values["loss before"] == values["loss after"] == math.inf
+    assert math.isnan(values["loss change"])
 
 
 def test_data_without_a_sample_are_told():

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from assay.quantize.measured.divergence import AGREES, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
-from assay.quantize.measured.variants import Outcome
+from assay.quantize.measured.variants import Floats, Outcome
 from assay.report import Distribution, Plot, Samples, Section, Table, Value
 from assay.report.evidence import Measured, interval_of
 from assay.report.plain import Cell
@@ -54,10 +54,23 @@ def headline(outcome: Outcome, level: float, seed: int) -> Value:
 def _samples(outcome: Outcome) -> Samples:
     columns = dict(outcome.columns)
     if LOSS_BEFORE in columns:
-        columns[LOSS_CHANGE] = columns[LOSS_AFTER] - columns[LOSS_BEFORE]
+        columns[LOSS_CHANGE] = _changes(outcome)
     if AGREES in columns and (outcome.counts == 1).all():
         columns[AGREES] = columns[AGREES] == 1  # a share of samples, which has an interval of its own
     return Samples.pack(outcome.ids, {**columns, PREDICTIONS: outcome.counts})
+
+
+def _changes(outcome: Outcome) -> Floats:
+    """What each sample's loss changed by; NaN where both models call its target impossible."""
+    with np.errstate(invalid="ignore"):
+        changes: Floats = outcome.columns[LOSS_AFTER] - outcome.columns[LOSS_BEFORE]
+    return changes
+
+
+def _total(values: Floats) -> float:
+    """Their sum; infinities of both signs give NaN."""
+    with np.errstate(invalid="ignore"):
+        return math.fsum(values) if np.isfinite(values).all() else float(values.sum())
 
 
 def _values(outcome: Outcome) -> list[Value]:
@@ -71,7 +84,7 @@ def _values(outcome: Outcome) -> list[Value]:
         Value(AGREEMENT, outcome.mean(AGREES), None, None, count, "", None, "higher", AGREES, "" if single else over),
     ]
     if LOSS_BEFORE in outcome.columns:
-        change = math.fsum(outcome.columns[LOSS_AFTER] - outcome.columns[LOSS_BEFORE]) / math.fsum(outcome.counts)
+        change = _total(_changes(outcome)) / math.fsum(outcome.counts)
         values += [
             Value(LOSS_BEFORE, outcome.mean(LOSS_BEFORE), count=count, better="lower", column=LOSS_BEFORE, over=over),
             Value(LOSS_AFTER, outcome.mean(LOSS_AFTER), count=count, better="lower", column=LOSS_AFTER, over=over),
@@ -120,7 +133,8 @@ def _spread(outcome: Outcome) -> Table:
     what = KL if KL in outcome.columns else ERROR
     found = outcome.by_prediction
     levels = [quantile for quantile in _QUANTILES if len(found) * (1 - quantile) >= 1]
-    rows = [(f"{100 * quantile:g} % are below", float(np.quantile(found, quantile))) for quantile in levels]
+    with np.errstate(invalid="ignore"):  # between two infinities
+        rows = [(f"{100 * quantile:g} % are below", float(np.quantile(found, quantile))) for quantile in levels]
     rows.append(("largest", float(found.max())))
     return Table(f"{what} of single predictions", ("predictions", what), tuple(rows))
 
