@@ -19,9 +19,9 @@ import assay.quantize
 from assay._atomic import write_text
 from assay.quantize import Scheme, quantize_weight
 from assay.quantize.paths import PATHS
-from assay.quantize.plan_costs import ROWS
+from assay.quantize.planning.costs import ROWS
 
-FILE = Path(assay.quantize.__file__).parent / "costs.toml"
+FILE = Path(assay.quantize.__file__).parent / "planning" / "costs.toml"
 SHAPE = (4096, 4096)
 SCHEMES = ("int2", "int3", "int4", "int5", "int6", "int7", "int8", "int8:dynamic")
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)

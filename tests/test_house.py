@@ -114,7 +114,19 @@ def test_importing_assay_brings_nothing_optional():
 
 @pytest.mark.parametrize(
     "argument",
-    ["--help", "--version", "devices --help", "demo --help", "evaluate --help", "compare --help", "gate --help", "migrate --help"],
+    [
+        "--help",
+        "--version",
+        "devices --help",
+        "demo --help",
+        "evaluate --help",
+        "compare --help",
+        "gate --help",
+        "migrate --help",
+        "import --help",
+        "generate --help",
+        "quantize --help",
+    ],
 )
 def test_help_imports_no_torch(argument):
     code = (

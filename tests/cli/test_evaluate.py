@@ -291,7 +291,7 @@ def test_forms_that_cannot_be_are_told(importable, held, versus, message):
 
 def test_before_and_after_quantization(importable, held):
     from assay.quantize import plan
-    from assay.quantize.file import save
+    from assay.quantize.files.file import save
 
     (held / "nets.py").write_text(
         "import torch\ndef net():\n    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3))\n"

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from assay.cli import app
 from assay.cli import quantize as cli_quantize
 from assay.errors import AssayError
-from assay.quantize import QuantizedLinear, dispatch, tuning
-from assay.quantize.file import load
+from assay.quantize import QuantizedLinear, dispatch
+from assay.quantize.files.file import load
+from assay.quantize.tuning import measure as tuning
 
 MODULE = """
     import torch
@@ -132,7 +133,7 @@ def test_a_hugging_face_folder_is_planned_without_its_weights_and_quantized_tens
     assert sum(layer["scheme"] is not None for layer in said["layers"]) == 15
     done = invoke("llama", "--scheme", "int4", "--device", "mps", "--out", "small", "--json")
     assert done.exit_code == 0, done.output
-    from assay.quantize.file import load_folder
+    from assay.quantize.files.file import load_folder
 
     model = load_folder(folder / "small")
     taken = {name for name, module in model.named_modules() if isinstance(module, QuantizedLinear)}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.quantize import dispatch, tuned
+from assay.quantize import dispatch
+from assay.quantize.tuning import table as tuned
 
 
 @pytest.fixture(autouse=True)

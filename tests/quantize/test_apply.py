@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from assay.errors import ConfigError, InputError, StateError, ValuesError
-from assay.quantize import Integers, QuantizedEmbedding, QuantizedLinear, plan, plan_apply, quantize_weight
+from assay.quantize import Integers, QuantizedEmbedding, QuantizedLinear, plan, quantize_weight
 from assay.quantize.paths import PATHS
+from assay.quantize.planning import apply as plan_apply
 from assay.quantize.rounding import Calibration, gptq
 from quantize.models import LanguageModel, language_model, some_ids
 

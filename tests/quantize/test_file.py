@@ -17,12 +17,12 @@ from torch import nn
 from assay.devices.pretend import pretend
 from assay.errors import AssayWarning, ConfigError, StateError
 from assay.quantize import QuantizedEmbedding, QuantizedLinear, Scheme, quantize_weight
-from assay.quantize import file as files
-from assay.quantize.container import Container
-from assay.quantize.description import CHECKSUM, KEY
-from assay.quantize.file import describe_file, is_quantized, load, load_integers, save
+from assay.quantize.files import file as files
+from assay.quantize.files.container import Container
+from assay.quantize.files.description import CHECKSUM, KEY
+from assay.quantize.files.file import describe_file, is_quantized, load, load_integers, save
+from assay.quantize.files.skeleton import skeleton
 from assay.quantize.layers import QuantizedWeight
-from assay.quantize.skeleton import skeleton
 
 
 class Model(nn.Module):

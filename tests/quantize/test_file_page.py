@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from assay.quantize import Scheme, load, quantize_weight, save
-from assay.quantize.file import describe_file
+from assay.quantize.files.file import describe_file
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
 
 PAGE = (Path(__file__).parents[2] / "docs" / "quantized_files.md").read_text("utf-8")

@@ -12,11 +12,12 @@ from torch import nn
 
 import assay.quantize
 from assay.errors import ConfigError
-from assay.quantize import Scheme, plan, plan_make
-from assay.quantize.matrix import filled
+from assay.quantize import Scheme, plan
 from assay.quantize.paths import PATHS
-from assay.quantize.plan_costs import ROWS, Costs, measured
-from assay.quantize.show import render
+from assay.quantize.planning import make as plan_make
+from assay.quantize.planning.costs import ROWS, Costs, measured
+from assay.quantize.planning.matrix import filled
+from assay.quantize.planning.show import render
 from quantize.models import language_model
 
 
@@ -25,8 +26,8 @@ def of(made, name):
 
 
 def test_the_function_is_there_whatever_was_imported():
-    import assay.quantize.plan_make
-    import assay.quantize.plans
+    import assay.quantize.planning.make
+    import assay.quantize.planning.plan
 
     assert assay.quantize.plan is plan
     assert callable(assay.quantize.plan)
@@ -251,7 +252,7 @@ def test_the_table_of_the_page_is_the_one_that_is_looked_up():
     if native and native.why_not("cpu", "bfloat16", Scheme.parse("int4"), (4096, 4096)):
         pytest.skip("assay was installed without a C compiler, so paths of the CPU are others")
     page = (Path(__file__).parents[2] / "docs" / "quantize.md").read_text("utf-8")
-    assert filled(page) == page, "run: python -m assay.quantize.matrix docs/quantize.md"
+    assert filled(page) == page, "run: python -m assay.quantize.planning.matrix docs/quantize.md"
 
 
 def test_where_the_crossings_come_from_is_said():

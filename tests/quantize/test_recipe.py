@@ -5,7 +5,7 @@ import json
 import pytest
 
 from assay.errors import ConfigError
-from assay.quantize.recipe import Recipe, Rule, matches
+from assay.quantize.planning.recipe import Recipe, Rule, matches
 from assay.quantize.scheme import Scheme
 
 

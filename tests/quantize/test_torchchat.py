@@ -7,8 +7,8 @@ import json
 import pytest
 
 from assay.errors import ConfigError
-from assay.quantize.recipe import Recipe
-from assay.quantize.recipe_torchchat import steps
+from assay.quantize.planning.recipe import Recipe
+from assay.quantize.planning.torchchat import steps
 
 # The keys of TorchChat's quantizer_class_dict (torchchat/utils/quantize.py), and those of its older documents.
 KEYS = {

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from assay.devices.pretend import pretend
 from assay.devices.processor import processor
 from assay.errors import AssayWarning, ConfigError, DeviceError
-from assay.quantize import QuantizedLinear, Scheme, quantize_weight, tuned, tuning
+from assay.quantize import QuantizedLinear, Scheme, quantize_weight
 from assay.quantize.dispatch import DEFAULTS, Table, default_table, regimes
 from assay.quantize.paths import PATHS
-from assay.quantize.tuned import Measured, Tuned
-from assay.quantize.tuning import SWITCH, show, steps_of, tune
+from assay.quantize.tuning import measure as tuning
+from assay.quantize.tuning import table as tuned
+from assay.quantize.tuning.measure import SWITCH, show, steps_of, tune
+from assay.quantize.tuning.table import Measured, Tuned
 
 INT4 = Scheme.parse("int4")
 SHAPE = (4096, 4096)

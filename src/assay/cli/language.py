@@ -169,7 +169,7 @@ def _form(name: str, first: str, options: Prompt) -> tuple[Callable[..., Any], T
 
 def _filled(model: Model, path: str) -> Model:
     """The model with the quantized weights of a file or folder."""
-    from assay.quantize.file import load
+    from assay.quantize.files.file import load
 
     if not isinstance(model.model, nn.Module):
         do = "Name the module that it was made of"

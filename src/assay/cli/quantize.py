@@ -15,15 +15,15 @@ from torch import nn
 from assay.cli.named.models import open_model
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
-from assay.quantize.file import save
-from assay.quantize.matrix import markdown, matrix
-from assay.quantize.plans import Plan, plan
-from assay.quantize.recipe import Recipe
-from assay.quantize.skeleton import of_config, of_names
-from assay.quantize.source import CONFIG, FILE, INDEX, Source
-from assay.quantize.stream import quantize_shards
-from assay.quantize.tuned import file_for
-from assay.quantize.tuning import DTYPES, SCHEMES, show, tune
+from assay.quantize.files.file import save
+from assay.quantize.files.skeleton import of_config, of_names
+from assay.quantize.files.source import CONFIG, FILE, INDEX, Source
+from assay.quantize.files.stream import quantize_shards
+from assay.quantize.planning.matrix import markdown, matrix
+from assay.quantize.planning.plan import Plan, plan
+from assay.quantize.planning.recipe import Recipe
+from assay.quantize.tuning.measure import DTYPES, SCHEMES, show, tune
+from assay.quantize.tuning.table import file_for
 
 
 @dataclass(frozen=True)

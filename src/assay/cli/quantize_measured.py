@@ -19,12 +19,12 @@ from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options as Named
 from assay.cli.quantize import Options, is_folder_of_shards, planned, told
 from assay.errors import ConfigError, describe
-from assay.quantize.file import save
+from assay.quantize.files.file import save
+from assay.quantize.files.stream import quantize_shards
 from assay.quantize.measured import Reading, for_budget, measure, sensitivity, sweep
 from assay.quantize.measured.budget import SCHEMES
-from assay.quantize.plans import Plan
-from assay.quantize.recipe import Recipe
-from assay.quantize.stream import quantize_shards
+from assay.quantize.planning.plan import Plan
+from assay.quantize.planning.recipe import Recipe
 from assay.report import Report
 
 TEXTS = (".txt", ".md", ".rst", ".py", ".tex")

@@ -18,7 +18,6 @@ from assay.metrics.base import Metric
 from assay.report import Section, Slice, Table
 from assay.report.sliced import slices_of
 
-
 SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
 
 

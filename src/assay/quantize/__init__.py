@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.quantize.file import load, load_folder, save
+    from assay.quantize.files.file import load, load_folder, save
+    from assay.quantize.files.stream import quantize_shards
     from assay.quantize.integers import Integers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
     from assay.quantize.measured import for_budget, measure, sensitivity, sweep
-    from assay.quantize.plans import LayerPlan, Plan, plan
-    from assay.quantize.recipe import Recipe
+    from assay.quantize.planning.plan import LayerPlan, Plan, plan
+    from assay.quantize.planning.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
     from assay.quantize.scheme import Scheme
-    from assay.quantize.stream import quantize_shards
-    from assay.quantize.tuning import tune
+    from assay.quantize.tuning.measure import tune
 
 __all__ = [
     "Integers",
@@ -40,16 +40,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "file": ("load", "load_folder", "save"),
+    "files.file": ("load", "load_folder", "save"),
     "integers": ("Integers",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
     "measured": ("for_budget", "measure", "sensitivity", "sweep"),
-    "plans": ("LayerPlan", "Plan", "plan"),
-    "recipe": ("Recipe",),
+    "planning.plan": ("LayerPlan", "Plan", "plan"),
+    "planning.recipe": ("Recipe",),
     "rounding": ("quantize_weight",),
     "scheme": ("Scheme",),
-    "stream": ("quantize_shards",),
-    "tuning": ("tune",),
+    "files.stream": ("quantize_shards",),
+    "tuning.measure": ("tune",),
 }
 
 __getattr__, __dir__ = attach(

@@ -17,7 +17,7 @@ def is_quantized(path: Path) -> bool:
     """Whether `assay.quantize` wrote a file or a folder."""
     from safetensors import SafetensorError, safe_open
 
-    from assay.quantize.description import KEY
+    from assay.quantize.files.description import KEY
 
     files = sorted(path.glob("quantized*.safetensors"))[:1] if path.is_dir() else [path]
     try:
@@ -41,7 +41,7 @@ def open_quantized(path: Path, factory: str, seed: int) -> Model:
         ConfigError: there is no factory, or it makes another model.
         StateError: the file is damaged.
     """
-    from assay.quantize.file import load, load_folder
+    from assay.quantize.files.file import load, load_folder
 
     if not factory and (path / "config.json").is_file():
         return Model(path.resolve().name, "quantized weights of a folder", load_folder(path), folder=path)

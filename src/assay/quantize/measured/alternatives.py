@@ -11,15 +11,15 @@ from torch import nn
 from assay.errors import ConfigError, describe
 from assay.language import CausalModel
 from assay.language.scoring import BATCH_SIZE
-from assay.quantize.candidates import candidates
+from assay.quantize.files.progress import Bar
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
 from assay.quantize.measured.variants import Outcome, Reading, Swapped, compare_outputs, of_text
-from assay.quantize.plan_layers import Choice, choose
-from assay.quantize.recipe import Recipe, RecipeLike
+from assay.quantize.planning.candidates import candidates
+from assay.quantize.planning.layers import Choice, choose
+from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.rounding.gptq import Calibration, gptq
 from assay.quantize.scheme import Scheme
-from assay.quantize.stream_progress import Bar
 from assay.report import Report
 
 AT_ONCE = 2**31

@@ -15,7 +15,7 @@ from assay.quantize.measured.schemes import SCHEMES as ALL
 from assay.quantize.measured.schemes import Sweep, named, sweep
 from assay.quantize.measured.speed import nbytes
 from assay.quantize.measured.variants import Reading
-from assay.quantize.recipe import SKIP, Recipe, RecipeLike
+from assay.quantize.planning.recipe import SKIP, Recipe, RecipeLike
 from assay.quantize.rounding.gptq import Calibration
 from assay.report import Report, Section, Table
 

@@ -11,7 +11,7 @@ from torch import nn
 from assay.quantize.measured.alternatives import Layer, compare_layers, layers, untied
 from assay.quantize.measured.outputs import distance_name, headline
 from assay.quantize.measured.variants import Reading
-from assay.quantize.recipe import RecipeLike
+from assay.quantize.planning.recipe import RecipeLike
 from assay.quantize.rounding.gptq import Calibration
 from assay.report import Bars, Report, Section, Table
 

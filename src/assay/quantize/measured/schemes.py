@@ -14,7 +14,7 @@ from assay.quantize.measured.divergence import LOSS_AFTER, LOSS_BEFORE
 from assay.quantize.measured.outputs import distance_name, headline
 from assay.quantize.measured.speed import nbytes
 from assay.quantize.measured.variants import Outcome, Reading
-from assay.quantize.recipe import RecipeLike
+from assay.quantize.planning.recipe import RecipeLike
 from assay.quantize.rounding.gptq import Calibration
 from assay.report import Point, Points, Report, Section, Table
 

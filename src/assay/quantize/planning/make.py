@@ -15,15 +15,15 @@ from assay.devices.capabilities import DEVICES, device_type, kind
 from assay.devices.operators import kernel, lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
-from assay.quantize.candidates import candidates
 from assay.quantize.dispatch import FALLBACK, Steps, Table, default_table, regimes
 from assay.quantize.paths import PATHS
 from assay.quantize.paths.path import TorchPath
-from assay.quantize.plan_apply import GPTQ, WITHOUT_INPUTS
-from assay.quantize.plan_costs import family, measured
-from assay.quantize.plan_layers import Choice, choose
-from assay.quantize.plans import LayerPlan, Others, Plan
-from assay.quantize.recipe import Recipe, RecipeLike
+from assay.quantize.planning.apply import GPTQ, WITHOUT_INPUTS
+from assay.quantize.planning.candidates import candidates
+from assay.quantize.planning.costs import family, measured
+from assay.quantize.planning.layers import Choice, choose
+from assay.quantize.planning.plan import LayerPlan, Others, Plan
+from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import METHODS
 from assay.quantize.scheme import Scheme
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from assay.errors import ConfigError, describe
-from assay.quantize.candidates import Candidate
-from assay.quantize.recipe import Recipe, Rule, matches
+from assay.quantize.planning.candidates import Candidate
+from assay.quantize.planning.recipe import Recipe, Rule, matches
 from assay.quantize.scheme import Scheme
 
 GROUPS = (256, 128, 64, 32, 16)

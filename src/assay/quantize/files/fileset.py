@@ -13,8 +13,8 @@ from torch import Tensor
 
 from assay._atomic import write_text
 from assay.errors import StateError, describe
-from assay.quantize.container import Container, Entry, Metadata, in_shards
-from assay.quantize.description import KEY, NO_CHECKSUM, Description, Weight, merged
+from assay.quantize.files.container import Container, Entry, Metadata, in_shards
+from assay.quantize.files.description import KEY, NO_CHECKSUM, Description, Weight, merged
 
 # Not "model.safetensors": Transformers would read that, find none of the weights that it looks for, and fill them with
 # random numbers, with no more than a report in its log.

@@ -18,13 +18,13 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from assay.errors import AssayError, ConfigError, MissingDependencyError, StateError, describe
-from assay.quantize.container import Entry, sha256
-from assay.quantize.description import KEY, Description, Kind, Weight, integers_of, merged, tensors_of
-from assay.quantize.file_fit import fit
-from assay.quantize.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
+from assay.quantize.files.container import Entry, sha256
+from assay.quantize.files.description import KEY, Description, Kind, Weight, integers_of, merged, tensors_of
+from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
+from assay.quantize.files.fit import fit
+from assay.quantize.files.skeleton import of_config
 from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
-from assay.quantize.skeleton import of_config
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 _AGAIN = "Copy all files of the model again, or save it again"
@@ -97,8 +97,8 @@ def load(
 
     Args:
         model: as it was made before it was quantized. Its parameters may be on the meta device; see
-            :func:`assay.quantize.skeleton.skeleton`.
-        path: what :func:`save` or :func:`assay.quantize.stream.quantize_shards` wrote: the folder, or the file.
+            :func:`assay.quantize.files.skeleton.skeleton`.
+        path: what :func:`save` or :func:`assay.quantize.files.stream.quantize_shards` wrote: the folder, or the file.
         strict: the file and the model must have the same tensors. Otherwise those that both have are loaded, with a
             warning that names the others.
         device: where to; None: where each tensor of the model is, and the host for those on the meta device.
@@ -128,7 +128,7 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
     """The quantized model of a folder with ``config.json``, without ever making its weights in floats.
 
     Args:
-        path: what :func:`assay.quantize.stream.quantize_shards` wrote from a folder as Hugging Face writes it.
+        path: what :func:`assay.quantize.files.stream.quantize_shards` wrote from a folder as Hugging Face writes it.
         device: where to; None: the host.
 
     Returns:

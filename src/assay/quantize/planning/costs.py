@@ -55,6 +55,6 @@ def family(scheme: Scheme) -> str:
 @cache
 def measured() -> Costs:
     """What comes with assay."""
-    read = tomllib.loads(files("assay.quantize").joinpath("costs.toml").read_text(encoding="utf-8"))
+    read = tomllib.loads(files("assay.quantize.planning").joinpath("costs.toml").read_text(encoding="utf-8"))
     times = {(row["dtype"], row["scheme"], row["path"]): tuple(row["times"]) for row in read["costs"]}
     return Costs(read["where"], times)

@@ -21,15 +21,15 @@ from torch import Tensor
 from assay import __version__
 from assay._atomic import write_text, write_whole
 from assay.errors import AssayError, ConfigError, StateError, ValuesError, describe
-from assay.quantize.container import Metadata, sha256, unwritable
-from assay.quantize.description import NO_CHECKSUM, tensors_of
-from assay.quantize.fileset import SHARD_BYTES, SUFFIX, FileSet
-from assay.quantize.journal import Done, Journal
-from assay.quantize.recipe import Recipe, RecipeLike
+from assay.quantize.files.container import Metadata, sha256, unwritable
+from assay.quantize.files.description import NO_CHECKSUM, tensors_of
+from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
+from assay.quantize.files.journal import Done, Journal
+from assay.quantize.files.pieces import SCALES, ModelLike, Piece, Pieces, pieces
+from assay.quantize.files.progress import Bar
+from assay.quantize.files.source import CONFIG, WEIGHTS, Source
+from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
-from assay.quantize.source import CONFIG, WEIGHTS, Source
-from assay.quantize.stream_pieces import SCALES, ModelLike, Piece, Pieces, pieces
-from assay.quantize.stream_progress import Bar
 
 JOURNAL, LOCK, ORIGIN = ".assay-journal.jsonl", ".assay-lock", "assay.origin"
 METHODS = ("nearest", "search", "hqq")

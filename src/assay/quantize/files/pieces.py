@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from assay.errors import ConfigError, describe
-from assay.quantize.candidates import candidates
-from assay.quantize.container import Entry
-from assay.quantize.description import Weight
-from assay.quantize.plan_layers import Choice, choose
-from assay.quantize.recipe import Recipe
-from assay.quantize.skeleton import of_config, of_names, skeleton
-from assay.quantize.source import Source, Stored
+from assay.quantize.files.container import Entry
+from assay.quantize.files.description import Weight
+from assay.quantize.files.skeleton import of_config, of_names, skeleton
+from assay.quantize.files.source import Source, Stored
+from assay.quantize.planning.candidates import candidates
+from assay.quantize.planning.layers import Choice, choose
+from assay.quantize.planning.recipe import Recipe
 
 ModelLike: TypeAlias = "nn.Module | Callable[[], nn.Module] | Literal['auto', 'names']"
 

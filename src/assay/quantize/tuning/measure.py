@@ -16,12 +16,13 @@ from assay.devices.capabilities import device_type
 from assay.devices.cost import wait
 from assay.devices.processor import processor, why_not_here
 from assay.errors import AssayWarning, ConfigError, DeviceError, describe, warn
-from assay.quantize import dispatch, tuned
+from assay.quantize import dispatch
 from assay.quantize.paths import PATHS, Packed
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.scheme import Scheme
-from assay.quantize.tuned import Measured, Steps, Tuned
-from assay.quantize.tuning_progress import Shown
+from assay.quantize.tuning import table as tuned
+from assay.quantize.tuning.progress import Shown
+from assay.quantize.tuning.table import Measured, Steps, Tuned
 
 SHAPE = (4096, 4096)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

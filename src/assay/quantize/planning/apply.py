@@ -9,16 +9,16 @@ import torch
 from torch import nn
 
 from assay.errors import AssayError, ConfigError, StateError, describe
-from assay.quantize.candidates import Candidate, Place, candidates
+from assay.quantize.files.progress import Bar
 from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
-from assay.quantize.plans import LayerPlan
+from assay.quantize.planning.candidates import Candidate, Place, candidates
+from assay.quantize.planning.plan import LayerPlan
 from assay.quantize.rounding import Calibration, gptq, quantize_weight
 from assay.quantize.scheme import Scheme
-from assay.quantize.stream_progress import Bar
 
 if TYPE_CHECKING:
-    from assay.quantize.plans import Plan
+    from assay.quantize.planning.plan import Plan
 
 # What hangs on a module and not on its class. The dictionaries themselves move, so that handles still remove hooks.
 HOOKS = (

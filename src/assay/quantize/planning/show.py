@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from assay.quantize.plans import LayerPlan, Others, Plan
+    from assay.quantize.planning.plan import LayerPlan, Others, Plan
     from assay.quantize.scheme import Scheme
 
 WIDTH = 120  # where nobody can widen the output

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from torch import nn
 
-    from assay.quantize.recipe import RecipeLike
+    from assay.quantize.planning.recipe import RecipeLike
     from assay.quantize.rounding import Calibration
 
 FORM = 1
@@ -117,18 +117,18 @@ class Plan:
 
     def show(self, console: Console | None = None) -> None:
         """Print the plan; layers of one form share a row."""
-        from assay.quantize.show import show
+        from assay.quantize.planning.show import show
 
         show(self, console)
 
     def __str__(self) -> str:
-        from assay.quantize.show import text
+        from assay.quantize.planning.show import text
 
         return text(self)
 
     def to_markdown(self) -> str:
         """The plan as Markdown."""
-        from assay.quantize.show import markdown
+        from assay.quantize.planning.show import markdown
 
         return markdown(self)
 
@@ -160,7 +160,7 @@ class Plan:
             StateError: it is another model, or its weights are on the meta device.
             ValuesError: a weight is NaN or infinite.
         """
-        from assay.quantize.plan_apply import apply
+        from assay.quantize.planning.apply import apply
 
         return apply(self, model, calibration)
 
@@ -212,6 +212,6 @@ def plan(
         Which operator a device has: ``native_functions.yaml`` of the installed torch; what its kernels take:
         ``devices/known/quantization.toml``; what older releases lacked: ``devices/known/history.toml``.
     """
-    from assay.quantize.plan_make import Asked, make
+    from assay.quantize.planning.make import Asked, make
 
     return make(model, Asked(scheme, device, recipe, dtype, include, exclude, method, release))

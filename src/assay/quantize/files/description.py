@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 from assay.errors import AssayError, StateError, describe
-from assay.quantize.container import Entry, Metadata
+from assay.quantize.files.container import Entry, Metadata
 from assay.quantize.integers import Integers
 from assay.quantize.scheme import Scheme
 

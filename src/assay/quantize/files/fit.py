@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from assay.errors import AssayWarning, ConfigError, StateError, describe, warn
-from assay.quantize.candidates import QUANTIZED, Candidate, candidates
-from assay.quantize.description import Description
+from assay.quantize.files.description import Description
 from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from assay.quantize.planning.candidates import QUANTIZED, Candidate, candidates
 
 SHOWN = 3
 OTHER_MODEL = "Make the model that was saved"
@@ -249,5 +249,5 @@ def _check_values(fitted: Fitted, where: str) -> None:
             for part, held in kind.items():
                 if held is not None and held.is_meta and id(held) not in fitted.tensors:
                     got = f"nothing for {name}.{part}".replace(" .", " ")
-                    do = "Make the model with assay.quantize.skeleton, which keeps buffers"
+                    do = "Make the model with assay.quantize.files.skeleton, which keeps buffers"
                     raise ConfigError(describe(where, got, "values for what is on the meta device", do))

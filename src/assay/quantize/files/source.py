@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from assay.errors import ConfigError, StateError, describe
-from assay.quantize.container import NAMES
-from assay.quantize.description import KEY
+from assay.quantize.files.container import NAMES
+from assay.quantize.files.description import KEY
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from assay.errors import ConfigError, describe
-from assay.quantize.recipe_torchchat import Step, is_torchchat, steps
+from assay.quantize.planning.torchchat import Step, is_torchchat, steps
 from assay.quantize.scheme import Scheme
 
 Kind: TypeAlias = Literal["linear", "embedding"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from assay._atomic import write_text
 from assay.devices.capabilities import DEVICES
 from assay.quantize.dispatch import Steps, Table, regimes
+from assay.quantize.planning.show import paths, spelled
 from assay.quantize.scheme import Scheme
-from assay.quantize.show import paths, spelled
 
 SCHEMES = ("int8", "int8:g128", "int4", "int4:g32:sym", "int4:channel", "int3:g64", "int8:dynamic", "int4:dynamic")
 DTYPES = ("bfloat16", "float16", "float32")

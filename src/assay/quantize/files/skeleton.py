@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from assay.errors import ConfigError, describe
-from assay.quantize.source import Stored
+from assay.quantize.files.source import Stored
 
 EMBEDDINGS = re.compile(r"embed|(^|[._])(emb|wte|wpe|tok|pos)([._]|$)|position", re.IGNORECASE)
 
