@@ -14,7 +14,17 @@ from pathlib import Path
 from benchmarks.harness import RESULTS
 
 PAGE = Path("docs/benchmarks.md")
-SCRIPTS = ("collection", "update_cost", "accuracy_of_values", "auroc", "sync", "loop", "import_time")
+SCRIPTS = (
+    "collection",
+    "update_cost",
+    "accuracy_of_values",
+    "auroc",
+    "sync",
+    "loop",
+    "integrations",
+    "quantize",
+    "import_time",
+)
 IN_TORCH = ("collection", "update_cost")  # are run again without the compiled code
 PACKAGES = ("torch", "torchmetrics", "torcheval", "pytorch-ignite", "numpy", "scikit-learn")
 HEAD = """# Benchmarks
