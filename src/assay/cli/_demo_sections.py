@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.cli._demo_models import Task
 from assay.evaluate import evaluate
 from assay.metrics import (
@@ -26,8 +28,8 @@ from assay.report import Report
 
 
 def measured(task: Task) -> Report:
-    """Measure a trained model on the samples that it never saw."""
-    return evaluate(
+    """Measure a trained model on the samples that it never saw; the section has the name of the task."""
+    report = evaluate(
         task.model,
         task.held_out,
         metrics(task),
@@ -41,6 +43,7 @@ def measured(task: Task) -> Report:
         progress=False,
         title=task.title,
     )
+    return replace(report, sections=tuple(replace(section, name=task.title) for section in report.sections))
 
 
 def metrics(task: Task) -> dict[str, Metric]:
