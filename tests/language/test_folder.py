@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 
-from assay.errors import ConfigError, MissingDependencyError, StateError
+from assay.errors import ConfigError, MissingDependencyError, StateError, ValuesWarning
 from assay.language import generate, open_model, perplexity, tokens_of
 from assay.language.folder import open_tokenizer
 from language.models import TEXT, folder, llama
@@ -85,6 +85,14 @@ def test_missing_weights_are_not_made_up(tmp_path):
     del tensors["model.layers.1.mlp.up_proj.weight"]
     save_file(tensors, weights, {"format": "pt"})
     with pytest.raises(StateError, match=r"no fitting weights for model\.layers\.1\.mlp\.up_proj\.weight"):
+        open_model(tmp_path)
+
+
+def test_weights_that_the_model_has_no_place_for_are_told(tmp_path):
+    folder(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
+    with pytest.warns(ValuesWarning, match=r"weights that the model has no place for: model\.layers\.1\."):
         open_model(tmp_path)
 
 

@@ -344,6 +344,10 @@ def _evaluate(
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Folder for checkpoints to go on from.", rich_help_panel=_RUN)
     ] = None,
+    checkpoint_s: Annotated[
+        float | None,
+        typer.Option("--checkpoint-s", help="Seconds between checkpoints; 30 unless said.", rich_help_panel=_RUN),
+    ] = None,
     on_error: Annotated[
         str | None, typer.Option("--on-error", help="raise, or skip batches that fail.", rich_help_panel=_RUN)
     ] = None,

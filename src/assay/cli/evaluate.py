@@ -143,6 +143,7 @@ def arguments(data: Data, options: Options) -> dict[str, Any]:
         "num_workers": options.workers,
         "shards": options.shards,
         "resume": options.resume,
+        "checkpoint_s": options.checkpoint_s,
         "on_error": options.on_error,
         "seed": options.seed,
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from assay.errors import ConfigError, MissingDependencyError, StateError, describe
+from assay.errors import ConfigError, MissingDependencyError, StateError, ValuesWarning, describe, warn
 from assay.language.tokens import Tokenizer
 
 CONFIG = "config.json"
@@ -96,6 +96,10 @@ def _check_whole(folder: Path, loaded: Any) -> None:
         got = f"no fitting weights for {', '.join(sorted(lacking)[:3])}" + (" and more" if len(lacking) > 3 else "")
         do = "Check that all of its files are there, and that config.json belongs to them"
         raise StateError(describe(str(folder), got, "weights for the whole model", do))
+    if extra := sorted(map(str, loaded.get("unexpected_keys") or ())):
+        got = f"weights that the model has no place for: {', '.join(extra[:3])}" + (" and more" if extra[3:] else "")
+        do = "Correct config.json if it names another model than that of the weights"
+        warn(describe(str(folder), got, "those of the model alone", do), ValuesWarning)
 
 
 def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:

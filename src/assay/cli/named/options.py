@@ -57,6 +57,7 @@ class Options:
     details: bool | None = None
     out: Path | None = None
     resume: Path | None = None
+    checkpoint_s: float | None = None
     on_error: str = "raise"
     seed: int = 0
     title: str = ""
