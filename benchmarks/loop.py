@@ -2,7 +2,7 @@
 
 A small model on ready batches, so that the loop is all there is. One thread, its CPU time, in turns and in a random
 order; what an evaluation costs once is left out by taking the difference between many batches and few, and is in the
-last column. Composer takes part where `benchmarks.composer` finds it.
+last column. Composer takes part where `benchmarks.composer_loop` finds it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import nn
 
 from assay import Accuracy, F1Score, Meter, evaluate
 from assay.metrics import Metric
-from benchmarks import composer
+from benchmarks import composer_loop
 from benchmarks.harness import Table, microseconds, save
 
 logging.disable(logging.WARNING)
@@ -84,7 +84,7 @@ def candidates(net: nn.Module) -> dict[str, Callable[[Batches], object]]:
         "Ignite Engine, no metric": lambda b: Engine(step).run(b),
         "Ignite evaluator, no metric": lambda b: create_supervised_evaluator(net).run(b),
         "Ignite evaluator, Accuracy": lambda b: create_supervised_evaluator(net, {"acc": IgniteAccuracy()}).run(b),
-        **composer.loops(net, CLASSES),
+        **composer_loop.loops(net, CLASSES),
     }
 
 

@@ -4,9 +4,9 @@ python examples/integrations/composer_trainer.py
 """
 
 from _digits import HELD_OUT, METRICS, expected, loader, trained
+from composer import Trainer
 
 from assay.integrations import as_composer, as_evaluator
-from composer import Trainer
 
 model = as_composer(trained(), METRICS)
 evaluator = as_evaluator("held out", loader(), ["accuracy", "f1"])

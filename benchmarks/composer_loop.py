@@ -48,10 +48,9 @@ def loops(net: nn.Module, classes: int) -> dict[str, Callable[[Any], object]]:
     warnings.simplefilter("ignore")
     if "composer" not in sys.modules:
         _import()
+    from composer import Trainer  # type: ignore[import-not-found]
     from composer.models import ComposerModel  # type: ignore[import-not-found]
     from torchmetrics.classification import MulticlassAccuracy
-
-    from composer import Trainer  # type: ignore[import-not-found]
 
     class Batches:
         """Ready batches as a loader: Composer asks for their size, and takes a list for several loaders."""
