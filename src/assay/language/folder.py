@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,9 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
     if not is_model_folder(folder):
         do = "Name the folder that save_pretrained wrote"
         raise ConfigError(describe("MODEL", f"{folder} without {CONFIG}", "a folder of Hugging Face's form", do))
-    transformers = _transformers()
+    package = transformers()
     try:
-        model, loaded = transformers.AutoModelForCausalLM.from_pretrained(
+        model, loaded = package.AutoModelForCausalLM.from_pretrained(
             folder,
             local_files_only=True,
             trust_remote_code=False,
@@ -85,7 +85,7 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
         raise StateError(describe(str(folder), got, "a model that can be read", do)) from error
     _check_whole(folder, loaded)
     model.eval()
-    return model, _tokenizer(folder, transformers)
+    return model, _tokenizer(folder, package)
 
 
 def _check_whole(folder: Path, loaded: Any) -> None:
@@ -96,8 +96,18 @@ def _check_whole(folder: Path, loaded: Any) -> None:
         got = f"no fitting weights for {', '.join(sorted(lacking)[:3])}" + (" and more" if len(lacking) > 3 else "")
         do = "Check that all of its files are there, and that config.json belongs to them"
         raise StateError(describe(str(folder), got, "weights for the whole model", do))
-    if extra := sorted(map(str, loaded.get("unexpected_keys") or ())):
-        got = f"weights that the model has no place for: {', '.join(extra[:3])}" + (" and more" if extra[3:] else "")
+    tell_unused(folder, loaded)
+
+
+def tell_unused(folder: Path, loaded: Mapping[str, Any]) -> None:
+    """Warn of weights that the model has no place for: then the folder may be one of another model.
+
+    Args:
+        folder: where they are.
+        loaded: what `from_pretrained` says of what it loaded.
+    """
+    if unused := sorted(map(str, loaded.get("unexpected_keys") or ())):
+        got = f"weights that the model has no place for: {', '.join(unused[:3])}" + (" and more" if unused[3:] else "")
         do = "Correct config.json if it names another model than that of the weights"
         warn(describe(str(folder), got, "those of the model alone", do), ValuesWarning)
 
@@ -109,24 +119,32 @@ def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:
         StateError: its files cannot be read.
         MissingDependencyError: without `assay[hf]`.
     """
-    return _tokenizer(Path(path), _transformers())
+    return _tokenizer(Path(path), transformers())
 
 
-def _tokenizer(folder: Path, transformers: Any) -> Tokenizer | None:
+def _tokenizer(folder: Path, package: Any) -> Tokenizer | None:
     if not any((folder / name).is_file() for name in _TOKENIZERS):
         return None
     try:
         return FolderTokenizer(
-            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         )
     except Exception as error:
         got = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise StateError(describe(str(folder), got, "a tokenizer that can be read", "Save it again")) from error
 
 
-def _transformers() -> Any:
+def transformers(purpose: str = "models in folders") -> Any:
+    """The package, imported when it is needed.
+
+    Args:
+        purpose: what it is needed for, for the message.
+
+    Raises:
+        MissingDependencyError: it is not there.
+    """
     try:
-        import transformers
+        import transformers as package
     except ImportError as error:
-        raise MissingDependencyError("transformers", extra="hf", purpose="models in folders") from error
-    return transformers
+        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
+    return package

@@ -54,6 +54,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """
     try:
         return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        do = "Check the path"
+        raise FileNotFoundError(
+            describe(os.fspath(path), str(error.strerror), "a file that assay reads", do)
+        ) from error
     except UnicodeDecodeError as error:
         do = "Name a file that assay wrote"
         raise StateError(describe(os.fspath(path), "bytes that are not UTF-8", "a report in JSON", do)) from error

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from assay.cli.named.models import Model
-from assay.errors import ConfigError, MissingDependencyError, StateError, ValuesWarning, describe, warn
-
-
-def transformers(purpose: str) -> ModuleType:
-    """The package, imported when it is needed.
-
-    Raises:
-        MissingDependencyError: it is not there.
-    """
-    try:
-        import transformers as package
-    except ImportError as error:
-        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
-    return package
+from assay.errors import ConfigError, StateError, describe
+from assay.language.folder import tell_unused, transformers
 
 
 def open_folder(path: Path, trust: bool = False) -> Model:
@@ -84,10 +71,7 @@ def _check(path: Path, name: str, loaded: dict[str, Any]) -> None:
             got = f"{what.replace('_keys', '')} weights {', '.join(keys[:3])}{more}"
             do = "Save the whole model with save_pretrained, or correct architectures in config.json"
             raise StateError(describe(str(path), got, f"all weights of {name}", do))
-    if extra := sorted(str(key) for key in loaded.get("unexpected_keys", ())):
-        got = f"weights that {name} has no place for: {', '.join(extra[:3])}" + (" and more" if extra[3:] else "")
-        do = "Correct config.json if it names another model than that of the weights"
-        warn(describe(str(path), got, "those of the model alone", do), ValuesWarning)
+    tell_unused(path, loaded)
 
 
 def _classes(config: Any) -> tuple[str, ...]:

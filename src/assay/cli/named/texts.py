@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.cli.named.huggingface import transformers
 from assay.cli.named.models import Model
 from assay.errors import ConfigError, StateError, describe
+from assay.language.folder import transformers
 
 
 class Tokens:
