@@ -101,14 +101,14 @@ def test_weights_with_a_factory(folder, ending):
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        (("given", "--data", "given:data"), ConfigError, "MODEL: got 'given', expected package.module:function"),
+        (("given", "--data", "given:data"), ConfigError, "MODEL: got 'given', expected an existing file or folder"),
         (("nothing:model", "--data", "given:data"), ConfigError, "got nothing:model, but no module nothing"),
         (("given:none", "--data", "given:data"), ConfigError, "got given:none, but given has no none"),
         (("given:needs", "--data", "given:data"), ConfigError, "given:needs: got a function that needs width"),
         (("given:number", "--data", "given:data"), ConfigError, "given:number: got int, expected a module"),
         (("given:model", "--data", "given:number"), ConfigError, "data: got int, expected a data loader"),
         (("other.pt", "--data", "given:data"), ConfigError, "MODEL: got weights in other.pt, expected a model to load"),
-        (("a.pt", "--factory", "given:model", "--data", "given:data"), ConfigError, "a.pt, which is no file"),
+        (("a.pt", "--factory", "given:model", "--data", "given:data"), ConfigError, "a.pt, which does not exist"),
         (("bad.pt", "--factory", "given:model", "--data", "given:data"), StateError, "got a file that cannot be read"),
         (("other.pt", "--factory", "given:model", "--data", "given:data"), ConfigError, "size mismatch for weight"),
         (
@@ -280,7 +280,7 @@ def test_forms_on_the_same_samples(importable, held):
         ("net.pt2", "--versus: got net.pt2, expected forms that differ"),
         ("bits=4", "--versus: got 'bits=4', expected MODEL, or one of precision"),
         ("compile=maybe", "--versus: got compile=maybe, expected compile=true or compile=false"),
-        ("gone.pt2", "MODEL: got gone.pt2, which is no file"),
+        ("gone.pt2", "MODEL: got gone.pt2, which does not exist"),
         ("int8", "--versus: got int8 of an exported program, expected a module to quantize"),
         ("precision=int4", "precision: got 'int4', expected one of float32, bfloat16, float16"),
     ],

@@ -152,7 +152,7 @@ def test_a_hugging_face_folder_is_planned_without_its_weights_and_quantized_tens
         (("given:net", "--recipe", "none.toml", "--plan"), "recipe: got none.toml ("),
         (("given:nothing", "--plan"), "model: got no linear layer and no embedding"),
         (("given:broken", "--scheme", "int8", "--out", "out"), "0: weight: got 1 values that are NaN or infinite"),
-        (("nowhere.safetensors", "--plan"), "MODEL: got nowhere.safetensors, which is no file"),
+        (("nowhere.safetensors", "--plan"), "MODEL: got nowhere.safetensors, which does not exist"),
     ],
 )
 def test_bad_input_is_told_and_nothing_is_written(folder, arguments, message):

@@ -32,16 +32,43 @@ def section() -> Section:
     return Section("test", values, slices=slices, min_slice=20)
 
 
-def test_the_worst_of_each_metric_is_marked(section):
+def test_the_worst_slice_is_marked_where_its_interval_leaves_out_the_value_of_all_samples(section):
     slices = slices_of(section)
     assert slices.metrics == ("loss", "accuracy")  # as in the section
     worst = {name: [row.name for row in slices.rows if row.is_worst[i]] for i, name in enumerate(slices.metrics)}
-    assert worst == {"loss": ["en"], "accuracy": ["de"]}
+    assert worst == {"loss": [], "accuracy": ["de"]}  # no slice has an interval of the loss
     assert [row.is_small for row in slices.rows] == [False, False, False, True]
     assert slices.rows[2].values[0] is None
-    assert slices.note() == (
-        "“worst” marks the worst slice of a metric. Slices of fewer than 20 samples say too little and are not marked."
-    )
+    assert "“worst” marks" in slices.note()
+    assert "loss: slices have no interval" in slices.note()
+    assert "fewer than 20 samples are not compared" in slices.note()
+
+
+def test_a_slice_that_chance_explains_is_not_marked():
+    values = [Value("accuracy", 0.75, better="higher")]
+    found = slices_of(Section("s", values, slices=[part(f"s{i}", 30, 0.7) for i in range(1)] + [part("b", 30, 0.9)]))
+    assert not any(any(row.is_worst) for row in found.rows)
+    assert "No slice is worse than all samples beyond chance" in found.note()
+
+
+def test_the_more_slices_the_more_it_takes_to_be_marked():
+    def marked(count):
+        slices = [part("low", 30, 0.63), *(part(f"s{i}", 30, 0.8) for i in range(count))]
+        return any(row.is_worst[0] for row in slices_of(Section("s", values, slices=slices)).rows)
+
+    values = [Value("accuracy", 0.75, better="higher")]
+    assert marked(1)
+    assert not marked(100)
+
+
+@pytest.mark.parametrize("way", ["higher", "lower"])
+def test_the_worst_of_a_metric_where_lower_is_better(way):
+    def value(number):
+        return Value("m", number, number - 0.01, number + 0.01, better=way, level=0.95)
+
+    slices = [Slice(name, 50, [value(number)]) for name, number in (("low", 0.2), ("high", 0.8))]
+    found = slices_of(Section("s", [value(0.5)], slices=slices))
+    assert [row.name for row in found.rows if row.is_worst[0]] == ["low" if way == "higher" else "high"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +123,7 @@ def test_slices_in_a_terminal(section):
     assert max(map(len, to_text(Report("r", [section]), 60).splitlines())) <= 60
     file = StringIO()
     show(Report("r", [section]), Console(file=file, width=100, force_terminal=True, color_system="truecolor"))
-    assert "\x1b[33mworst" in file.getvalue()
+    assert re.search("\x1b\\[[0-9;]*33m *worst", file.getvalue())
 
 
 def test_slices_in_markdown(section):
@@ -111,7 +138,7 @@ def test_slices_on_the_page(section):
     assert [a for a in page.all("tr") if a.get("class") == "small"] == [
         {"class": "small", "title": "fewer than 20 samples"}
     ]
-    assert len([a for a in page.all("td") if a.get("class") == "number worst"]) == 2
+    assert len([a for a in page.all("td") if a.get("class") == "number worst"]) == 1
     assert len(page.all("svg")) == 2
     assert {"class": "number", "data-key": "nan"} in page.all("td")  # sorted last
     rows = [a for a in page.all("th") if a.get("scope") == "row"]
@@ -120,7 +147,7 @@ def test_slices_on_the_page(section):
 
 def test_a_terminal_shows_the_worst_of_many_slices():
     many = [part(f"slice {i:03}", 30, 0.9 - 0.5 * (i == 90)) for i in range(100)]
-    report = Report("r", [Section("s", slices=many)])
+    report = Report("r", [Section("s", [Value("accuracy", 0.9, better="higher")], slices=many)])
     text = to_text(report)
     assert [int(row) for row in re.findall(r"slice (\d{3})", text)] == [*range(39), 90]
     assert "and 60 more slices, which the page and the Markdown show" in text

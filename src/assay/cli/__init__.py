@@ -176,7 +176,7 @@ def _gate(
     A rule holds where the whole interval is within its bound. 2 is not enough evidence (the bound is within the
     interval, or there is none), a file that cannot be read, or an option that cannot be. What is in doubt is never 0.
     Where several sections have a metric of one name, write section/metric. A metric of one slice is written
-    accuracy[language = de], that of every slice that fits accuracy[language = *].
+    accuracy\\[language = de], that of every slice that fits accuracy\\[language = *].
     """
     from assay.cli.gate import Options, run
 
@@ -221,6 +221,16 @@ def _evaluate(
     metrics: Annotated[
         list[str] | None,
         typer.Option("--metrics", "-m", help="metric, metric:argument=value,..., or name=metric:...; may be repeated."),
+    ] = None,
+    num_classes: Annotated[
+        int | None, typer.Option("--num-classes", min=2, help="The number of classes, for every metric that has it.")
+    ] = None,
+    num_labels: Annotated[
+        int | None, typer.Option("--num-labels", min=2, help="The number of labels, for every metric that has it.")
+    ] = None,
+    logits: Annotated[
+        bool | None,
+        typer.Option("--logits/--no-logits", help="Predictions are logits, for every metric that has this argument."),
     ] = None,
     versus: Annotated[
         list[str] | None,
@@ -275,7 +285,12 @@ def _evaluate(
         str | None, typer.Option("--ids", help="The same, of the samples' ids.", rich_help_panel=_DATA)
     ] = None,
     features: Annotated[
-        str | None, typer.Option("--features", help="Columns that become one float tensor.", rich_help_panel=_DATA)
+        str | None,
+        typer.Option(
+            "--features",
+            help="Columns that become one float tensor; p* for all that begin with p.",
+            rich_help_panel=_DATA,
+        ),
     ] = None,
     text: Annotated[
         str | None,
@@ -313,7 +328,11 @@ def _evaluate(
     ] = None,
     slice: Annotated[
         list[str] | None,
-        typer.Option("--slice", help="Measure by a column; a,b crosses two; may be repeated.", rich_help_panel=_WHAT),
+        typer.Option(
+            "--slice",
+            help="Measure by a column: sex, or sex,age, or age:bins=5; may be repeated.",
+            rich_help_panel=_WHAT,
+        ),
     ] = None,
     min_slice: Annotated[
         int | None, typer.Option("--min-slice", help="Smaller slices are never the worst.", rich_help_panel=_WHAT)
@@ -354,7 +373,11 @@ def _evaluate(
     seed: Annotated[
         int | None, typer.Option("--seed", help="Of random numbers, such as a sampler's.", rich_help_panel=_RUN)
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Of the report.", rich_help_panel=_RUN)] = None,
+    title: Annotated[str | None, typer.Option("--title", help="The title of the report.", rich_help_panel=_RUN)] = None,
+    verbose: Annotated[
+        bool | None,
+        typer.Option("--verbose", help="Print every table and plot of the report, too.", rich_help_panel=_RUN),
+    ] = None,
     json: Annotated[bool | None, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=_RUN)] = None,
 ) -> None:
     """Measure a model on data, every sample once; under torchrun on any number of processes.

@@ -45,11 +45,15 @@ def run(options: Options) -> None:
         return
     if options.json:
         print((found if isinstance(found, Report) else found.comparison).to_json(), end="")
+    elif isinstance(found, Report):
+        found.show(verbose=options.verbose)
     else:
         found.show()
     if options.out is not None:
         for path in _written(found, options.out):
             print(path, file=sys.stderr)
+    elif not (options.json or options.verbose):
+        print("Tables and plots: add --verbose, or --out FOLDER for a page.", file=sys.stderr)
 
 
 def _found(options: Options) -> Report | Parity:
@@ -57,7 +61,7 @@ def _found(options: Options) -> Report | Parity:
         from assay.cli.language import evaluated
 
         return evaluated(options)
-    metrics = open_metrics(options.metrics)
+    metrics = open_metrics(options.metrics, options.shared)
     return _parity(options, metrics) if options.versus else _report(options, metrics)
 
 
@@ -131,7 +135,7 @@ def arguments(data: Data, options: Options) -> dict[str, Any]:
         "preds": part(options.preds),
         "weights": part(options.weights),
         "ids": part(options.ids) or data.ids,
-        "slices": slices(options.slice),
+        "slices": slices(options.slice, data.data),
         "min_slice": options.min_slice,
         "replicates": options.replicates,
         "samples": options.samples,

@@ -31,11 +31,13 @@ _FITTING = (
     "device",
     "precision",
     "batch_size",
+    "level",
     "out",
     "resume",
     "seed",
     "title",
     "json",
+    "verbose",
 )
 
 
@@ -57,7 +59,7 @@ def evaluated(options: Asked) -> Report:
     ]
     if unfit:
         got = ", ".join(f"--{name.replace('_', '-')}" for name in unfit)
-        expected = "options of a text: --window, --stride, --batch-size, --device, --precision"
+        expected = "options of a text: --window, --stride, --batch-size, --level, --device, --precision"
         raise ConfigError(describe("--task lm", got, expected, "Leave the others out"))
     text = read_text(Path(options.data), "--data")
     model = open_model(options.model, factory=options.factory, trust=options.trust, seed=options.seed)
@@ -68,7 +70,8 @@ def evaluated(options: Asked) -> Report:
         window=options.window,
         stride=options.stride,
         device=options.device,
-        batch_size=BATCH_SIZE if options.batch_size == plain.batch_size else options.batch_size,
+        batch_size=BATCH_SIZE if options.batch_size is None else options.batch_size,
+        **({} if options.level is None else {"level": options.level or None}),  # 0 is for no intervals
         precision=options.precision or None,
         resume=options.resume,
         title=options.title or model.name,

@@ -132,7 +132,7 @@ def short_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
         >>> short_names(["runs/main/report.json", "runs/new/report.json"]), short_names(["a/main.json", "b/new.json"])
         (['main', 'new'], ['main', 'new'])
     """
-    parts = [os.fspath(path).removesuffix(".json").replace(os.sep, "/").split("/") for path in paths]
+    parts = [os.path.normpath(path).removesuffix(".json").replace(os.sep, "/").split("/") for path in paths]
     while min(map(len, parts)) > 1 and len({each[-1] for each in parts}) == 1:
         parts = [each[:-1] for each in parts]
     for length in range(1, max(map(len, parts)) + 1):

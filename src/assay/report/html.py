@@ -98,7 +98,13 @@ def page(template: str, **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        clean=text.clean, number=text.number, cell=text.cell, seconds=text.seconds, kind=_kind, sort_key=_sort_key
+        clean=text.clean,
+        number=text.number,
+        cell=text.cell,
+        rows=text.rows,
+        seconds=text.seconds,
+        kind=_kind,
+        sort_key=_sort_key,
     )
     script = _part("page.js")
     return environment.get_template(template).render(

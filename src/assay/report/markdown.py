@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from assay.report import text
 from assay.report.plain import Cell
-from assay.report.report import Report, Section, Table
+from assay.report.report import Report, Section
 from assay.report.sliced import Slices, slices_of
 from assay.report.value import Value, methods
 from assay.report.worst import worst_errors
@@ -49,7 +50,7 @@ def _section(section: Section) -> list[str]:
         parts += _slices(slices)
     worst = worst_errors(section)
     for table in (*([worst] if worst else []), *section.tables):
-        parts += [f"### {escape(table.name)}", _table(table.columns, table.rows)]
+        parts += [f"### {escape(table.name)}", _table(table.columns, table.rows, text.rows(table.rows))]
         parts += [escape(table.note)] if table.note else []
     parts += [f"**{escape(plot.name)}**: {escape(plot.summary())}" for plot in section.plots]
     return parts
@@ -64,7 +65,8 @@ def _values(section: Section) -> str:
     names = ("metric", "value", "interval", "n", "note")
     used = [i for i in range(len(names)) if i < 2 or any(row[i] is not None for row in rows)]
     columns = tuple(names[i] for i in used)
-    return _table(columns, tuple(tuple("" if row[i] is None else row[i] for i in used) for row in rows))
+    cells = tuple(tuple("" if row[i] is None else row[i] for i in used) for row in rows)
+    return _table(columns, cells, [[text.cell(cell) for cell in row] for row in cells])
 
 
 def _slices(slices: Slices) -> list[str]:
@@ -86,10 +88,10 @@ def _slice_value(value: Value | None, is_worst: bool) -> str:
     return f"{number} {escape(text.interval(value.lower, value.upper))}".rstrip()
 
 
-def _table(columns: tuple[str, ...], rows: tuple[tuple[Cell, ...], ...]) -> str:
-    table = Table("", columns, rows)
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], shown: Sequence[Sequence[str]]) -> str:
+    """A table of cells as they are shown; columns of numbers stand to the right."""
     sides = [":--" if not rows or isinstance(rows[0][i], str) else "--:" for i in range(len(columns))]
-    lines = [map(escape, table.columns), sides, *(map(escape, map(text.cell, row)) for row in table.rows)]
+    lines = [map(escape, columns), sides, *(map(escape, row) for row in shown)]
     first, second, *rest = (list(line) for line in lines)
     return "\n".join([_row(first), "|" + "|".join(second) + "|", *map(_row, rest)])
 

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from assay._atomic import write_text
 from assay.errors import ConfigError, ShapeError, describe
@@ -19,10 +19,14 @@ from assay.report.plots import Plot
 from assay.report.samples import Samples
 from assay.report.slices import Slice
 from assay.report.stored import read_json, read_text, to_json
+from assay.report.text import number
 from assay.report.value import Value
 
 SCHEMA = "assay.report/3"
 """The first entry of every stored report. Its number changes when a reader of the old form could not read the new."""
+
+FILE = "report.json"
+"""The name of a report's file in a folder."""
 
 READABLE = ("assay.report/1", "assay.report/2", SCHEMA)
 """What can be read. Form 1 has no samples, no slices, and of a value neither its column nor its level; form 2 has no
@@ -166,10 +170,14 @@ class Report(Plain):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote.
 
+        Args:
+            path: the file, or a folder that holds it as ``report.json``.
+
         Raises:
             StateError: the file was cut short, is not a report, or has another schema.
         """
-        return cls.from_json(read_text(path), os.fspath(path))
+        file = Path(path) / FILE if Path(path).is_dir() else Path(path)
+        return cls.from_json(read_text(file), os.fspath(file))
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML page that needs nothing else: no network, no script from elsewhere."""
@@ -183,11 +191,31 @@ class Report(Plain):
 
         return to_markdown(self)
 
-    def show(self) -> None:
-        """Print the report to the terminal; plain text where the output is not one."""
+    def show(self, *, verbose: bool = True) -> None:
+        """Print the report to the terminal; plain text where the output is not one.
+
+        Args:
+            verbose: whether to print every table and plot; else values, slices and notes.
+        """
         from assay.report.terminal import show
 
-        show(self)
+        show(self, verbose=verbose)
+
+    def __str__(self) -> str:
+        """The summary: values with their intervals, slices and notes."""
+        from assay.report.terminal import to_text
+
+        return to_text(self, 80, verbose=False).strip("\n")
+
+    def __repr__(self) -> str:
+        """One line: the title, the sections, and the values of the first one."""
+        values = self.sections[0].values if self.sections else ()
+        shown = [f"{value.name} {number(value.value)}" for value in values[:4]] + ["…"] * (len(values) > 4)
+        return f"<Report {self.title!r}: {len(self.sections)} section(s); {', '.join(shown)}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What a notebook shows: the summary."""
+        printer.text(str(self))
 
 
 def _unique(what: str, names: list[str]) -> None:

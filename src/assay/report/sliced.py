@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from assay.report import text
 from assay.report.report import Section
@@ -76,20 +77,35 @@ class Slices:
         return tuple(row for row in self.rows if any(row.is_worst) or next(plain, None) is not None)
 
     def note(self) -> str:
-        """What the marks mean; empty where there are none."""
+        """What the marks mean, and why slices or metrics have none."""
         marked = any(any(row.is_worst) for row in self.rows)
-        parts = ["“worst” marks the worst slice of a metric." if marked else ""]
+        large = [row for row in self.rows if not row.is_small]
+        without = [
+            metric
+            for k, metric in enumerate(self.metrics)
+            if len(large) > 1 and all((value := row.values[k]) is None or value.lower is None for row in large)
+        ]
+        parts = []
+        if marked:
+            meaning = "its interval, widened for how many slices there are, leaves out the value of all samples"
+            parts.append(f"“worst” marks the worst slice of a metric where it is worse beyond chance: {meaning}.")
+        elif len(large) > 1 and len(without) < len(self.metrics):
+            parts.append("No slice is worse than all samples beyond chance.")
+        if without:
+            parts.append(f"{', '.join(without)}: slices have no interval, so none is marked.")
         if any(row.is_small for row in self.rows):
-            parts.append(f"Slices of fewer than {self.least:,} samples say too little and are not marked.")
-        return " ".join(part for part in parts if part)
+            parts.append(f"Slices of fewer than {self.least:,} samples are not compared.")
+        return " ".join(parts)
 
 
 def slices_of(section: Section) -> Slices | None:
-    """The slices of a section with the worst of each metric; None where there are none.
+    """The slices of a section with the worst of each metric marked; None where there are none.
 
     Example:
-        >>> parts = [Slice(name, 50, [Value("accuracy", v, better="higher")]) for name, v in (("de", 0.7), ("en", 0.9))]
-        >>> [(row.name, row.is_worst) for row in slices_of(Section("test", slices=parts)).rows]
+        >>> def accuracy(value):
+        ...     return Value("accuracy", value, value - 0.05, value + 0.05, better="higher", level=0.95)
+        >>> parts = [Slice(name, 50, [accuracy(value)]) for name, value in (("de", 0.7), ("en", 0.9))]
+        >>> [(row.name, row.is_worst) for row in slices_of(Section("test", [accuracy(0.8)], slices=parts)).rows]
         [('de', (True,)), ('en', (False,))]
     """
     if not section.slices:
@@ -142,16 +158,31 @@ def _shown(values: list[tuple[Row, Value]], way: str) -> list[tuple[Row, Value]]
 
 
 def _worst(section: Section, metric: str) -> str | None:
-    """The name of the worst slice; None where nothing says which way is better, or fewer than two are large enough."""
+    """The name of the slice with the worst value, where it is worse than all samples beyond chance.
+
+    The interval of the slice, widened by Bonferroni's correction for as many slices as are compared, must leave out the
+    value of all samples. None where it does not, where the slice has no interval, or where nothing says which way is
+    better.
+    """
     way = better(section, metric)
+    overall = next((value.value for value in section.values if value.name == metric), math.nan)
     large = [part for part in section.slices if part.count >= section.min_slice]
-    values = [(value.value, part.name) for part in large if (value := _value(part, metric)) is not None]
-    known = [(number, name) for number, name in values if math.isfinite(number)]
-    numbers = {number for number, _ in known}
-    if not way or len(numbers) < 2:
+    known = [(v, part.name) for part in large if (v := _value(part, metric)) is not None and math.isfinite(v.value)]
+    if not way or len(known) < 2 or not math.isfinite(overall):
         return None
-    worst = min(numbers) if way == "higher" else max(numbers)
-    return next(name for number, name in known if number == worst)
+    sign = 1.0 if way == "higher" else -1.0
+    value, name = min(known, key=lambda each: sign * each[0].value)
+    return name if sign * _widened(value, way, len(known)) < sign * overall else None
+
+
+def _widened(value: Value, way: str, compared: int) -> float:
+    """The end of a slice's interval on the better side, at the level that holds for several slices at once."""
+    end = value.upper if way == "higher" else value.lower
+    if end is None or value.level is None:
+        return math.inf if way == "higher" else -math.inf
+    tail = (1 - value.level) / 2
+    normal = NormalDist()
+    return value.value + (end - value.value) * normal.inv_cdf(tail / compared) / normal.inv_cdf(tail)
 
 
 def _value(part: Slice, metric: str) -> Value | None:

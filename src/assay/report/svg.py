@@ -20,7 +20,7 @@ from assay.report.plots import Bars, ConfusionMatrix, Curves, Distribution, Plot
 from assay.report.points import Points
 from assay.report.points_drawn import draw as draw_points
 from assay.report.sliced import Dots
-from assay.report.text import clean, number, shorten
+from assay.report.text import clean, number, shorten, shorten_each
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,7 +126,8 @@ def _draw_confusion(axes: Axes, plot: ConfusionMatrix) -> None:
     else:
         _draw_image(axes, share_NN)
     ticks = range(0, n, max(1, -(-n // _LABELLED_CLASSES)))
-    labels = [shorten(plot.labels[i], 12) for i in ticks]
+    shown = shorten_each(plot.labels, 12)
+    labels = [shown[i] for i in ticks]
     upright = max((len(label) for label in labels), default=0) * n > 55
     axes.set_xticks(ticks, labels, rotation=90 if upright else 0)
     axes.set_yticks(ticks, labels)
@@ -220,7 +221,7 @@ def _draw_bars(axes: Axes, plot: Bars) -> None:
         axes.text(at, i, f"  {number(value)}", va="center", ha="left", color=ink("ink"), fontsize=8)
     if plot.lower:
         axes.hlines(place, plot.lower, plot.upper, color=ink("ink"), linewidth=1.2)
-    axes.set_yticks(place, [shorten(label, 22) for label in plot.labels], color=ink("ink"))
+    axes.set_yticks(place, shorten_each(plot.labels, 22), color=ink("ink"))
     axes.invert_yaxis()
     axes.margins(x=0.15)
     axes.grid(False, axis="y")
@@ -236,7 +237,9 @@ def _draw_dots(axes: Axes, plot: Dots) -> None:
         axes.plot([value.value], [i], "o", color=colour, markersize=5)
     if plot.overall is not None:
         axes.axvline(plot.overall.value, color=ink("ink"), linewidth=1, linestyle=(0, (3, 2)))
-    axes.set_yticks(range(len(plot.rows)), [f"{shorten(row.name, 22)}  n={row.count:,}" for row, _ in plot.rows])
+    names = shorten_each([row.name for row, _ in plot.rows], 22)
+    labels = [f"{name}  n={row.count:,}" for name, (row, _) in zip(names, plot.rows, strict=True)]
+    axes.set_yticks(range(len(plot.rows)), labels)
     axes.set_ylim(len(plot.rows) - 0.4, -0.6)
     axes.grid(False, axis="y")
 

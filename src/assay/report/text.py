@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 
 from assay.report.plain import Cell
 
@@ -34,6 +35,30 @@ def cell(value: Cell) -> str:
     if isinstance(value, str):
         return clean(value)
     return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+def column(values: Sequence[Cell]) -> list[str]:
+    """The cells of one column, its numbers in one format: as many decimals and the same notation in every row.
+
+    Example:
+        >>> column([0.5, 123.25, None]), column([1e-7, 0.25]), column([3, "many"])
+        (['0.5000', '123.2500', '–'], ['1.000e-07', '2.500e-01'], ['3', 'many'])
+    """
+    floats = [value for value in values if isinstance(value, float) and math.isfinite(value)]
+    sizes = [abs(value) for value in floats if value]
+    form = "{:,.4f}"
+    if sizes and (min(sizes) < 1e-5 or max(sizes) >= 1e9):
+        form = "{:.3e}"
+    elif sizes and min(sizes) < 1e-3:
+        form = "{:,.6f}"
+    elif sizes and min(sizes) >= 100:
+        form = "{:,.1f}"
+    return [form.format(each) if isinstance(each, float) and math.isfinite(each) else cell(each) for each in values]
+
+
+def rows(cells: Sequence[Sequence[Cell]]) -> list[tuple[str, ...]]:
+    """The rows of a table as text, each column in one format."""
+    return list(zip(*map(column, zip(*cells, strict=True)), strict=True))
 
 
 def interval(lower: float | None, upper: float | None) -> str:
@@ -74,6 +99,26 @@ def shorten(text: str, width: int) -> str:
     """
     text = clean(text)
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def shorten_each(texts: Sequence[str], width: int) -> list[str]:
+    """Texts in at most ``width`` characters each; no two become alike.
+
+    A text loses its end, or its middle where it would read like one before it, or else gets its number.
+
+    Example:
+        >>> shorten_each(["Norwegian forest cat", "Norwegian fjord horse", "cat"], 12)
+        ['Norwegian f…', 'Norweg…horse', 'cat']
+        >>> shorten_each([f"release of {day} May by the team" for day in (1, 2, 3)], 12)
+        ['release of…', 'releas… team', '3 release o…']
+    """
+    shown: list[str] = []
+    for i, each in enumerate(texts):
+        head = (width - 1) // 2 + 1
+        middle = f"{clean(each)[:head]}…{clean(each)[-(width - 1 - head) :]}"
+        numbered = shorten(f"{i + 1} {each}", width)
+        shown.append(next((short for short in (shorten(each, width), middle) if short not in shown), numbered))
+    return shown
 
 
 def _is_readable(char: str) -> bool:

@@ -124,10 +124,10 @@ def test_classes_that_the_metrics_lack_are_told_before_anything_runs(tmp_path, o
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("gone.csv", "--data: got gone.csv, which is no file"),
-        ("a/b", "--data: got a/b, which is not there"),
+        ("gone.csv", "--data: got gone.csv, which does not exist"),
+        ("a/b", "--data: got a/b, which does not exist"),
         ("here.xlsx", "--data: got a file here.xlsx, expected one of .npz, .safetensors, .csv, .tsv, .parquet, .jsonl"),
-        ("hello", "--data: got 'hello', expected package.module:function"),
+        ("hello", "--data: got 'hello', expected an existing file or folder"),
     ],
 )
 def test_data_that_are_not_there_are_told(tmp_path, monkeypatch, options, model, named, message):

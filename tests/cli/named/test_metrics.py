@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.cli.named.metrics import open_metrics
+from assay.cli.named.metrics import SHORT, open_metrics
 from assay.errors import ConfigError
-from assay.metrics import Accuracy, F1Score, MeanSquaredError
+from assay.metrics import AUROC, Accuracy, F1Score, MeanSquaredError, Metric
 
 
 def test_metrics_by_name():
@@ -21,7 +21,8 @@ def test_metrics_by_name():
     ("texts", "message"),
     [
         ([], "--metrics: got none, expected one or more"),
-        (["accurcy"], "--metrics: got 'accurcy', expected one of accuracy, auroc"),
+        (["accurcy"], "--metrics: got 'accurcy', expected Accuracy"),
+        (["zzz"], "--metrics: got 'zzz', expected one of .*Accuracy, .*R2Score"),
         (["accuracy:classes=3"], "--metrics accuracy: got classes .*, expected arguments among num_classes"),
         (["accuracy:3"], "--metrics: got '3', expected argument=value"),
         (["accuracy", "accuracy:num_classes=3"], "--metrics: got accuracy twice, expected names that differ"),
@@ -30,3 +31,26 @@ def test_metrics_by_name():
 def test_metrics_that_cannot_be(texts, message):
     with pytest.raises(ConfigError, match=message):
         open_metrics(texts)
+
+
+def test_every_short_name_is_a_metric():
+    for name in SHORT:
+        assert isinstance(open_metrics([name])[name], Metric)
+    assert open_metrics(["rmse", "acc"]) == {"rmse": MeanSquaredError(squared=False), "acc": Accuracy()}
+
+
+def test_shared_arguments_go_to_the_metrics_that_have_them():
+    shared = {"num_classes": 10, "logits": True}
+    found = open_metrics(["acc", "auroc", "f1:num_classes=3", "ml=acc:num_labels=4", "mse"], shared)
+    assert found == {
+        "acc": Accuracy(num_classes=10, logits=True),
+        "auroc": AUROC(num_classes=10, logits=True),
+        "f1": F1Score(num_classes=3, logits=True),
+        "ml": Accuracy(num_labels=4, logits=True),
+        "mse": MeanSquaredError(),
+    }
+
+
+def test_a_shared_argument_that_no_metric_has_is_refused():
+    with pytest.raises(ConfigError, match="--num-classes: got 10, but only mse"):
+        open_metrics(["mse"], {"num_classes": 10})

@@ -225,10 +225,10 @@ def test_files_that_are_cut_short_are_told(folder, ending, part):
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("gone.pt2", "gone.pt2, which is no file"),
-        (f"gone{os.sep}net", "which is no file, expected a file or a folder"),
+        ("gone.pt2", "gone.pt2, which does not exist"),
+        (f"gone{os.sep}net", "which does not exist, expected an existing file or folder"),
         (".", r"the folder \. without config.json, expected a model"),
-        ("nets", "got 'nets', expected package.module:function"),
+        ("nets", "got 'nets', expected an existing file or folder, or package.module:function"),
     ],
 )
 def test_what_is_not_there_is_told(folder, named, message):

@@ -85,16 +85,21 @@ class Data:
     is_made: bool = False
 
 
-def loader(columns: Columns, batch_size: int, workers: int) -> DataLoader[Any]:
-    """A loader that reads whole batches.
+_BATCH_SIZE = 64
+
+
+def loader(columns: Columns, batch_size: int | None, workers: int) -> DataLoader[Any]:
+    """A loader that reads whole batches, of 64 samples by default.
 
     Raises:
         ConfigError: the batch size or the number of workers cannot be.
     """
+    if batch_size is None:
+        batch_size = _BATCH_SIZE
     if batch_size < 1:
-        raise ConfigError(describe("--batch-size", batch_size, "a whole number above 0", "Correct it"))
+        raise ConfigError(describe("--batch-size", batch_size, "an integer of at least 1", "Write --batch-size 64"))
     if workers < 0:
-        raise ConfigError(describe("--workers", workers, "0 or more", "Correct it"))
+        raise ConfigError(describe("--workers", workers, "0 or more", "Write --workers 0 to load data in this process"))
     return DataLoader(columns, batch_size=batch_size, num_workers=workers, collate_fn=as_is)
 
 

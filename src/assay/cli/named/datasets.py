@@ -47,13 +47,20 @@ def _opened(options: Options, model: Model) -> Data:
         return open_images(path, options, model.dtype, model.classes)
     if path.suffix in (*ARRAYS, *TABLES) or (path.is_file() and ":" not in named):
         if not path.is_file():
-            raise ConfigError(describe("--data", f"{named}, which is no file", "a file or a folder", "Check the path"))
+            raise ConfigError(
+                describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
+            )
         if path.suffix in ARRAYS:
             return open_arrays(path, options, model.dtype, model.classes)
         if path.suffix in TABLES:
             return open_table(path, options, model)
         expected = f"one of {', '.join((*ARRAYS, *TABLES))}"
+        if path.suffix == ".py":
+            do = f"Name the function in it that makes the data, as in {path.stem}:data"
+            raise ConfigError(describe("--data", f"{named}, a Python file", "package.module:function", do))
         raise ConfigError(describe("--data", f"a file {path.name}", expected, "Save it as one of these"))
     if os.sep in named.partition(":")[0]:
-        raise ConfigError(describe("--data", f"{named}, which is not there", "a file or a folder", "Check the path"))
+        raise ConfigError(
+            describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
+        )
     return Data(made(named, "--data", options.seed), classes=options.classes or model.classes, is_made=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 from typing import Any
@@ -30,18 +31,23 @@ def found(named: str, option: str) -> Any:
     """
     module, _, name = named.partition(":")
     if not module or not name:
-        do = "Write package.module:function; a file module.py in this folder is the module 'module'"
-        raise ConfigError(describe(option, repr(named), "package.module:function", do))
+        expected = "package.module:function"
+        if option in ("MODEL", "--data"):
+            expected = f"an existing file or folder, or {expected}"
+        do = "Check the path; a function in the file module.py of this folder is module:function"
+        raise ConfigError(describe(option, repr(named), expected, do))
     try:
         value: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module + ".").startswith(error.name + "."):
             raise
         got = f"{named}, but no module {error.name}"
-        raise ConfigError(describe(option, got, "one that is there", _PATH)) from error
+        raise ConfigError(describe(option, got, "an existing module", _PATH)) from error
     for each in name.split("."):
         if not hasattr(value, each):
-            raise ConfigError(describe(option, f"{named}, but {module} has no {name}", "a name in it", "Correct it"))
+            near = difflib.get_close_matches(each, vars(value), n=1)
+            expected = f"{module}:{near[0]}" if near else "a name that is defined there"
+            raise ConfigError(describe(option, f"{named}, but {module} has no {name}", expected, "Check the spelling"))
         value = getattr(value, each)
     return value
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import assay.metrics
@@ -12,18 +13,21 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 
 
-def open_metrics(texts: Sequence[str]) -> dict[str, Metric]:
+def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) -> dict[str, Metric]:
     """Metrics by name, each as ``[name=]metric[:argument=value,...]``.
 
     Args:
-        texts: what was written; capitals, dashes and the endings "Score" and "Error" may be left out.
+        texts: metrics as written; capitals, dashes and the endings "Score" and "Error" may be left out, and the short
+            names of `SHORT` may be used.
+        shared: arguments for every metric that has them; an argument of the metric itself wins.
 
     Example:
-        >>> open_metrics(["top2=accuracy:num_classes=10,top_k=2"])["top2"].top_k
-        2
+        >>> top2 = open_metrics(["top2=accuracy:top_k=2", "mse"], {"num_classes": 10})["top2"]
+        >>> top2.num_classes, top2.top_k
+        (10, 2)
 
     Raises:
-        ConfigError: no such metric, no such argument, or one name twice.
+        ConfigError: no such metric, no such argument, one name twice, or a shared argument that no metric takes.
     """
     if not texts:
         raise ConfigError(describe("--metrics", "none", "one or more", "Write --metrics accuracy:num_classes=10"))
@@ -31,33 +35,80 @@ def open_metrics(texts: Sequence[str]) -> dict[str, Metric]:
     for text in texts:
         head, _, arguments = text.partition(":")
         label, _, kind = head.rpartition("=")
-        metric = _metric(kind, arguments)
+        metric = _metric(kind, arguments, shared or {})
         name = label or kind
         if name in found:
             do = "Give names, as in a=accuracy:num_classes=10"
             raise ConfigError(describe("--metrics", f"{name} twice", "names that differ", do))
         found[name] = metric
+    for key, value in (shared or {}).items():
+        if not any(hasattr(metric, key) for metric in found.values()):
+            option = f"--{key.replace('_', '-')}"
+            expected = f"a metric with the argument {key}"
+            raise ConfigError(describe(option, f"{value}, but only {', '.join(found)}", expected, f"Drop {option}"))
     return found
 
 
-_OF_METRICS = (Metric.__name__, "Arithmetic", "ByClass", "PerOutput")  # what takes metrics cannot be written in a word
+_OF_METRICS = (Metric.__name__, "Arithmetic", "ByClass", "PerOutput")  # metrics of metrics have no name of one word
+
+SHORT: dict[str, tuple[str, dict[str, Any]]] = {
+    "acc": ("Accuracy", {}),
+    "f1": ("F1Score", {}),
+    "iou": ("JaccardIndex", {}),
+    "mcc": ("MatthewsCorrCoef", {}),
+    "ap": ("AveragePrecision", {}),
+    "auc": ("AUROC", {}),
+    "ece": ("CalibrationError", {}),
+    "nll": ("LogLoss", {}),
+    "mse": ("MeanSquaredError", {}),
+    "rmse": ("MeanSquaredError", {"squared": False}),
+    "mae": ("MeanAbsoluteError", {}),
+    "mape": ("MeanAbsolutePercentageError", {}),
+    "r2": ("R2Score", {}),
+    "pearson": ("PearsonCorrCoef", {}),
+    "spearman": ("SpearmanCorrCoef", {}),
+    "kendall": ("KendallRankCorrCoef", {}),
+    "ccc": ("ConcordanceCorrCoef", {}),
+}
+"""Short names of metrics, with the class and the arguments that they stand for."""
 
 
-def _metric(kind: str, arguments: str) -> Metric:
+def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
+    name, preset = _class_name(kind)
+    cls: Callable[..., Metric] = getattr(assay.metrics, name)
+    allowed = inspect.signature(cls).parameters
+    given = dict(_argument(each) for each in arguments.split(",") if each)
+    common = {key: value for key, value in shared.items() if key in allowed and not _is_other_task(key, given)}
+    try:
+        return cls(**{**common, **preset, **given})
+    except TypeError as error:
+        got = f"{', '.join(given) or 'no arguments'} ({error})"
+        do = f"Write {kind}:argument=value,... with arguments from that list"
+        expected = f"arguments among {', '.join(allowed) or 'none'}"
+        raise ConfigError(describe(f"--metrics {kind}", got, expected, do)) from error
+
+
+_TASKS = ("num_classes", "num_labels")
+
+
+def _is_other_task(key: str, given: Mapping[str, Any]) -> bool:
+    """Whether a metric says that its task is another one than the shared argument is for."""
+    return key in _TASKS and any(each in given for each in _TASKS)
+
+
+def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
+    """The class that a name stands for, and the arguments that the name implies."""
     known = {name.lower(): name for name in assay.metrics.__all__ if name not in _OF_METRICS}
     wanted = kind.lower().replace("_", "").replace("-", "")
-    wanted = next((name for name in (wanted, f"{wanted}score", f"{wanted}error") if name in known), wanted)
-    if wanted not in known:
-        names = ", ".join(sorted(known))
-        raise ConfigError(describe("--metrics", repr(kind), f"one of {names}", "Check the spelling"))
-    fields = dict(_argument(each) for each in arguments.split(",") if each)
-    cls: Callable[..., Metric] = getattr(assay.metrics, known[wanted])
-    try:
-        return cls(**fields)
-    except TypeError as error:
-        allowed = ", ".join(inspect.signature(cls).parameters) or "none"
-        got = f"{', '.join(fields) or 'no arguments'} ({error})"
-        raise ConfigError(describe(f"--metrics {kind}", got, f"arguments among {allowed}", "Correct them")) from error
+    if wanted in SHORT:
+        return SHORT[wanted]
+    for name in (wanted, f"{wanted}score", f"{wanted}error"):
+        if name in known:
+            return known[name], {}
+    near = difflib.get_close_matches(wanted, [*known, *SHORT], n=3, cutoff=0.6)
+    expected = " or ".join(known.get(each, each) for each in near) if near else f"one of {', '.join(known.values())}"
+    do = "Check the spelling" if near else "Name one of these"
+    raise ConfigError(describe("--metrics", repr(kind), expected, do))
 
 
 def _argument(text: str) -> tuple[str, Any]:

@@ -78,11 +78,16 @@ def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int 
         from assay.cli.named.huggingface import open_folder
 
         return open_folder(path, trust)
+    if path.suffix == ".py":
+        do = f"Name the function in it that makes the model, as in {path.stem}:net"
+        raise ConfigError(describe("MODEL", f"{named}, a Python file", "package.module:function", do))
     if path.is_file():
         what, model = _from_file(path, factory, trust, seed)
         return Model(path.name, what, model)
     if path.suffix in FILES or os.sep in named.partition(":")[0]:
-        raise ConfigError(describe("MODEL", f"{named}, which is no file", "a file or a folder", "Check the path"))
+        raise ConfigError(
+            describe("MODEL", f"{named}, which does not exist", "an existing file or folder", "Check the path")
+        )
     return Model(named.rpartition(":")[2], named, _from_python(named, seed))
 
 

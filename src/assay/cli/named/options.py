@@ -24,6 +24,9 @@ class Options:
     model: str = ""
     data: str = ""
     metrics: tuple[str, ...] = ()
+    num_classes: int | None = None
+    num_labels: int | None = None
+    logits: bool | None = None
     task: str = ""
     window: int | None = None
     stride: int | None = None
@@ -33,7 +36,7 @@ class Options:
     device: str = "auto"
     precision: str = ""
     compile: bool = False
-    batch_size: int = 64
+    batch_size: int | None = None
     workers: int = 0
     shards: bool | None = None
     inputs: str = ""
@@ -62,6 +65,13 @@ class Options:
     seed: int = 0
     title: str = ""
     json: bool = False
+    verbose: bool = False
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The arguments that every metric gets that has them."""
+        given = {"num_classes": self.num_classes, "num_labels": self.num_labels, "logits": self.logits}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 TASKS = ("", "lm")

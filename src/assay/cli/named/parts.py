@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from assay.cli.named.bins import Bins
+from assay.cli.named.columns import Columns
 from assay.cli.named.functions import found
+from assay.errors import ConfigError, describe
 
 
 def part(text: str, several: bool = False) -> Any:
@@ -27,25 +31,55 @@ def part(text: str, several: bool = False) -> Any:
     return _position(text)
 
 
-def slices(written: tuple[str, ...]) -> Any:
-    """What to slice by: names, several of them crossed, or functions by name.
+def slices(written: tuple[str, ...], data: Any = None) -> Any:
+    """What to slice by: columns, several of them crossed, a column of numbers in bins, or functions by name.
 
     Args:
-        written: ``region``, ``sex,age`` for both crossed, or ``decade=module:function``.
+        written: ``region``, ``sex,age`` for both crossed, ``age:bins=5``, or ``decade=module:function``.
+        data: what `assay.evaluate` gets; the edges of bins come from all of its samples.
+
+    Raises:
+        ConfigError: a column in bins is not in the data, or does not hold numbers.
 
     Example:
         >>> slices(("region", "sex,age"))
         {'region': 'region', 'sex x age': ('sex', 'age')}
     """
-    return dict(_slice(each) for each in written) or None
+    return dict(_slice(each, data) for each in written) or None
 
 
-def _slice(written: str) -> tuple[str, Any]:
+def slice_columns(written: str) -> tuple[str, ...]:
+    """The columns that a slice is made of; none for a function.
+
+    Example:
+        >>> slice_columns("by sex=sex,age"), slice_columns("age:bins=5"), slice_columns("module:function")
+        (('sex', 'age'), ('age',), ())
+    """
+    if bins := _BINS.fullmatch(written):
+        return (bins["column"],)
+    named = written.rpartition("=")[2]
+    return () if ":" in named else tuple(each.strip() for each in named.split(","))
+
+
+_BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):bins=(?P<count>[0-9]+)")
+
+
+def _slice(written: str, data: Any) -> tuple[str, Any]:
+    if bins := _BINS.fullmatch(written):
+        return bins["label"] or bins["column"], _bins(bins["column"], int(bins["count"]), data)
     label, _, named = written.rpartition("=")
-    if "," in named:
-        names = tuple(each.strip() for each in named.split(","))
-        return label or " x ".join(names), names
-    return label or named.rpartition(":")[2], part(named)
+    if ":" in named:
+        return label or named.rpartition(":")[2], part(named)
+    names = slice_columns(written)
+    return label or " x ".join(names), names if len(names) > 1 else part(names[0])
+
+
+def _bins(column: str, count: int, data: Any) -> Bins:
+    parts = data.dataset.parts if isinstance(getattr(data, "dataset", None), Columns) else {}
+    if column not in parts:
+        do = "Slice a column of a table or an array, or name a function, as in --slice age=module:function"
+        raise ConfigError(describe("--slice", f"bins of {column!r}", f"one of {', '.join(parts) or 'no columns'}", do))
+    return Bins.of(column, parts[column], count)
 
 
 def _position(text: str) -> str | int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.cli.named.options import Options
+from assay.cli.named.parts import slice_columns
 from assay.errors import ConfigError, describe
 from assay.evaluate.batch import TARGETS
 
@@ -47,17 +49,43 @@ def roles(names: Sequence[str], options: Options, where: str) -> Roles:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
-    sliced = [name for each in options.slice for name in _columns(each)]
+    sliced = [name for each in options.slice for name in slice_columns(each)]
     others = tuple(dict.fromkeys([*_columns(options.ids), *_columns(options.weights), *sliced]))
     target = (*_columns(options.target), *(name for name in TARGETS if name in names))
     if not target and not options.target:
         do = "Say which is the target with --target"
         raise ConfigError(describe(where, f"columns {listed(names)}", f"one named {', '.join(TARGETS)}", do))
-    inputs = (*_columns(options.inputs), *options.features, *options.text)
+    inputs = (*_columns(options.inputs), *features(names, options), *options.text)
     check(("--target", target[:1]), names, where)
     check(("--inputs, --features or --text", inputs), names, where)
     check(("--ids, --weights or --slice", others), names, where)
     return Roles(target[0] if target else "", inputs, others, next(iter(_columns(options.ids)), ""))
+
+
+def features(names: Sequence[str], options: Options) -> tuple[str, ...]:
+    """The columns of ``--features``, in their order; patterns (``p*``) stand for columns in the order of the file.
+
+    Raises:
+        ConfigError: a pattern fits no column.
+
+    Example:
+        >>> features(["age", "p1", "p0", "y"], Options(features=("p*", "age")))
+        ('p1', 'p0', 'age')
+    """
+    taken = {*(_columns(options.target) or TARGETS), *_columns(options.ids), *_columns(options.weights)}
+    free = [name for name in names if name not in taken]
+    found: list[str] = []
+    for written in options.features:
+        fits = fnmatch.filter(free, written) if _is_pattern(written) and written not in names else [written]
+        if not fits:
+            got = f"the pattern {written!r}, which fits no column"
+            raise ConfigError(describe("--features", got, f"a pattern of {listed(names)}", "Check the pattern"))
+        found += [name for name in fits if name not in found]
+    return tuple(found)
+
+
+def _is_pattern(written: str) -> bool:
+    return any(sign in written for sign in "*?[")
 
 
 def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str) -> None:

@@ -14,7 +14,7 @@ from assay.cli.named.columns import Columns, Data, loader
 from assay.cli.named.labels import as_target, at, check_ids, named_classes
 from assay.cli.named.models import Model
 from assay.cli.named.options import Options
-from assay.cli.named.roles import Roles, listed, roles
+from assay.cli.named.roles import Roles, features, listed, roles
 from assay.cli.named.table_file import Table
 from assay.errors import ConfigError, ShapeError, describe
 
@@ -70,7 +70,7 @@ def _inputs(table: Table, found: Roles, options: Options, model: Model) -> tuple
     if options.inputs and ":" not in options.inputs:
         parts = {name: _cast(table.numbers(name), model.dtype) for name in found.inputs}
         return parts, list(found.inputs) if len(found.inputs) > 1 else found.inputs[0], []
-    names = options.features or tuple(name for name in table.names if name not in found.taken)
+    names = features(table.names, options) or tuple(name for name in table.names if name not in found.taken)
     if not names:
         got = f"columns {listed(table.names)}"
         raise ConfigError(describe(str(table.path), got, "features beside the target", "Name them with --features"))

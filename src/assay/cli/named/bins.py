@@ -1,0 +1,77 @@
+"""A column of numbers as slices: ranges that hold about as many samples each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from assay.errors import ConfigError, describe
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The range that each sample of a batch falls into.
+
+    Args:
+        column: the name of the column.
+        edges: rising numbers; a bin holds its lower edge and not its upper one, the last bin holds both.
+    """
+
+    column: str
+    edges: tuple[float, ...]
+
+    @classmethod
+    def of(cls, column: str, values: Any, count: int) -> Self:
+        """Bins between quantiles of all values; fewer than asked for where many values are equal.
+
+        Raises:
+            ConfigError: the column does not hold numbers, or the count is below 2.
+
+        Example:
+            >>> Bins.of("age", [20, 30, 30, 40, 50, 60], 3).labels
+            ('[20, 30)', '[30, 50)', '[50, 60]')
+        """
+        where = f"--slice {column}:bins={count}"
+        if count < 2:
+            raise ConfigError(describe(where, f"{count} bins", "2 or more", f"Write --slice {column}:bins=5"))
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf" or array.ndim != 1:
+            got = "a column of text" if array.dtype.kind in "OUS" else f"values of shape {array.shape}, {array.dtype}"
+            raise ConfigError(describe(where, got, "one number a sample", f"Slice by its values: --slice {column}"))
+        finite = array[np.isfinite(array)]
+        if not len(finite):
+            raise ConfigError(
+                describe(where, "no finite number", "numbers", f"Leave out --slice {column}:bins={count}")
+            )
+        quantiles = np.quantile(finite, np.linspace(0, 1, count + 1), method="higher")
+        return cls(column, tuple(np.unique(quantiles).tolist()))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The name of each bin."""
+        edges = _as_text(self.edges)
+        if len(edges) == 1:
+            return edges
+        bins = [f"[{low}, {high})" for low, high in pairwise(edges)]
+        return (*bins[:-1], f"[{edges[-2]}, {edges[-1]}]")
+
+    def __call__(self, batch: Mapping[str, Any]) -> list[str]:
+        """The label of each sample of a batch."""
+        values = np.asarray(batch[self.column], dtype=np.float64)
+        last = len(self.labels) - 1
+        place = np.clip(np.searchsorted(self.edges, values, side="right") - 1, 0, last)
+        labels = self.labels
+        return [labels[k] if ok else "missing" for k, ok in zip(place.tolist(), np.isfinite(values), strict=True)]
+
+
+def _as_text(edges: Sequence[float]) -> tuple[str, ...]:
+    """Numbers with as few digits as tell them apart, and at least four."""
+    for digits in range(4, 17):
+        texts = tuple(f"{edge:.{digits}g}" for edge in edges)
+        if len(set(texts)) == len(texts):
+            return texts
+    return tuple(map(repr, edges))
