@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -30,6 +35,39 @@ def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+def commands() -> list[list[str]]:
+    """The commands of the README that stand in blocks, each as its words; `make` has tests of its own."""
+    fenced = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    lines = [part for block in fenced for line in block.splitlines() for part in line.partition("#")[0].split("&&")]
+    return [words for words in map(shlex.split, lines) if words and words[0] in ("assay", "python")]
+
+
+def test_what_the_commands_of_the_readme_name_is_there() -> None:
+    written: set[str] = set()
+    for words in commands():
+        options = dict(pairwise(words))
+        named = [word for word in words[2:] if "/" in word and "=" not in word] if words[0] == "assay" else [words[1]]
+        named += [options[each] for each in ("--data", "--eval", "--baseline") if each in options]
+        for each in named:
+            assert (ROOT / each.partition(":")[0]).exists() or each in written, f"{words}: no {each}"
+        written |= {options["--out"]} if "--out" in options else set()
+        written |= {words[2]} if words[0] == "python" else set()
+    assert len(commands()) > 10
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    for folder in ("examples", "docs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    programs = {"assay": [sys.executable, "-m", "assay"], "python": [sys.executable]}
+    for words in commands():
+        done = subprocess.run(
+            [*programs[words[0]], *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        found_bugs = words[1] == "audit" and done.returncode == 1
+        assert done.returncode == 0 or found_bugs, f"{words}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
 def test_the_readme_names_every_metric() -> None:
