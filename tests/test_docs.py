@@ -39,8 +39,9 @@ def test_links_lead_to_files(page: Path) -> None:
 
 def commands() -> list[list[str]]:
     """The commands of the README that stand in blocks, each as its words; `make` has tests of its own."""
-    fenced = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    lines = [part for block in fenced for line in block.splitlines() for part in line.partition("#")[0].split("&&")]
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    shell = [block for language, block in fenced if not language]
+    lines = [part for block in shell for line in block.splitlines() for part in line.partition("#")[0].split("&&")]
     return [words for words in map(shlex.split, lines) if words and words[0] in ("assay", "python")]
 
 
