@@ -40,7 +40,7 @@ STOREYS = (
     ("integrations", "migrate", "quantize"),
     ("language",),
     ("evaluate",),
-    ("audit", "tables", "report", "wrappers"),
+    ("audit", "report", "wrappers"),
     ("meter",),
     ("metrics",),
     ("tally", "decide"),
