@@ -122,3 +122,14 @@ def test_the_help_says_what_the_codes_mean(gate, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     for word in ("Exit code 0: every rule holds.", "2: cannot say.", "What is in doubt is never 0."):
         assert word in printed
+
+
+def test_the_help_shows_how_slices_are_written(gate, capsys):
+    assert gate("--help") == 0
+    assert "[language = de]" in capsys.readouterr().out
+
+
+def test_a_folder_stands_for_the_report_in_it(tmp_path, gate):
+    (tmp_path / "run").mkdir()
+    write(tmp_path / "run" / "report.json", 450)
+    assert gate(tmp_path / "run", "--min", "accuracy=0.85", "--baseline", tmp_path / "run") == 0

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from assay.cli import app
 from assay.errors import ConfigError, StateError
 from assay.language import open_model, perplexity
+from assay.language.scoring import BATCH_SIZE
 from assay.report import Report
 from language.models import TEXT, folder
 
@@ -76,6 +77,26 @@ def test_a_plain_model_reads_bytes(here):
     report = Report.from_json(done.stdout)
     assert (report.title, report.notes[-1]) == ("bytes", "Tokens are bytes.")
     assert report.sections[0].values[0].count == len(TEXT.encode()) - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed"),
+    [
+        ((), {"batch_size": BATCH_SIZE, "level": 0.95}),
+        (("--batch-size", 64, "--level", 0.9), {"batch_size": 64, "level": 0.9}),
+        (("--level", 0), {"level": None}),
+    ],
+)
+def test_batch_size_and_level_are_taken_as_written(here, monkeypatch, arguments, passed):
+    given = {}
+
+    def spy(*positional, **named):
+        given.update(named)
+        return perplexity(*positional, **named)
+
+    monkeypatch.setattr("assay.cli.language.perplexity", spy)
+    assert evaluate("given:model", "--window", 32, *arguments).exit_code == 0
+    assert {name: given[name] for name in passed} == passed
 
 
 @pytest.mark.parametrize(

@@ -232,3 +232,20 @@ def test_a_report_of_form_2_is_read(report):
     assert read.sections[0].min_slice == 1
     assert read.sections[0].samples.classes == ()
     assert read.sections[0].slices == report.sections[0].slices
+
+
+def test_a_folder_stands_for_the_report_in_it(tmp_path, report):
+    report.save(tmp_path / "report.json")
+    assert Report.load(tmp_path) == report
+
+
+def test_printing_a_report_shows_a_summary():
+    tables = [Table(f"table {k}", ("a", "b"), [(i, i / 7) for i in range(500)]) for k in range(3)]
+    values = [Value("accuracy", 0.94172, 0.92, 0.96, level=0.95), Value("loss", 0.25)]
+    report = Report("digits", [Section("test", values, tables)], notes=["Every sample once."])
+    for word in ("digits", "accuracy", "0.9417", "[0.9200, 0.9600]", "loss", "Every sample once."):
+        assert word in str(report)
+    assert "table 1" not in str(report)
+    assert len(str(report)) < 1000
+    assert "\n" not in repr(report)
+    assert "accuracy 0.9417" in repr(report)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from assay.report import ConfusionMatrix, Report, Section
+from assay.report import ConfusionMatrix, Report, Section, Slice, Table, Value
 from assay.report.markdown import to_markdown
 from assay.report.terminal import show, to_text
-from assay.report.text import clean, number, seconds, shorten
+from assay.report.text import clean, column, number, seconds, shorten, shorten_each
 
 
 def printed(report: Report, **options: object) -> str:
@@ -110,3 +110,30 @@ def test_words():
     assert clean("नमस्ते 👩\u200d🔬") == "नमस्ते 👩\u200d🔬"
     assert shorten("abc", 3) == "abc"
     assert seconds(99.96) == "100.0 s"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_number_is_broken_in_a_narrow_terminal(width):
+    names = [f"metric {k}" for k in range(9)]
+    values = [Value(name, 0.12345678, 0.1, 0.2, level=0.95) for name in names]
+    rows = [("a class with a rather long name", *(1234.5678 + k for k in range(9)))] * 3
+    section = Section("s", values, [Table("t", ("class", *names), rows)], slices=[Slice("x = 1", 50, values)])
+    text = to_text(Report("r", [section]), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("[0.1000, 0.2000]") == 18
+    for k in range(9):
+        assert text.count(f"{1234.5678 + k:,.1f}") == 3
+
+
+def test_the_numbers_of_a_column_have_one_format():
+    assert column([0.5, 0.00025, -1.0, None]) == ["0.500000", "0.000250", "-1.000000", "–"]
+    assert column([12.0, 1234.5]) == ["12.0000", "1,234.5000"]
+    assert column([float("nan"), 0.25, "text", 3]) == ["–", "0.2500", "text", "3"]
+
+
+def test_names_that_are_shortened_stay_apart():
+    names = [f"a very long label that ends in {k}" for k in range(40)]
+    short = shorten_each(names, 12)
+    assert len(set(short)) == len(names)
+    assert max(map(len, short)) <= 12
+    assert shorten_each(["a", "b"], 12) == ["a", "b"]

@@ -17,7 +17,7 @@ from assay.cli.named.quantized import is_quantized, is_scheme, quantized
 from assay.errors import ConfigError, StateError, describe
 from assay.language import Generation, Tokenizer, generate, perplexity
 from assay.language.folder import open_tokenizer
-from assay.language.scoring import BATCH_SIZE
+from assay.language.scoring import BATCH_SIZE, LEVEL
 from assay.report import Report
 
 _FITTING = (
@@ -71,7 +71,7 @@ def evaluated(options: Asked) -> Report:
         stride=options.stride,
         device=options.device,
         batch_size=BATCH_SIZE if options.batch_size is None else options.batch_size,
-        **({} if options.level is None else {"level": options.level or None}),  # 0 is for no intervals
+        level=LEVEL if options.level is None else options.level or None,  # 0 is for no intervals
         precision=options.precision or None,
         resume=options.resume,
         title=options.title or model.name,

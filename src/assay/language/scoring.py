@@ -20,6 +20,7 @@ from assay.report import Report, Section, Table, Value
 
 NATS = "nats per token"
 BATCH_SIZE = 8
+LEVEL = 0.95
 """Windows at once: the logits of one of 1,024 tokens and 128,000 words are half a gigabyte in float32."""
 
 
@@ -33,7 +34,7 @@ def perplexity(
     device: str | torch.device = "auto",
     batch_size: int = BATCH_SIZE,
     precision: str | None = None,
-    level: float | None = 0.95,
+    level: float | None = LEVEL,
     seed: int = 0,
     resume: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
