@@ -369,7 +369,10 @@ def _ranking() -> list[Case]:
         found += cases([AUROC(logits=True, exact_up_to=limit)], binary_logits)
     found += cases([RecallAtFixedPrecision(min_precision=0.5, num_classes=CLASSES)], multiclass)
     found += cases([AUROC(num_labels=LABELS, average="micro"), AUROC(num_labels=LABELS, average=None)], multilabel)
-    found += cases([AUROC(num_classes=CLASSES, average="weighted", logits=True)], multiclass_logits)
+    of_logits = {"num_classes": CLASSES, "logits": True}
+    found += cases([AUROC(average="weighted", **of_logits), AUROC(exact_up_to=0, **of_logits)], multiclass_logits)
+    found += cases([kind(**of_logits) for kind in (AveragePrecision, ROC, PrecisionRecallCurve)], multiclass_logits)
+    found += cases([RecallAtFixedPrecision(min_precision=0.5, **of_logits)], multiclass_logits)
     return found
 
 
@@ -521,4 +524,6 @@ def rounds(metric: Metric) -> bool:
     """Whether terms are rounded before they are summed, in the dtype they come in."""
     scales = ("BrierScore", "CalibrationCurve", "CalibrationError")
     name = type(metric).__name__
+    if name in OF_FEW_SAMPLES:  # log-odds of multiclass logits
+        return getattr(metric, "logits", False) and getattr(metric, "num_classes", None) is not None
     return name in OF_ROUNDED_TERMS or (name in scales and getattr(metric, "logits", False))

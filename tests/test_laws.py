@@ -72,12 +72,12 @@ def test_the_exceptions_from_the_laws_are_those_that_are_needed():
         if bits(read(narrow)) != bits(read(wider)):
             rounded.add(name)
             assert rounds(case.metric)
-        elif bits(narrow) != bits(wider):
+        elif not rounds(case.metric) and bits(narrow) != bits(wider):
             named.add(name)
         if not all(leaf.isnan().all() for leaf in leaves(read(case.meter())) if leaf.dtype.is_floating_point):
             counts.add(name)
     assert rounded == {type(case.metric).__name__ for case in CASES if rounds(case.metric)}
-    assert named - rounded == STATES_NAME_A_DTYPE
+    assert named == STATES_NAME_A_DTYPE
     assert counts == COUNTS_WITHOUT_DATA
 
 

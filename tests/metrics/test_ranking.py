@@ -21,6 +21,7 @@ from assay.metrics.ranking import (
     SensitivityAtSpecificity,
     SpecificityAtSensitivity,
 )
+from laws import bits
 
 AREAS = [(AUROC, roc_auc_score), (AveragePrecision, average_precision_score)]
 
@@ -223,6 +224,103 @@ def test_curves_of_classes_come_in_tuples():
     for k in range(3):
         expected = roc_curve(target == k, preds[:, k], drop_intermediate=False)
         np.testing.assert_allclose(curve.tpr[k].numpy(), expected[1], rtol=1e-15)
+
+
+# --- multiclass logits -----------------------------------------------------------------------------------------------
+
+
+def shifted_logits(count, num_classes, seed=0):
+    """Logits in steps of 1/4096 with a constant of its own in each row, the same without it, and labels."""
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(0, num_classes, (count,), generator=generator)
+    logits = torch.randn(count, num_classes, generator=generator)
+    logits[torch.arange(count), target] += 1
+    logits = (logits * 4096).round() / 4096
+    return logits + torch.randint(-300, 300, (count, 1), generator=generator) / 32, logits, target
+
+
+@pytest.mark.parametrize(("metric", "oracle"), AREAS)
+@pytest.mark.parametrize("num_classes", [2, 3, 40])
+@pytest.mark.parametrize("average", ["macro", "weighted", None])
+def test_multiclass_logits_are_ranked_as_their_softmax(metric, oracle, num_classes, average):
+    shifted, logits, target = shifted_logits(1000, num_classes)
+    one_hot = torch.nn.functional.one_hot(target, num_classes)
+    expected = oracle(one_hot, logits.double().softmax(1), average=average)
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
+        got = metric(num_classes=num_classes, logits=True, average=average)(shifted.to(dtype), target)
+        np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AUROC,
+        AveragePrecision,
+        ROC,
+        PrecisionRecallCurve,
+        lambda **how: RecallAtFixedPrecision(min_precision=0.6, **how),
+        lambda **how: PrecisionAtFixedRecall(min_recall=0.6, **how),
+        lambda **how: SensitivityAtSpecificity(min_specificity=0.6, **how),
+        lambda **how: SpecificityAtSensitivity(min_sensitivity=0.6, **how),
+    ],
+)
+def test_a_constant_per_row_of_logits_changes_no_bit(kind, limit):
+    shifted, logits, target = shifted_logits(300, 4)
+    metric = kind(num_classes=4, logits=True, exact_up_to=limit)
+    assert bits(metric(shifted, target)) == bits(metric(logits, target))
+
+
+def test_logits_that_a_softmax_would_make_equal_are_told_apart():
+    logits = torch.tensor([[40.0, 0, 0], [50, 0, 0], [60, 0, 0], [70, 0, 0], [0, 200, 0], [0, 0, 300]])
+    target = torch.tensor([1, 0, 0, 0, 1, 2])
+    assert logits.softmax(1)[:4, 0].unique().tolist() == [1]
+    assert AUROC(num_classes=3, logits=True, average=None)(logits, target).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_logits_are_ranked_in_float32(dtype):
+    logits = shifted_logits(500, 4)[1].to(dtype)
+    target = shifted_logits(500, 4)[2]
+    metric = AUROC(num_classes=4, logits=True)
+    assert torch.equal(metric(logits, target), metric(logits.float(), target))
+
+
+def test_float64_logits_are_ranked_in_float64():
+    near = torch.tensor([[1.0, 0.0], [1 + 1e-12, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    target = torch.tensor([1, 0, 1])
+    metric = AUROC(num_classes=2, logits=True)
+    assert metric(near, target) == 1
+    assert metric(near.float(), target) == 0.75
+
+
+def test_impossible_classes_are_ranked_last_and_other_infinite_logits_are_counted():
+    metric = AUROC(num_classes=3, logits=True)
+    masked = torch.tensor([[1.0, 0, -math.inf], [0, 1, -math.inf], [0, 0, 1], [-math.inf, -math.inf, 0]])
+    assert metric(masked, torch.tensor([0, 1, 2, 2])) == 1
+    bad = torch.tensor([[math.inf, 0, 0], [0, math.nan, 0], [-math.inf] * 3, [math.inf, math.inf, 0]])
+    with pytest.raises(ValuesError, match="4 of the scores are NaN, or infinite so that they have no value"):
+        metric(torch.cat([masked, bad]), torch.tensor([0, 1, 2, 2, 0, 1, 2, 0]))
+    ignoring = AUROC(num_classes=3, logits=True, ignore_index=-1)
+    assert ignoring(torch.cat([masked, bad]), torch.tensor([0, 1, 2, 2, -1, -1, -1, -1])) == 1
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+def test_thresholds_of_multiclass_logits_are_log_odds(limit):
+    logits, _, target = shifted_logits(400, 3)
+    probabilities = logits.double().softmax(1)
+    log_odds = probabilities.log() - torch.log1p(-probabilities)
+    curve = ROC(num_classes=3, logits=True, exact_up_to=limit)(logits.double(), target)
+    for k in range(3):
+        reached = log_odds[:, k] >= curve.thresholds[k][1:, None] - 1e-6
+        positive = target == k
+        np.testing.assert_allclose(curve.tpr[k][1:], (reached & positive).sum(1) / positive.sum().double())
+        np.testing.assert_allclose(curve.fpr[k][1:], (reached & ~positive).sum(1) / (~positive).sum().double())
+    value, threshold = RecallAtFixedPrecision(min_precision=0.6, num_classes=3, logits=True)(logits.double(), target)
+    for k in range(3):
+        chosen = probabilities[:, k] >= torch.sigmoid(threshold[k]) - 1e-9
+        assert (target[chosen] == k).double().mean() >= 0.6
+        assert (chosen & (target == k)).sum() / (target == k).sum().double() == value[k]
 
 
 # --- operating points ----------------------------------------------------------------------------------------------

@@ -54,7 +54,10 @@ class PRCurve(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """The best value under a condition, and the threshold that gives it: scores that reach it are positive."""
+    """The best value under a condition, and the threshold that gives it: scores that reach it are positive.
+
+    With `logits=True` the threshold is a logit (multiclass: log-odds), whose sigmoid is the probability.
+    """
 
     value: Tensor
     threshold: Tensor
@@ -67,6 +70,10 @@ class RankingMetric(Metric):
     Without `num_classes` and `num_labels` the data is binary: `preds` are float scores of any shape, `target` 0 or 1 of
     the same shape. With `num_classes=C`: `preds (N, C, ...)`, `target (N, ...)` in `0 ... C - 1`, and each class is
     ranked against the rest. With `num_labels=L`: both `(N, L, ...)`, and each label is ranked for itself.
+
+    With `logits=True`, binary and multilabel logits are ranked as they are. Multiclass logits are ranked by the
+    log-odds of each class, `logit_c - logsumexp(the other logits)`: the order of the softmax, without its saturation.
+    Thresholds are then logits or log-odds; `torch.sigmoid(threshold)` is the probability.
     """
 
     num_classes: int | None = None
@@ -182,7 +189,8 @@ class AUROC(RankingArea):
         average: `"macro"`: the mean over the classes or labels that have positives and negatives; `"weighted"`:
             weighted by the positives; `"micro"` (multilabel): all labels in one ranking; `None`: one value each.
         ignore_index: rows with this target are left out.
-        logits: scores are any real numbers, ranked as they are; otherwise they are in [0, 1].
+        logits: scores are any real numbers: binary and multilabel ones are ranked as they are, multiclass ones in the
+            order of their softmax. Otherwise they are in [0, 1].
         exact: keep all scores, on disk if need be.
         exact_up_to: how many scores are kept before they are counted in a histogram; 0 keeps none. Weighted scores are
             always kept.
@@ -196,7 +204,8 @@ class AUROC(RankingArea):
 
     Raises:
         ConfigError: an unknown average, or both num_classes and num_labels.
-        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`; a row of
+            multiclass logits that has no softmax, because one is +inf or all are -inf.
 
     Example:
         >>> import torch
@@ -270,6 +279,7 @@ class ROC(RankingMetric):
 
     Points are those of scikit-learn with `drop_intermediate=False`: from (0, 0) at threshold inf up to (1, 1), at every
     distinct score, falling. From a histogram there is a point for every bin that is not empty; each is exact.
+    Thresholds are scores; with `logits=True` they are logits (multiclass: log-odds), whose sigmoid is the probability.
 
     Args: those of `AUROC` without `average` and `bounds`.
 
@@ -299,7 +309,8 @@ class PrecisionRecallCurve(RankingMetric):
 
     Order and end are scikit-learn's: thresholds rise, and behind the last one there is the point precision 1, recall 0,
     so precision and recall are one longer. From a histogram there is a point for every bin that is not empty; each is
-    exact.
+    exact. Thresholds are scores; with `logits=True` they are logits (multiclass: log-odds), whose sigmoid is the
+    probability.
 
     Args: those of `AUROC` without `average` and `bounds`.
 

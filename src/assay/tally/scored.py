@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from assay.decide import Threshold
+from assay.decide import Threshold, first_largest
 from assay.errors import ConfigError, DtypeError, describe
 from assay.native import bins as native
 from assay.tally.base import BAD_WEIGHTS, Batch, Layout, Problem, bad_weights
 from assay.tally.labels import Labels, scores
+from assay.tally.rowwise import row_sums
 
 KINDS = (
     "targets are outside {range}",
@@ -61,6 +63,16 @@ class Scored:
     def rows(self, batch: Batch) -> Rows:
         """The rows of a batch, made once for all tallies that ask."""
         return batch.once((self.labels, self.groups, "scored rows"), self._arranged)
+
+    def ranked_rows(self, batch: Batch) -> Rows:
+        """The rows of a batch with the scores that are compared between rows: for multiclass logits, the log-odds."""
+        if not (self.logits and self.labels.multiclass):
+            return self.rows(batch)
+        return batch.once((self.labels, self.groups, "ranked rows"), self._with_log_odds)
+
+    def _with_log_odds(self, batch: Batch) -> Rows:
+        rows = self.rows(batch)
+        return replace(rows, scores=log_odds(rows.scores))
 
     def _arranged(self, batch: Batch) -> Rows:
         place = self.labels.rows(batch)
@@ -138,3 +150,30 @@ def probabilities(logits: Tensor, multiclass: bool) -> Tensor:
         return torch.softmax(logits, 1)
     small = torch.exp(-logits.abs())
     return torch.where(logits < 0, small, 1) / (1 + small)
+
+
+def log_odds(logits: Tensor) -> Tensor:
+    """`logits[:, c] - logsumexp(the other logits)` for each class c: the logarithm of `p / (1 - p)` of its softmax p.
+
+    It grows with the softmax and does not saturate. It is computed from differences to the largest logit of the row
+    only, so a constant that is added to a row without rounding changes no bit. The largest of the other logits is
+    factored out of each sum: for the largest logit that is the second largest, and for every other logit the largest.
+
+    Args:
+        logits: float32 or float64 of shape `(rows, classes)`; -inf stands for a class that is impossible.
+
+    Returns:
+        The same shape and dtype. Some elements of a row are NaN where a logit is NaN or +inf, or where all are -inf.
+    """
+    last = logits.shape[1] - 1
+    best = first_largest(logits).clamp_(max=last)[:, None]
+    lead = logits - logits.gather(1, best)  # 0 for the best, or NaN where it is infinite
+    others = lead.scatter(1, best, -math.inf)
+    second = first_largest(others).clamp_(max=last)[:, None]
+    gap = others.gather(1, second)
+    # The largest term of each sum is 1: log1p takes the rest.
+    behind_second = (others - gap.clamp(min=torch.finfo(gap.dtype).min)).exp_().scatter_(1, second, 0)
+    of_best = lead.gather(1, best) - gap - torch.log1p(row_sums(behind_second))
+    behind_best = others.exp_()
+    of_others = lead - torch.log1p((row_sums(behind_best) - behind_best).clamp_(min=0))
+    return of_others.scatter_(1, best, of_best)

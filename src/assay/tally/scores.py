@@ -27,8 +27,9 @@ class Scores(Tally):
     """Every score with its label, or how many scores of each label fell into each bin.
 
     A *group* is what is ranked against each other: all scores (binary), those of one class against the rest, or those
-    of one label. While there are at most `keep` scores, all are kept and the reading is exact. When there are more, all
-    of them are in a histogram; only the number of scores decides, not how they came. `keep=None` always keeps them.
+    of one label. Multiclass logits are ranked by their log-odds (see `log_odds`). While there are at most `keep`
+    scores, all are kept and the reading is exact. When there are more, all of them are in a histogram; only the number
+    of scores decides, not how they came. `keep=None` always keeps them.
 
     State: `count` (rows), `strange` (what should not be there, of four kinds), `samples` (unless `keep` is 0: 5 bytes
     per binary float32 score), and `histogram`, int64 of shape `(groups, 2, bins)`, with `unclear`, how many scores may
@@ -99,7 +100,7 @@ class Scores(Tally):
                 state["unclear"] = torch.zeros(2, dtype=torch.int64, device=device)
 
     def add(self, state: State, batch: Batch) -> None:
-        rows = self.data.rows(batch)
+        rows = self.data.ranked_rows(batch)
         state["count"] += len(rows.scores)
         compiled = batch.compiled and takes(rows.scores)
         self.data.count_strange(state["strange"], rows, compiled)
