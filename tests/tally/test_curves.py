@@ -56,7 +56,7 @@ def ap_of_steps(scores, positive, weights):
 def test_auroc_is_the_share_of_pairs_with_weights(rows):
     scores, positive, weights = columns(rows)
     expected = auroc_of_pairs(scores, positive, weights)
-    got = curves.auroc(curves.of_samples(scores, positive, weights))
+    got = curves.auroc(curves.of_samples(scores, positive, curves.whole_numbers(weights)))
     assert got == curves.Interval(expected, expected, expected) or (math.isnan(expected) and math.isnan(got.value))
     ones = np.ones(len(scores))
     got = curves.auroc(curves.of_samples(scores, positive)).value
@@ -68,7 +68,7 @@ def test_average_precision_is_the_sum_of_steps(rows):
     scores, positive, weights = columns(rows)
     for w in (weights, np.ones(len(scores))):
         expected = ap_of_steps(scores, positive, w)
-        got = curves.average_precision(curves.of_samples(scores, positive, w)).value
+        got = curves.average_precision(curves.of_samples(scores, positive, curves.whole_numbers(w))).value
         assert got == pytest.approx(float(expected), rel=1e-14, abs=0, nan_ok=True)
 
 
@@ -79,6 +79,8 @@ def test_weights_are_whole_numbers_in_one_unit(weights):
     exact = [Fraction(float(w)) for w in given_weights]
     assert all(a * y == b * x for a, x in zip(whole, exact, strict=True) for b, y in zip(whole, exact, strict=True))
     assert [w == 0 for w in whole] == [w == 0 for w in exact]
+    table = given_weights.repeat(2).reshape(-1, 2)
+    assert curves.whole_numbers(table).tolist() == [[w, w] for w in whole]
 
 
 @given(
@@ -147,7 +149,7 @@ def test_areas_of_many_samples_are_those_of_scikit_learn():
     scores = np.round(generator.normal(size=20_000) + positive, 2)
     weights = generator.random(20_000)
     for w in (None, weights):
-        ranking = curves.of_samples(scores, positive, w)
+        ranking = curves.of_samples(scores, positive, None if w is None else curves.whole_numbers(w))
         assert float(curves.auroc(ranking).value) == pytest.approx(
             roc_auc_score(positive, scores, sample_weight=w), rel=1e-13
         )

@@ -68,10 +68,13 @@ class Ranking:
 
 
 def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> Ranking:
-    """A ranking of samples: `scores` without NaN, `positive` as booleans, weights of 0 or more."""
+    """A ranking of samples: `scores` without NaN, `positive` as booleans, `weights` as `whole_numbers` gives them.
+
+    Rankings that are pooled or averaged need weights of one unit: call `whole_numbers` once for all of them.
+    """
     order = np.argsort(scores)[::-1]
     falling = scores[order]
-    whole = np.ones(len(scores), dtype=np.int64) if weights is None else whole_numbers(weights)[order]
+    whole = np.ones(len(scores), dtype=np.int64) if weights is None else weights[order]
     counts = np.where(positive[order], whole, 0), np.where(positive[order], 0, whole)
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(falling)), bool), falling[1:] != falling[:-1]]))
     if not len(starts):
@@ -81,7 +84,11 @@ def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> 
 
 
 def whole_numbers(weights: Array) -> Array:
-    """Finite weights of 0 or more as whole numbers in one unit: int64 where their sum fits, else Python integers."""
+    """Finite weights of 0 or more as whole numbers in one unit: int64 where their sum fits, else Python integers.
+
+    Args:
+        weights: floats or integers, of any shape.
+    """
     significand, exponent = np.frexp(weights.astype(np.float64))
     whole = (significand * 2.0**53).astype(np.int64)
     some = whole != 0
@@ -91,9 +98,11 @@ def whole_numbers(weights: Array) -> Array:
     odd = whole >> zeros
     place = np.where(some, exponent + zeros, np.iinfo(np.int32).max)
     shift = np.where(some, place - place.min(), 0).astype(np.int64)
-    if int((shift + 53 - zeros).max()) + len(whole).bit_length() < 62:
+    if int((shift + 53 - zeros).max()) + whole.size.bit_length() < 62:
         return np.asarray(odd << shift)
-    return np.array([w << s for w, s in zip(odd.tolist(), shift.tolist(), strict=True)], dtype=object)
+    large = np.empty(weights.shape, dtype=object)
+    large.flat = [w << s for w, s in zip(odd.ravel().tolist(), shift.ravel().tolist(), strict=True)]
+    return large
 
 
 def pooled(rankings: Sequence[Ranking]) -> Ranking:

@@ -176,4 +176,4 @@ def log_odds(logits: Tensor) -> Tensor:
     of_best = lead.gather(1, best) - gap - torch.log1p(row_sums(behind_second))
     behind_best = others.exp_()
     of_others = lead - torch.log1p((row_sums(behind_best) - behind_best).clamp_(min=0))
-    return of_others.scatter_(1, best, of_best)
+    return torch.where(torch.arange(last + 1, device=logits.device) == best, of_best, of_others)

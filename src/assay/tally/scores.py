@@ -14,7 +14,7 @@ from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
 from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally
-from assay.tally.curves import Array, Ranking, of_samples
+from assay.tally.curves import Array, Ranking, of_samples, whole_numbers
 from assay.tally.samples import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
 from assay.tally.scored import KINDS, Rows, Scored
@@ -185,6 +185,8 @@ class Scores(Tally):
             return tuple(self._of_bins(counts, plain, float32) for counts in state["histogram"].numpy())
         store = state["samples"]
         values = {name: store.column(name).numpy() for name in store.columns}
+        if self.weighted:  # of one unit, as rankings of several labels are added up
+            values["weights"] = whole_numbers(np.where(values["target"] >= 0, values["weights"], 0))
         return tuple(self._of_samples(values, group) for group in range(self.data.groups))
 
     def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:
