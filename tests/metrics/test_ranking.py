@@ -491,13 +491,36 @@ def test_one_class_only_reads_nan_and_says_so(metric, label):
     assert math.isnan(found[0] if isinstance(found, tuple) else found)
 
 
-def test_averages_leave_out_classes_that_have_no_value():
+def test_averages_leave_out_classes_that_have_no_value_and_name_them():
     preds, target = classes(50, 3)
     target[target == 2] = 0
-    each = [roc_auc_score(target == k, preds[:, k]) for k in range(2)]
-    assert AUROC(num_classes=3)(preds, target).item() == pytest.approx(np.mean(each), rel=1e-14)
-    with pytest.warns(NoDataWarning):
-        assert AUROC(num_classes=3, average=None)(preds, target).isnan().tolist() == [False, False, True]
+    for metric, oracle in AREAS:
+        each = [oracle(target == k, preds[:, k]) for k in range(2)]
+        with pytest.warns(NoDataWarning, match=r"got no positives.* of class 2, .* leaves them out"):
+            assert metric(num_classes=3)(preds, target).item() == pytest.approx(np.mean(each), rel=1e-14)
+        with pytest.warns(NoDataWarning, match="of class 2"):
+            got = metric(num_classes=3, average=None)(preds, target)
+        assert got.isnan().tolist() == [False, False, True]
+        shares = [float((target == k).double().mean()) for k in range(2)]
+        weighted = metric(num_classes=3, average="weighted")(preds, target)  # class 2 has no weight
+        assert weighted.item() == pytest.approx(np.dot(each, shares), rel=1e-14)
+
+
+def test_labels_without_negatives_are_named_in_weighted_averages_too():
+    preds, target = torch.rand(20, 3), torch.arange(60).view(20, 3) % 2
+    target[:, 1] = 1
+    with pytest.warns(NoDataWarning, match=r"no positives or no negatives of label 1, "):
+        got = AUROC(num_labels=3, average="weighted")(preds, target)
+    each = [roc_auc_score(target[:, k], preds[:, k]) for k in (0, 2)]
+    assert got.item() == pytest.approx(np.mean(each), rel=1e-14)
+
+
+def test_curves_of_classes_without_positives_say_so():
+    preds, target = classes(50, 3)
+    target[target == 2] = 0
+    for metric in (ROC(num_classes=3), PrecisionRecallCurve(num_classes=3)):
+        with pytest.warns(NoDataWarning, match="of class 2"):
+            metric(preds, target)
 
 
 @pytest.mark.parametrize(

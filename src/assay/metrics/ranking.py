@@ -99,6 +99,17 @@ class RankingMetric(Metric):
         """Whether there is one ranking, and so one value."""
         return self.num_classes is None and self.num_labels is None
 
+    def _of(self, groups: Sequence[int]) -> str:
+        """Which classes or labels a message is about."""
+        kind = "class" if self.num_labels is None else "label"
+        return "" if self._single else f" of {kind} " + ", ".join(map(str, groups))
+
+    def _warn_of_missing(self, groups: Sequence[int], needs: str) -> None:
+        """Warn that classes or labels read NaN."""
+        if groups:
+            got = f"no {needs.replace(' and ', ' or no ')}{self._of(groups)}"
+            warn(describe(type(self).__name__, got, needs, "It reads NaN; see what was fed"), NoDataWarning)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RankingArea(RankingMetric):
@@ -130,13 +141,24 @@ class RankingArea(RankingMetric):
         if self.average == "micro":
             counted = (curves.pooled(counted),)
         areas = [self.area(ranking) for ranking in counted]
-        each = self.average is None or self._single
-        chosen = areas if each else [_averaged(areas, self._weights(counted))]
-        if any(math.isnan(area.value) for area in chosen):
-            _warn(type(self).__name__, "no " + self.needs, f"at least one of {self.needs}")
+        each = self.average is None or len(areas) == 1
+        weights = self._weights(counted)
+        chosen = areas if each else [_averaged(areas, weights)]
+        missing = [k for k, area in enumerate(areas) if math.isnan(area.value)]
+        if each or math.isnan(chosen[0].value):
+            self._warn_of_missing(missing, self.needs)
+        else:
+            self._warn_of_left_out([k for k in missing if weights[k]])
         shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else _first
         values, lower, upper = (shaped(list(column)) for column in zip(*map(_rounded, chosen), strict=True))
         return Bounded(values, lower, upper) if self.bounds else values
+
+    def _warn_of_left_out(self, groups: Sequence[int]) -> None:
+        """Warn that an average is over fewer classes or labels than there are."""
+        if groups:
+            got = f"no {self.needs.replace(' and ', ' or no ')}{self._of(groups)}"
+            do = "The average leaves them out; average=None gives one value for each"
+            warn(describe(type(self).__name__, got, f"{self.needs} of each", do), NoDataWarning)
 
     def _weights(self, counted: Counted) -> list[int]:
         return [1 if self.average == "macro" else ranking.num_positives for ranking in counted]
@@ -169,10 +191,6 @@ def _down(value: Fraction | float) -> float:
     return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 
 
-def _warn(name: str, got: str, expected: str) -> None:
-    warn(describe(name, got, expected, "It reads NaN; see what was fed"), NoDataWarning)
-
-
 @dataclass(frozen=True, kw_only=True)
 class AUROC(RankingArea):
     r"""The area under the receiver operating characteristic curve.
@@ -186,8 +204,9 @@ class AUROC(RankingArea):
     Args:
         num_classes: for multiclass data, each class against the rest.
         num_labels: for multilabel data.
-        average: `"macro"`: the mean over the classes or labels that have positives and negatives; `"weighted"`:
-            weighted by the positives; `"micro"` (multilabel): all labels in one ranking; `None`: one value each.
+        average: `"macro"`: the mean over the classes or labels that have positives and negatives, with a
+            `NoDataWarning` that names those left out; `"weighted"`: weighted by the positives; `"micro"` (multilabel):
+            all labels in one ranking; `None`: one value each.
         ignore_index: rows with this target are left out.
         logits: scores are any real numbers: binary and multilabel ones are ranked as they are, multiclass ones in the
             order of their softmax. Otherwise they are in [0, 1].
@@ -285,7 +304,7 @@ class ROC(RankingMetric):
 
     Returns:
         `ROCCurve(fpr, tpr, thresholds)`: float64 tensors of one length; tuples of them for several classes or labels.
-        A rate is NaN without negatives (fpr) or positives (tpr).
+        A rate is NaN, with a `NoDataWarning`, without negatives (fpr) or positives (tpr).
 
     Raises: as `AUROC`.
 
@@ -299,6 +318,8 @@ class ROC(RankingMetric):
     """
 
     def read(self, counted: Counted) -> ROCCurve:
+        missing = [k for k, of in enumerate(counted) if not of.num_positives or not of.num_negatives]
+        self._warn_of_missing(missing, "positives and negatives")
         columns = zip(*(_roc(ranking) for ranking in counted), strict=True)
         return ROCCurve(*(_curve(column, self._single) for column in columns))
 
@@ -316,7 +337,7 @@ class PrecisionRecallCurve(RankingMetric):
 
     Returns:
         `PRCurve(precision, recall, thresholds)`: float64 tensors; tuples of them for several classes or labels. The
-        recall is NaN without positives.
+        recall is NaN, with a `NoDataWarning`, without positives.
 
     Raises: as `AUROC`.
 
@@ -330,6 +351,7 @@ class PrecisionRecallCurve(RankingMetric):
     """
 
     def read(self, counted: Counted) -> PRCurve:
+        self._warn_of_missing([k for k, of in enumerate(counted) if not of.num_positives], "positives")
         columns = zip(*(_precision_recall(ranking) for ranking in counted), strict=True)
         return PRCurve(*(_curve(column, self._single) for column in columns))
 
@@ -382,8 +404,7 @@ class OperatingPointMetric(RankingMetric):
     def read(self, counted: Counted) -> OperatingPoint:
         points = [self._best(ranking) for ranking in counted]
         values, thresholds = ([point[k] for point in points] for k in range(2))
-        if any(map(math.isnan, values)):
-            _warn(type(self).__name__, "no positives or no negatives", "both")
+        self._warn_of_missing([k for k, value in enumerate(values) if math.isnan(value)], "positives and negatives")
         shaped: Callable[[list[float]], Tensor] = _first if self._single else vector
         return OperatingPoint(shaped(values), shaped(thresholds))
 
