@@ -74,6 +74,7 @@ from assay.metrics.regression import (
     TweedieDevianceScore,
     WeightedMeanAbsolutePercentageError,
 )
+from assay.metrics.stat_scores import LabelMetric
 from assay.metrics.text import Perplexity
 from assay.tally.samples import SampleStore
 
@@ -527,3 +528,193 @@ def rounds(metric: Metric) -> bool:
     if name in OF_FEW_SAMPLES:  # log-odds of multiclass logits
         return getattr(metric, "logits", False) and getattr(metric, "num_classes", None) is not None
     return name in OF_ROUNDED_TERMS or (name in scales and getattr(metric, "logits", False))
+
+
+# --- invariances ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Invariance:
+    """A change of the samples that the definition of some metrics does not see.
+
+    Attributes:
+        change: gives the samples before and after; None for cases that this says nothing about.
+        exactly: for which of the other cases no bit of the value changes.
+        nearly: for which cases only the rounding of terms changes.
+    """
+
+    change: Callable[[Case, Data], tuple[Data, Data] | None]
+    exactly: Callable[[Case], bool]
+    nearly: Callable[[Case], bool] = lambda case: False
+
+
+def _named(case: Case, *names: str) -> bool:
+    return type(case.metric).__name__ in names
+
+
+def _option(case: Case, name: str) -> Any:
+    return getattr(case.metric, name, None)
+
+
+def _add_a_constant_to_each_row(case: Case, data: Data) -> tuple[Data, Data] | None:
+    """Of all scores of a row; no sum is rounded."""
+    if case.draw not in (multiclass_logits, tokens, many_classes):
+        return None
+    constant = torch.arange(data.count).remainder(7) * 8 - 20.0
+    return data, data._replace(preds=data.preds + constant.view(-1, *(1,) * (data.preds.ndim - 1)))
+
+
+def _map_scores(case: Case, data: Data) -> tuple[Data, Data] | None:
+    """Through a strictly increasing function that rounds none of them."""
+    decides = isinstance(case.metric, LabelMetric) and _option(case, "num_classes") is None
+    if (
+        decides
+        or _named(case, "CriticalSuccessIndex", "PerOutput")
+        or getattr(case.metric, "exact_up_to", EXACT) < EXACT
+    ):
+        return None
+    if case.draw in (binary_logits, regression, regression_outputs):
+        return data, data._replace(preds=data.preds**3)
+    return (data, data._replace(preds=data.preds**2)) if case.draw in (binary, multiclass, multilabel) else None
+
+
+def _of_pairs(case: Case) -> bool:
+    """Whether a prediction is compared with a target in the same unit."""
+    return case.draw in (regression, regression_outputs, positive, vectors)
+
+
+def _map_each_affinely(case: Case, data: Data) -> tuple[Data, Data] | None:
+    return (data, data._replace(preds=2 * data.preds + 3, target=4 * data.target + 1)) if _of_pairs(case) else None
+
+
+def _map_both_affinely(case: Case, data: Data) -> tuple[Data, Data] | None:
+    return (data, data._replace(preds=2 * data.preds + 3, target=2 * data.target + 3)) if _of_pairs(case) else None
+
+
+def _shift_predictions(case: Case, data: Data) -> tuple[Data, Data] | None:
+    return (data, data._replace(preds=data.preds + 3)) if _of_pairs(case) else None
+
+
+def _scale_predictions(case: Case, data: Data) -> tuple[Data, Data] | None:
+    unclear = _named(case, "CriticalSuccessIndex")  # depends on where the threshold is
+    some = (_of_pairs(case) or case.draw is distributions) and not unclear
+    return (data, data._replace(preds=4 * data.preds)) if some else None
+
+
+def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
+    """Predictions and targets."""
+    if case.draw in (wide, many_classes) or _option(case, "top_k") not in (None, 1) or data.target is None:
+        return None
+    if isinstance(case.metric, LabelMetric) and data.preds.dtype.is_floating_point:
+        preds = data.preds.argmax(1) if _option(case, "num_classes") else (data.preds > 0.5).long()
+        data = data._replace(preds=preds)
+    alike = data.preds.shape == data.target.shape and data.preds.dtype == data.target.dtype
+    if not alike or _option(case, "ignore_index") is not None:
+        return None
+    return data, data._replace(preds=data.target, target=data.preds)
+
+
+def _repeat(case: Case, data: Data) -> tuple[Data, Data] | None:
+    """Every sample twice."""
+    unclear = _named(case, "Quantile") or case.draw in (wide, wide_values)
+    return None if unclear else (data, data.map(lambda x: torch.cat([x, x])))
+
+
+def _double_weights(case: Case, data: Data) -> tuple[Data, Data] | None:
+    unclear = _named(case, "Quantile") or case.draw in (wide, wide_values)
+    return None if data.weights is None or unclear else (data, data._replace(weights=2 * data.weights))
+
+
+def _renumber(case: Case, data: Data) -> tuple[Data, Data] | None:
+    """Classes or labels. Rows with equal scores are left out: of these, the lowest class is decided for."""
+    classes, ignored = _option(case, "num_classes"), _option(case, "ignore_index")
+    if _option(case, "num_labels"):
+        return data, data.map(lambda x: x.roll(1, 1) if x.ndim > 1 else x)
+    if classes is None or case.draw is many_classes or ignored not in (None, IGNORED) or data.target is None:
+        return None
+    if data.preds.dtype.is_floating_point:
+        data = data.rows(data.preds.sort(1).values.diff(dim=1).flatten(1).gt(0).all(1))
+    assert data.target is not None
+    target = torch.where(data.target == IGNORED, IGNORED, (data.target + 1) % classes)
+    preds = data.preds.roll(1, 1) if data.preds.dtype.is_floating_point else (data.preds + 1) % classes
+    return data, data._replace(preds=preds, target=target)
+
+
+EXACT = 1 << 20
+_RANKS = ("KendallRankCorrCoef", "SpearmanCorrCoef")
+_CORRELATIONS = (*_RANKS, "PearsonCorrCoef")
+_SHARES_OF_SPREAD = ("ExplainedVariance", "R2Score", "RelativeSquaredError")
+_SYMMETRIC = (
+    *("Accuracy", "CohenKappa", "DiceScore", "ExactMatch", "F1Score", "JaccardIndex", "MatthewsCorrCoef"),
+    *("ConcordanceCorrCoef", "CosineSimilarity", "CriticalSuccessIndex", "LogCoshError", "MeanAbsoluteError"),
+    *("MeanSquaredError", "MeanSquaredLogError", "MinkowskiDistance", "SymmetricMeanAbsolutePercentageError"),
+    *("PerOutput", *_CORRELATIONS),
+)
+_COUNTS = ("ClassReport", "StatScores", "Sum", "MinkowskiDistance")
+
+
+def _is_symmetric(case: Case) -> bool:
+    average = _option(case, "average")
+    if _named(case, "Precision", "StatScores"):  # pooled over classes, each wrong answer is of two of them
+        return bool(_option(case, "num_classes")) and average in ("micro", *["macro"] * _named(case, "StatScores"))
+    if _named(case, "HammingDistance"):  # of classes: one less the mean recall
+        return _option(case, "num_classes") is None
+    return (_named(case, *_SYMMETRIC) and average != "weighted") or _option(case, "power") == 0
+
+
+def _is_a_total(case: Case) -> bool:
+    table = _named(case, "ConfusionMatrix") and _option(case, "normalize") is None
+    return table or _named(case, *_COUNTS) or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
+
+
+def _counts_samples(case: Case) -> bool:
+    others = _option(case, "adjusted") or _option(case, "variant") == "a" or _named(case, "CalibrationCurve")
+    return _is_a_total(case) or bool(others)
+
+
+def _numbers_classes(case: Case) -> bool:
+    """Whether the value has a place for each class, or depends on how far apart they are."""
+    apart = _named(case, "CohenKappa") and _option(case, "weights") is not None
+    several = _named(case, "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "RecallAtFixedPrecision", "ROC")
+    each = hasattr(case.metric, "average") and _option(case, "average") is None
+    return apart or several or each or _option(case, "multiclass_mode") == "one-vs-all"
+
+
+INVARIANCES = {
+    "a constant per row of scores": Invariance(
+        _add_a_constant_to_each_row, lambda case: _option(case, "multiclass_mode") != "one-vs-all"
+    ),
+    "an increasing function of the scores": Invariance(
+        _map_scores,
+        lambda case: _named(case, *OF_FEW_SAMPLES, *_RANKS, "ByClass") or isinstance(case.metric, LabelMetric),
+    ),
+    "scale and shift of each": Invariance(_map_each_affinely, lambda case: _named(case, *_CORRELATIONS)),
+    "scale and shift of both": Invariance(
+        _map_both_affinely, lambda case: _named(case, *_CORRELATIONS, *_SHARES_OF_SPREAD, "ConcordanceCorrCoef")
+    ),
+    "shift of the predictions": Invariance(
+        _shift_predictions, lambda case: _named(case, *_CORRELATIONS, "ExplainedVariance")
+    ),
+    "scale of the predictions": Invariance(
+        _scale_predictions, lambda case: _named(case, *_CORRELATIONS, "CosineSimilarity", "KLDivergence")
+    ),
+    "predictions and targets swapped": Invariance(_swap, _is_symmetric),
+    "every sample twice": Invariance(_repeat, lambda case: not _counts_samples(case)),
+    "weights times 2": Invariance(_double_weights, lambda case: not _is_a_total(case)),
+    "other numbers of classes": Invariance(
+        _renumber,
+        lambda case: not _numbers_classes(case),
+        lambda case: bool(_option(case, "logits")) and not _numbers_classes(case),
+    ),
+}
+
+
+def comparable(tree: Any) -> list[Tensor]:
+    """The tensors of a value without thresholds, which are scores."""
+    if isinstance(tree, dict):
+        return [leaf for branch in tree.values() for leaf in comparable(branch)]
+    if hasattr(tree, "_fields"):
+        tree = [getattr(tree, name) for name in tree._fields if not name.startswith("threshold")]
+    if isinstance(tree, Tensor):
+        return [tree]
+    return [leaf for branch in tree for leaf in comparable(branch)]

@@ -21,10 +21,13 @@ from counting import counted
 from laws import (
     CASES,
     COUNTS_WITHOUT_DATA,
+    INVARIANCES,
     STATES_NAME_A_DTYPE,
     Case,
     Data,
+    binary_logits,
     bits,
+    comparable,
     feed,
     leaves,
     public_metrics,
@@ -417,3 +420,40 @@ def test_a_collection_reads_what_each_metric_reads_alone(cases):
         )
         alone = {f"m{k}": read(case.counted(data))["value"] for k, case in enumerate(chosen)}
         assert bits(read(together)) == bits(alone)
+
+
+# --- invariances ---------------------------------------------------------------------------------------------------
+
+
+def agrees(before, after, tolerance: float) -> bool:
+    """Whether values agree: in every bit, or where a tolerance is given as far as that."""
+    if isinstance(before, str) or isinstance(after, str):  # of what was invalid
+        return before == after
+    pairs = list(zip(comparable(before), comparable(after), strict=True))
+    if any(a.shape != b.shape for a, b in pairs):
+        return False
+    return all(torch.allclose(a.double(), b.double(), tolerance, tolerance, equal_nan=True) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", INVARIANCES)
+def test_values_are_invariant_where_it_is_declared_and_nowhere_else(name):
+    """Both ways: an invariance that holds and is not declared is one that no test would hold."""
+    law, wrong = INVARIANCES[name], []
+    for case in CASES:
+        pairs = [law.change(case, case.data(seed, 24)) for seed in range(2)]
+        if None in pairs:
+            continue
+        tolerance = 1e-6 if law.nearly(case) else 0.0
+        holds = all(agrees(*(read(case.counted(data)) for data in pair), tolerance) for pair in pairs)
+        if holds != law.exactly(case):
+            wrong.append(f"{case}: {'holds' if holds else 'does not hold'}")
+    assert wrong == []
+
+
+def test_auroc_of_reversed_labels_or_scores_is_the_rest():
+    for case in CASES:
+        if type(case.metric).__name__ == "AUROC" and case.draw is binary_logits and not case.weighted:
+            data = case.data(23, 40)
+            found = float(case.metric(*data[:2]))
+            assert float(case.metric(data.preds, 1 - data.target)) == pytest.approx(1 - found, rel=1e-15)
+            assert float(case.metric(-data.preds, data.target)) == pytest.approx(1 - found, rel=1e-15)
