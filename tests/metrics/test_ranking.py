@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -354,7 +355,7 @@ def exact_areas(scores, target, weights):
 def averaged(columns, average, which):
     """The average of exact areas over columns of (scores, target, weights)."""
     if average == "micro":
-        return exact_areas(*(sum(parts, []) for parts in zip(*columns, strict=True)))[which]
+        return exact_areas(*(list(itertools.chain(*parts)) for parts in zip(*columns, strict=True)))[which]
     areas = [exact_areas(*column)[which] for column in columns]
     if average is None:
         return areas
