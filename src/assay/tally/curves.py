@@ -100,9 +100,9 @@ def whole_numbers(weights: Array) -> Array:
     shift = np.where(some, place - place.min(), 0).astype(np.int64)
     if int((shift + 53 - zeros).max()) + whole.size.bit_length() < 62:
         return np.asarray(odd << shift)
-    large = np.empty(weights.shape, dtype=object)
-    large.flat = [w << s for w, s in zip(odd.ravel().tolist(), shift.ravel().tolist(), strict=True)]
-    return large
+    large = np.empty(weights.size, dtype=object)
+    large[:] = [w << s for w, s in zip(odd.ravel().tolist(), shift.ravel().tolist(), strict=True)]
+    return large.reshape(weights.shape)
 
 
 def pooled(rankings: Sequence[Ranking]) -> Ranking:
