@@ -7,17 +7,19 @@ import pickle
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 from torchmetrics import Metric as TorchMetric
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 from torchmetrics.image import PeakSignalNoiseRatio
 from torchmetrics.regression import SpearmanCorrCoef as TheirSpearman
+from torchmetrics.utilities.exceptions import TorchMetricsUserError
 from torchmetrics.wrappers import Running
 
 from assay import Accuracy, F1Score, MeanSquaredError, Meter
 from assay.errors import ConfigError, ShapeError, StateError
-from assay.integrations import as_torchmetric, as_torchmetrics, from_torchmetrics
+from assay.integrations import AssayCollection, AssayMetric, as_torchmetric, as_torchmetrics, from_torchmetrics
 from ranks import processes
 
 CLASSES = 5
@@ -178,7 +180,11 @@ def test_bad_arguments():
         as_torchmetric(METRICS["acc"], dist_sync_fn=print)
     with pytest.raises(StateError, match=r"merge_state: got MulticlassAccuracy, expected what as_torchmetric made"):
         as_torchmetric(METRICS["acc"]).merge_state(MulticlassAccuracy(CLASSES))
-    with pytest.raises(StateError, match="unsync: got one's own counts"):
+    with pytest.raises(ConfigError, match=r"compute_on_cpu: got True, expected False"):
+        as_torchmetric(METRICS["acc"], compute_on_cpu=True)
+    with pytest.raises(ConfigError, match=r"dist_sync_fn: got .* expected nothing"):
+        as_torchmetric(METRICS["acc"]).sync(dist_sync_fn=print, distributed_available=lambda: True)
+    with pytest.raises(TorchMetricsUserError, match="already been un-synced"):
         as_torchmetric(METRICS["acc"]).unsync()
 
 
@@ -207,6 +213,146 @@ def test_two_processes_have_the_value_of_all_samples(tmp_path):
         assert value == expected["acc"]
         assert values == expected
         assert own == (32, 16)[rank]
+
+
+def of_each_option(accuracy, collection):
+    """What each option of distributed metrics gives on one process: values of batches, and of everything."""
+    rank, given = dist.get_rank(), batches(4)[dist.get_rank() :: 2]
+    alone = [dist.new_group([each]) for each in range(2)][rank]
+    options = {
+        "by step": {"dist_sync_on_step": True},
+        "own": {"sync_on_compute": False},
+        "own, by step": {"sync_on_compute": False, "dist_sync_on_step": True},
+        "of a group": {"process_group": alone},
+        "of a group, by step": {"process_group": alone, "dist_sync_on_step": True},
+        "not available": {"distributed_available_fn": lambda: False, "dist_sync_on_step": True},
+        "not cached": {"compute_with_cache": False},
+    }
+    found = {}
+    for name, option in options.items():
+        metric, metrics = accuracy(**option), collection(**option)
+        steps = [[metric(*batch), *metrics(*batch).values()] for batch in given]
+        ends = [metric.compute(), *metrics.compute().values(), metric.compute()]
+        if name == "own":
+            metric.update(*given[0])
+            with metric.sync_context():
+                ends.append(metric.compute())
+        found[name] = [[float(each) for each in row] for row in (*steps, ends)]
+    return found
+
+
+def options_on_two_ranks(rank, size):
+    ours = of_each_option(
+        lambda **options: as_torchmetric(METRICS["acc"], **options),
+        lambda **options: as_torchmetrics(METRICS, **options),
+    )
+    theirs = of_each_option(
+        lambda **options: MulticlassAccuracy(CLASSES, average="micro", **options),
+        lambda **options: MetricCollection(
+            {
+                "acc": MulticlassAccuracy(CLASSES, average="micro", **options),
+                "f1": MulticlassF1Score(CLASSES, average="macro", **options),
+            }
+        ),
+    )
+    return ours, theirs
+
+
+def test_options_of_distributed_metrics_mean_what_they_mean_to_torchmetrics(tmp_path):
+    steps = []
+    for ours, theirs in processes(options_on_two_ranks, 2, tmp_path):
+        assert ours.keys() == theirs.keys()
+        for name, rows in theirs.items():
+            for one, two in zip(ours[name], rows, strict=True):
+                assert one == pytest.approx(two, abs=1e-6), name
+        steps.append(ours)
+    assert steps[0]["by step"] == steps[1]["by step"]
+    assert steps[0]["own"] != steps[1]["own"]
+
+
+class Shifted(AssayMetric):
+    """A subclass that changes what is counted and what is given, and counts on its own."""
+
+    def __init__(self, meter):
+        super().__init__(meter)
+        self.add_state("calls", torch.tensor(0), dist_reduce_fx="sum", persistent=True)
+
+    def update(self, preds, target):
+        self.calls += 1
+        super().update(preds, target - 1)
+
+    def compute(self):
+        return 100 * super().compute() + self.calls
+
+
+@pytest.mark.parametrize("called", ["update", "forward"])
+def test_a_subclass_is_asked(called):
+    metric, theirs = Shifted(Meter(value=METRICS["acc"])), MulticlassAccuracy(CLASSES, average="micro")
+    for preds, target in batches():
+        if called == "forward":
+            expected = 100 * theirs(preds, target) + 1
+            assert metric(preds, target + 1).item() == pytest.approx(expected.item(), abs=1e-4)
+        else:
+            metric.update(preds, target + 1)
+            theirs.update(preds, target)
+    assert metric.compute().item() == pytest.approx(100 * theirs.compute().item() + 4, abs=1e-4)
+    metric.persistent(True)
+    other = Shifted(Meter(value=METRICS["acc"]))
+    other.load_state_dict(metric.state_dict())
+    assert other.compute() == metric.compute()
+    other.merge_state(metric)
+    assert other.compute() == metric.compute() + 4
+    metric.reset()
+    assert (metric.calls, metric.meter.rows) == (0, 0)
+
+
+def test_a_subclass_of_a_collection_is_asked():
+    class Tidied(AssayCollection):
+        def update(self, preds, target):
+            super().update(preds, target.squeeze(-1))
+
+        def compute(self):
+            return {name: 100 * value for name, value in super().compute().items()}
+
+    metrics, batch = Tidied(Meter(**METRICS)), batches(1)[0]
+    expected = {name: 100 * value for name, value in values_of(batch).items()}
+    assert metrics(batch[0], batch[1].unsqueeze(-1)) == expected
+    assert metrics.compute() == expected
+
+
+def test_a_batch_that_raises_in_forward_leaves_what_was_counted():
+    for metric in (as_torchmetrics(METRICS), as_torchmetric(Meter(**METRICS))):
+        batch = batches(1)[0]
+        metric.update(*batch)
+        with pytest.raises(ShapeError, match="preds"):
+            metric(torch.randn(3, 3), torch.zeros(3, dtype=torch.long))
+        assert metric.compute() == values_of(batch)
+
+
+@pytest.mark.filterwarnings("ignore:The TorchScript", "ignore:.*torch.jit", "ignore:This property will be removed")
+def test_a_model_with_metrics_can_be_scripted():
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+            self.acc, self.metrics = as_torchmetric(METRICS["acc"]), as_torchmetrics(METRICS)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x)
+
+    model, x = Model(), torch.rand(3, 2)
+    assert torch.equal(torch.jit.script(model)(x), model(x))
+    torch.jit.script(as_torchmetric(METRICS["acc"]))
+
+
+def test_values_are_float64_and_say_so():
+    metric = as_torchmetric(METRICS["acc"])
+    metric.update(*batches(1)[0])
+    value = metric.compute()
+    assert value.dtype == metric.dtype == metric.half().dtype == metric.set_dtype(torch.float64).dtype == torch.float64
+    assert metric.half().compute() is value
+    with pytest.raises(ConfigError, match=r"dst_type: got torch.float16, expected torch.float64"):
+        MetricCollection({"acc": metric}).set_dtype(torch.float16)
 
 
 def test_higher_is_better_is_said():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import sklearn.metrics
 import torch
 from torch import Tensor
 
@@ -24,7 +25,7 @@ from assay.metrics.classification import (
     Recall,
     Specificity,
 )
-from assay.metrics.confusion import ConfusionMatrix, ExactMatch, StatScores
+from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
 
 peers = pytest.importorskip("torchmetrics.functional.classification")
 
@@ -72,12 +73,82 @@ def test_averages_agree(kind, task, average):
 @pytest.mark.parametrize("average", AVERAGES)
 def test_ignored_targets_agree(average):
     preds, target = scores_and_target("multiclass")
-    options = {"num_classes": CLASSES, "average": average, "ignore_index": 1}
+    target[::5] = -1
+    options = {"num_classes": CLASSES, "average": average, "ignore_index": -1}
     close(FBetaScore(beta=2, **options)(preds, target), peers.multiclass_fbeta_score(preds, target, 2.0, **options))
     labels = {"num_labels": LABELS, "average": average, "ignore_index": -1}
     preds, target = scores_and_target("multilabel")
     target[::4, 1] = -1
     close(Precision(**labels)(preds, target), peers.multilabel_precision(preds, target, **labels))
+
+
+def drawn(seed: int) -> tuple[int, int, Tensor, Tensor]:
+    """How many classes, one of them to be ignored, and labels; some classes need not occur."""
+    g = torch.Generator().manual_seed(seed)
+    classes, rows = (int(torch.randint(low, high, (), generator=g)) for low, high in ((3, 7), (4, 40)))
+    preds, target = (torch.randint(classes, (rows,), generator=g) for _ in range(2))
+    return classes, int(torch.randint(classes, (), generator=g)), preds, target
+
+
+BY_SKLEARN = {
+    Precision: sklearn.metrics.precision_score,
+    Recall: sklearn.metrics.recall_score,
+    F1Score: sklearn.metrics.f1_score,
+    JaccardIndex: sklearn.metrics.jaccard_score,
+}
+
+
+@pytest.mark.parametrize("kind", BY_SKLEARN, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("average", ["macro", "weighted", None])
+def test_a_class_that_is_ignored_takes_no_part_as_in_scikit_learn(kind, average):
+    for seed in range(60):
+        classes, ignored, preds, target = drawn(seed)
+        kept = target != ignored
+        true, predicted = target[kept].numpy(), preds[kept].numpy()
+        names = [each for each in range(classes) if each != ignored and (each in true or each in predicted)]
+        if not names:
+            continue
+        theirs = BY_SKLEARN[kind](true, predicted, labels=names, average=average, zero_division=0)
+        value = kind(num_classes=classes, average=average, ignore_index=ignored)(preds, target)
+        if average is None:
+            assert value[ignored].isnan()
+            value = value[names]
+        close(value, torch.as_tensor(theirs))
+
+
+@pytest.mark.parametrize("average", ["micro", "macro", "weighted"])
+def test_the_jaccard_index_without_a_class_is_that_of_torchmetrics(average):
+    for seed in range(60):
+        classes, ignored, preds, target = drawn(seed)
+        options = {"num_classes": classes, "average": average, "ignore_index": ignored}
+        expected = peers.multiclass_jaccard_index(preds, target, **options)
+        if not (target == ignored).all():
+            close(JaccardIndex(**options)(preds, target), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("average", ["micro", "weighted"])
+def test_without_a_class_the_other_averages_agree(kind, average):
+    for seed in range(60):
+        classes, ignored, preds, target = drawn(seed)
+        if (target == ignored).all():
+            continue
+        options = {"num_classes": classes, "average": average, "ignore_index": ignored}
+        expected = getattr(peers, f"multiclass_{KINDS[kind]}")(preds, target, **options)
+        close(kind(**options)(preds, target), expected)
+
+
+def test_the_macro_average_without_a_class_is_that_of_the_others():
+    preds, target = torch.tensor([0, 0, 1, 2, 0]), torch.tensor([0, 1, 1, 2, 2])
+    for kind in KINDS:
+        each = kind(num_classes=3, average=None, ignore_index=0)(preds, target)
+        assert each[0].isnan()
+        macro = kind(num_classes=3, average="macro", ignore_index=0)(preds, target)
+        assert macro == each[1:].mean()
+        table = ClassReport(num_classes=3, ignore_index=0)(preds, target)
+    assert table.precision[0].isnan()
+    assert table.macro[0] == Precision(num_classes=3, ignore_index=0)(preds, target) == 1
+    assert peers.multiclass_precision(preds, target, 3, ignore_index=0) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 3])

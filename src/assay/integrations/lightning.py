@@ -36,13 +36,24 @@ class CountOnce(lightning.Callback):  # type: ignore[misc]
         """See how many rows of a batch are real."""
         _expect(pl_module, trainer.test_dataloaders, batch_idx, dataloader_idx)
 
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Count whole batches again."""
+        _count_only(pl_module, None)
+
+    def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Count whole batches again."""
+        _count_only(pl_module, None)
+
 
 def _expect(module: Any, loaders: Any, batch: int, which: int) -> None:
     if isinstance(loaders, dict):
         loaders = list(loaders.values())
     loader = loaders[which] if isinstance(loaders, list | tuple) else loaders
     rows, size = real_rows(loader), getattr(loader, "batch_size", None)
-    left = None if rows is None or size is None else max(0, rows - batch * size)
+    _count_only(module, None if rows is None or size is None else max(0, rows - batch * size))
+
+
+def _count_only(module: Any, rows: int | None) -> None:
     for each in module.modules():
         if isinstance(each, AssayMetric):
-            each.count_only(left)
+            each.count_only(rows)

@@ -9,10 +9,11 @@ processes, and goes into checkpoints. States never move: a meter counts on the d
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,8 @@ from assay.tally.rows import Rows
 
 torchmetrics: Any = host("torchmetrics", "metrics that it takes for its own")
 
+gather_all_tensors: Any = host("torchmetrics.utilities.distributed", "metrics").gather_all_tensors
+
 _VALUE = "value"
 _ROWS = 4096
 """How many rows a metric of TorchMetrics is given at once when it is read."""
@@ -36,23 +39,21 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     """A meter that TorchMetrics, Lightning and Composer take for a metric of TorchMetrics; made by `as_torchmetric`.
 
     `update` does not wait for the device. `forward`, which gives the value of the batch, does: it is read on the host.
+    `forward`, `sync` and `reset` are those of `torchmetrics.Metric`, to which the meter is one more state: so they call
+    an `update` and a `compute` that a subclass defines, and keep states that it adds.
 
     Attributes:
-        meter: what was counted.
+        meter: what was counted. After `reset` it is another, empty one.
     """
 
     full_state_update = False
-    is_differentiable = False
-    _device: torch.device
-    _is_synced: bool
+    __jit_unused_properties__: ClassVar[list[str]] = [*torchmetrics.Metric.__jit_unused_properties__, "dtype"]
 
     def __init__(self, meter: Meter, **options: Any) -> None:
-        if options.get("dist_sync_fn") is not None:
-            do = "Leave it out: counts are summed over the process group by the meter"
-            raise ConfigError(describe("dist_sync_fn", repr(options["dist_sync_fn"]), "nothing", do))
+        _check_torchmetrics_options(options)
         super().__init__(**options)
         self.meter = meter
-        self._own: Meter | None = None
+        self._updates_seen = 0
         self._keeps = False
         self._left: int | None = None
 
@@ -61,6 +62,22 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """Whether a higher value is better; None where that is not said, or where there are several metrics."""
         directions = {metric.better for metric in self.meter.metrics.values()}
         return {"higher": True, "lower": False}.get(directions.pop()) if len(directions) == 1 else None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """That of the values: float64."""
+        return torch.float64
+
+    def set_dtype(self, dst_type: str | torch.dtype) -> AssayMetric:
+        """Nothing: values are float64.
+
+        Raises:
+            ConfigError: another dtype was asked for.
+        """
+        if dst_type not in (torch.float64, "float64", "torch.float64", "torch.DoubleTensor"):
+            do = "Convert the value: metric.compute().float()"
+            raise ConfigError(describe("dst_type", dst_type, "torch.float64, the dtype of all values", do))
+        return self
 
     def update(self, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None) -> None:
         """Count a batch, as `Meter.update` does."""
@@ -77,45 +94,69 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """The value, or the values by name; float64 on the host."""
         return _alone(self.meter.compute())
 
+    @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Count a batch, and give the value of it alone."""
-        batch = self.meter.fresh()
-        batch.update(*self._first(*args), **{name: self._first(each)[0] for name, each in kwargs.items()})
-        self.update(*args, **kwargs)
-        self._forward_cache = _alone(batch.compute())
-        return self._forward_cache
+        """Count a batch, and give the value of it alone; of all processes with `dist_sync_on_step=True`."""
+        before = {**self.__dict__, **self._copy_state_dict()}
+        try:
+            value = super().forward(*args, **kwargs)
+        except Exception:
+            self.__dict__.update(before)  # the base class counts the batch in the place of everything before
+            raise
+        self._updates_seen = self._update_count
+        return value
 
     def reset(self) -> None:
         """Forget everything that was counted."""
         super().reset()
-        self.meter, self._own, self._left = self._own or self.meter, None, None
-        self.meter.reset()
+        self.meter, self._updates_seen = self.meter.fresh(), 0
 
-    def sync(
-        self,
-        dist_sync_fn: Callable[..., Any] | None = None,
-        process_group: Any | None = None,
-        should_sync: bool = True,
-        distributed_available: Callable[[], bool] | None = None,
+    def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
+        counted = super()._wrap_update(update)
+
+        @functools.wraps(update)
+        def wrapped(*args: Any, **kwargs: Any) -> None:
+            counted(*args, **kwargs)
+            self._updates_seen = self._update_count
+
+        return wrapped
+
+    def _wrap_compute(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        computed = super()._wrap_compute(compute)
+
+        @functools.wraps(compute)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if self._updates_seen != self._update_count:  # a compute group updates its first member only
+                got = f"{self._update_count} updates of a compute group and {self._updates_seen} of its own"
+                do = (
+                    "Leave it out of compute_groups=, or use as_torchmetrics, which counts a batch once for all metrics"
+                )
+                raise StateError(describe(f"compute of {self.meter!r}", got, "updates of its own", do))
+            return computed(*args, **kwargs)
+
+        return wrapped
+
+    def _copy_state_dict(self) -> dict[str, Any]:
+        """The states, and the meter itself: whoever asks then puts another in its place."""
+        return {**super()._copy_state_dict(), "meter": self.meter}
+
+    def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
+        """Add this to the states that `_copy_state_dict` gave, and take them for its own."""
+        if "meter" not in incoming_state:  # Running copies the states that it knows by name
+            got, do = "states by name, as of Running", "Make a Window of assay.wrappers"
+            raise StateError(describe("a state to add", got, "counts", do))
+        super()._reduce_states(incoming_state)
+        self.meter = incoming_state["meter"].merge(self.meter)
+
+    def _sync_dist(
+        self, dist_sync_fn: Callable[..., Any] = gather_all_tensors, process_group: Any | None = None
     ) -> None:
-        """Put the counts of all processes in the place of one's own, until `unsync`."""
-        if not should_sync:
-            return
-        if self._is_synced:
-            raise StateError(describe("sync", "counts of all processes already", "one's own", "Call unsync() first"))
-        available = distributed_available or self.distributed_available_fn
-        if not available():
-            return
-        self._own, self.meter = self.meter, self.meter.sync(process_group or self.process_group)
-        self._is_synced = True
-
-    def unsync(self, should_unsync: bool = True) -> None:
-        """Take back one's own counts."""
-        if not should_unsync:
-            return
-        if not self._is_synced or self._own is None:
-            raise StateError(describe("unsync", "one's own counts", "those of all processes", "Call sync() first"))
-        self.meter, self._own, self._is_synced = self._own, None, False
+        """Put the counts of all processes in the place of one's own."""
+        if dist_sync_fn is not gather_all_tensors:
+            raise ConfigError(_of_dist_sync_fn(dist_sync_fn))
+        if self._reductions:
+            super()._sync_dist(dist_sync_fn, process_group)
+        self.meter = self.meter.sync(process_group or self.process_group)
 
     def merge_state(self, incoming_state: Any) -> None:
         """Add what another one of equal metrics has counted."""
@@ -123,21 +164,19 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
             got, expected = type(incoming_state).__name__, "what as_torchmetric made of equal metrics"
             raise StateError(describe("merge_state", got, expected, "Merge the meters, or pass such a metric"))
         self.meter.merge(incoming_state.meter)
+        super()._reduce_states(incoming_state.metric_state)
         self._computed = None
         self._update_count += incoming_state._update_count
-
-    def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
-        """Refuse what `torchmetrics.wrappers.Running` keeps: it copies tensors by name, and counts have none."""
-        got, do = "states by name, as of Running", "Make a Window of assay.wrappers"
-        raise StateError(describe("a state to add", got, "counts", do))
+        self._updates_seen += incoming_state._updates_seen
 
     def persistent(self, mode: bool = False) -> None:
         """Whether the counts go into `state_dict`; they do not by default, as with metrics of TorchMetrics."""
+        super().persistent(mode)
         self._keeps = mode
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The counts by name, where `persistent(True)` was called."""
-        held: dict[str, Any] = nn.Module.state_dict(self, *args, **kwargs)
+        held: dict[str, Any] = super().state_dict(*args, **kwargs)
         prefix = kwargs.get("prefix", args[1] if len(args) > 1 else "")
         if self._keeps:
             held.update({prefix + name: tensor for name, tensor in self.meter.state_dict().items()})
@@ -153,6 +192,9 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
+        for key in self._defaults:
+            if prefix + key in state_dict:
+                setattr(self, key, state_dict.pop(prefix + key))
         names = [name for name in state_dict if name.startswith(prefix)] if prefix + ABOUT in state_dict else []
         counted = {name.removeprefix(prefix): state_dict.pop(name) for name in names}
         if counted:
@@ -160,17 +202,35 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
                 self.meter.load_state_dict(counted)
             except StateError as error:
                 error_msgs.append(str(error))
-            self._computed, self._update_count = None, int(self.meter.rows > 0)
+            self._computed = None
+            self._update_count = self._updates_seen = int(self.meter.rows > 0)
         elif strict and self._keeps:
             missing_keys.append(prefix + ABOUT)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> nn.Module:
-        """Note the device: there is nothing to move, and results, which are float64, stay on the host."""
-        self._device = fn(torch.zeros(1, device=self._device)).device
-        return self
+        """Note the device, and move states of a subclass; results, which are float64, stay on the host."""
+        results: Any = (self._computed, self._forward_cache)
+        self._computed = self._forward_cache = None
+        moved: nn.Module = super()._apply(fn, exclude_state)
+        self._computed, self._forward_cache = results
+        return moved
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.meter!r})"
+
+
+def _check_torchmetrics_options(options: Mapping[str, Any]) -> None:
+    """Raise for options of `torchmetrics.Metric` that a meter cannot follow."""
+    if options.get("dist_sync_fn") is not None:
+        raise ConfigError(_of_dist_sync_fn(options["dist_sync_fn"]))
+    if options.get("compute_on_cpu"):
+        do = "Leave it out: values are computed on the CPU, and scores take bounded memory"
+        raise ConfigError(describe("compute_on_cpu", True, "False", do))
+
+
+def _of_dist_sync_fn(given: object) -> str:
+    do = "Leave it out: the meter sums counts over the process group"
+    return describe("dist_sync_fn", repr(given), "nothing", do)
 
 
 def _alone(values: dict[str, Any]) -> Any:
@@ -217,18 +277,28 @@ class _Shared:
         self.meter = meter
         self.members: list[_Member] = []
         self.read: dict[str, Any] | None = None
+        self.of_batch = False
 
-    def changed(self, updates: int = 1, batch: Mapping[str, Any] | None = None) -> None:
-        """Note that something was counted, and the values of the batch alone where they were read."""
+    def replace(self, meter: Meter) -> None:
+        """Count with another meter from now on."""
+        self.meter = meter
+        for member in self.members:
+            member.meter = meter
+        self.changed(updates=0)
+
+    def changed(self, updates: int = 1) -> None:
+        """Note that something was counted."""
         self.read = None
         for member in self.members:
-            member._computed, member._forward_cache = None, (batch or {}).get(member._name)
+            member._computed = None
             member._update_count += updates
+            member._updates_seen = member._update_count
 
     def values(self, member: AssayMetric) -> dict[str, Any]:
         """The values of all metrics, over all processes; read once until something is counted."""
-        if self.read is None:
-            everywhere = member.sync_on_compute and member.distributed_available_fn()
+        if self.read is None or not member.compute_with_cache:
+            wanted = member.dist_sync_on_step if self.of_batch else member.sync_on_compute
+            everywhere = wanted and member.distributed_available_fn()
             meter = self.meter.sync(member.process_group) if everywhere else self.meter
             self.read = meter.compute()
         return self.read
@@ -240,6 +310,7 @@ class _Member(AssayMetric):
     def __init__(self, shared: _Shared, name: str, **options: Any) -> None:
         super().__init__(shared.meter, **options)
         self._shared, self._name = shared, name
+        self._to_sync = False  # what is read is shared, and so is the exchange between processes
         shared.members.append(self)
 
     @property
@@ -249,8 +320,19 @@ class _Member(AssayMetric):
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Refuse: what one member counted, the others would have counted, too."""
-        do = "Call update of the collection"
-        raise StateError(describe(f"update of {self._name}", "a batch for one member", "one for all", do))
+        raise self._refused("update", "a batch for one member", "Call update of the collection")
+
+    @torch.jit.unused
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse, as `update` does."""
+        raise self._refused("forward", "a batch for one member", "Call the collection")
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Refuse: the counts are those of all members."""
+        raise self._refused("merge_state", "counts for one member", "Call merge of the collection's meter")
+
+    def _refused(self, what: str, got: str, do: str) -> StateError:
+        return StateError(describe(f"{what} of {self._name}", got, "one for all" if "batch" in got else "all", do))
 
     def compute(self) -> Any:
         """The value of this metric."""
@@ -258,22 +340,32 @@ class _Member(AssayMetric):
 
     def reset(self) -> None:
         """Forget everything that was counted, for all members."""
-        super().reset()
+        torchmetrics.Metric.reset(self)
+        self._updates_seen = 0
         self._shared.read = None
+        self.meter.reset()
 
-    def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: `compute` asks all processes at once, for all members."""
+    def sync(
+        self,
+        dist_sync_fn: Callable[..., Any] | None = None,
+        process_group: Any | None = None,
+        should_sync: bool = True,
+        distributed_available: Callable[[], bool] | None = None,
+    ) -> None:
+        """Refuse: `compute` asks all processes at once, for all members."""
+        if should_sync:
+            raise self._refused("sync", "counts for one member", "Call sync of the collection's meter")
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         if self._update_count:  # this member had the counts of all
             self._shared.changed(updates=0)
             for member in self._shared.members:
-                member._update_count = self._update_count
+                member._update_count = member._updates_seen = self._update_count
 
     def persistent(self, mode: bool = False) -> None:
         """Whether the counts go into `state_dict`; the first member keeps them for all."""
-        self._keeps = mode and self._name == next(iter(self.meter.metrics))
+        super().persistent(mode and self._name == next(iter(self.meter.metrics)))
 
 
 class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
@@ -281,6 +373,8 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
 
     A batch is counted once for all of them, and one exchange sums it over processes.
     """
+
+    __jit_unused_properties__: ClassVar[list[str]] = ["metric_state", "compute_groups", "meter", "_shared"]
 
     def __init__(self, meter: Meter, prefix: str | None = None, postfix: str | None = None, **options: Any) -> None:
         shared = _Shared(meter)
@@ -292,11 +386,6 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
         shared: _Shared = next(iter(self.values(copy_state=False)))._shared
         return shared
 
-    def _counted(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
-        """What counts of a batch."""
-        first = self._shared.members[0]
-        return tuple(first._first(preds, target, weights))
-
     @property
     def meter(self) -> Meter:
         """What was counted."""
@@ -304,19 +393,27 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
 
     def update(self, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None) -> None:
         """Count a batch for all metrics."""
-        preds, target, weights = self._counted(preds, target, weights)
+        first = self._shared.members[0]
+        preds, target, weights = first._first(preds, target, weights)
         self.meter.update(preds, target, weights=weights)
         self._shared.changed()
 
-    def forward(self, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None) -> dict[str, Any]:
-        """Count a batch, and give the values of it alone."""
-        preds, target, weights = self._counted(preds, target, weights)
-        batch = self.meter.fresh()
-        batch.update(preds, target, weights=weights)
-        values = batch.compute()
-        self.meter.update(preds, target, weights=weights)
-        self._shared.changed(batch=values)
-        return {self._set_name(name): value for name, value in values.items()}
+    @torch.jit.unused
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Count a batch, and give the values of it alone; of all processes with `dist_sync_on_step=True`."""
+        shared, total = self._shared, self.meter
+        shared.replace(total.fresh())
+        shared.of_batch = True
+        try:
+            self.update(*args, **kwargs)
+            values: dict[str, Any] = self.compute()
+            for member in shared.members:
+                member._forward_cache = member._computed
+            total.merge(self.meter)
+        finally:
+            shared.of_batch = False
+            shared.replace(total)
+        return values
 
     def add_metrics(self, metrics: Any, *additional_metrics: Any) -> None:
         """Only when it is made: the members share one meter."""

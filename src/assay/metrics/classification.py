@@ -6,7 +6,7 @@ counts as `w` samples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
 from typing import ClassVar
@@ -37,7 +37,8 @@ class Accuracy(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -82,7 +83,8 @@ class Precision(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -122,7 +124,8 @@ class Recall(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -163,7 +166,8 @@ class Specificity(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -202,7 +206,8 @@ class NegativePredictiveValue(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -242,7 +247,8 @@ class FBetaScore(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -300,7 +306,8 @@ class F1Score(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -343,7 +350,8 @@ class DiceScore(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -386,7 +394,8 @@ class JaccardIndex(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
@@ -405,6 +414,10 @@ class JaccardIndex(RatioMetric):
     """
 
     share = ("true positives", "positives or predicted positives")
+
+    def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
+        of = super().outcomes(counted)
+        return of if self.num_classes is None else replace(of, fp=of.fp * of.present)
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return of.tp, of.tp + of.fn + of.fp
@@ -425,7 +438,8 @@ class HammingDistance(RatioMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 1 for a class with

@@ -276,7 +276,8 @@ class ClassReport(TopKMetric):
         top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
         threshold: binary and multilabel scores above this probability count as 1.
         logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
+            over classes leave that class out, and its own value is NaN.
 
     Returns:
         `ClassTable` of tensors on the host; `print` shows it. NaN for a class without data.
@@ -300,7 +301,7 @@ class ClassReport(TopKMetric):
     """
 
     def read(self, counted: Counts | ClassTotals) -> ClassTable:
-        of = outcomes(counted.totals(), multiclass=self.num_labels is None)
+        of = outcomes(counted.totals(), self.num_labels is None, self.ignore_index)
         kinds = [kind().ratio for kind in (Precision, Recall, F1Score)]
         precision, recall, f1 = (vector(averaged(kind, of, None)) for kind in kinds)
         micro, macro, weighted = (vector(averaged(kind, of, how)[0] for kind in kinds) for how in get_args(Average))

@@ -138,7 +138,7 @@ class Outcomes:
     """True and false positives and negatives of each class or label: arrays of Python integers, of shape `(K,)`.
 
     `present` says which classes have data: of a class, that it was a target or predicted; of a label, any sample.
-    They are in units of `2 ** unit`.
+    They are in units of `2 ** unit`. `ignored` is the class whose targets were left out, if one was: it has no data.
     """
 
     tp: np.ndarray
@@ -147,6 +147,7 @@ class Outcomes:
     tn: np.ndarray
     present: np.ndarray
     unit: int = 0
+    ignored: int | None = None
 
     @property
     def support(self) -> np.ndarray:
@@ -165,14 +166,24 @@ class Outcomes:
         return Outcomes(tp, fp, fn, tn, np.atleast_1d(self.present.any()), self.unit)
 
 
-def outcomes(totals: ClassTotals, multiclass: bool) -> Outcomes:
-    """The outcomes of every class, or of the positive class of every label."""
+def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) -> Outcomes:
+    """The outcomes of every class, or of the positive class of every label.
+
+    Args:
+        totals: what was counted.
+        multiclass: whether each sample has one of several classes.
+        ignored: the target that was ignored. Where it is a class, this class has no data: its predictions are mistakes
+            of the classes that are the target.
+    """
     chosen = (0, slice(None)) if multiclass else (slice(None), 1)
     tp = totals.hits[chosen]
     fn, fp = totals.target[chosen] - tp, totals.predicted[chosen] - tp
     tn = (totals.target.sum(1) - tp - fp - fn).astype(object)
-    present = np.not_equal(tp + fp + fn + (0 if multiclass else tn), 0)
-    return Outcomes(tp, fp, fn, tn, present.astype(bool), totals.unit)
+    present = np.not_equal(tp + fp + fn + (0 if multiclass else tn), 0).astype(bool)
+    if not multiclass or ignored is None or not 0 <= ignored < len(present):
+        return Outcomes(tp, fp, fn, tn, present, totals.unit)
+    present[ignored] = False
+    return Outcomes(tp, fp, fn, tn, present, totals.unit, ignored)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +207,7 @@ class TopKMetric(LabelMetric):
 
     def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
         """The outcomes of each class, each label, or the positive class."""
-        return outcomes(counted.totals(), self.num_classes is not None)
+        return outcomes(counted.totals(), self.num_classes is not None, self.ignore_index)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +305,8 @@ def averaged(ratio: Ratio, of: Outcomes, average: Average | None, undefined: int
         of = of.pooled()
     if average is None or average == "micro":
         missing = [float(undefined) if present else nan for present in of.present]
-        return [n / d if d else none for n, d, none in zip(*ratio(of), missing, strict=True)]
+        values = [n / d if d else none for n, d, none in zip(*ratio(of), missing, strict=True)]
+        return [nan if k == of.ignored else value for k, value in enumerate(values)]
     weights = of.present.astype(object) if average == "macro" else of.support
     if average == "weighted" and of.present.any() and not weights.sum():
         return [0.0]  # labels that no sample has
