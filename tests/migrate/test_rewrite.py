@@ -8,6 +8,7 @@ import pytest
 import torch
 import torchmetrics
 
+from assay.errors import ShapeError
 from assay.migrate import Note, rewrite
 
 
@@ -143,7 +144,8 @@ def test_a_collection_stays_whole_where_one_metric_is_not_sure():
     assert after(code) == code
     assert [note.reason for note in todo(code)] == [
         "TorchMetrics MetricCollection: it has metrics that stay as they are",
-        'TorchMetrics MetricCollection: BinaryAccuracy: multidim_average="samplewise" has no counterpart',
+        'TorchMetrics MetricCollection: BinaryAccuracy: multidim_average="samplewise" has no counterpart, and '
+        "without it the value is another",
         "TorchMetrics MetricCollection: its metrics are not written out",
     ]
 
@@ -210,8 +212,56 @@ def test_arguments_that_have_no_counterpart_leave_the_call_as_it_is():
     assert after(code) == code
     note = todo(code)[0]
     assert note.line == 2
-    assert note.reason == "TorchMetrics AUROC: thresholds=100 has no counterpart; max_fpr=0.1 has no counterpart"
-    assert note.write == "as_torchmetric(AUROC())"
+    assert all(part in note.reason for part in ("TorchMetrics AUROC", "thresholds=100", "max_fpr=0.1"))
+    assert note.write == ""  # without them it would be another number
+
+
+@pytest.mark.parametrize(
+    ("call", "lost"),
+    [
+        ("F1Score('binary', zero_division=1)", "zero_division=1"),
+        ("F1Score('binary', zero_division=ZERO)", "zero_division=ZERO"),
+        ("Accuracy('binary', multidim_average='samplewise')", "multidim_average='samplewise'"),
+        ("R2Score(multioutput=MODE)", "multioutput=MODE"),
+        ("KendallRankCorrCoef(variant='a')", "variant='a'"),
+        ("CosineSimilarity(reduction='none')", "reduction='none'"),
+        ("MeanMetric(nan_strategy=0.0)", "nan_strategy=0.0"),
+        ("SpearmanCorrCoef(dist_sync_on_step=True)", "dist_sync_on_step=True"),
+        ("Accuracy(**options)", "its arguments are not written out"),
+        ("Accuracy(kind)", "task is not written out"),
+    ],
+)
+@pytest.mark.parametrize("around", ["m = {}\n", "m = MetricCollection([{}, MeanSquaredError()])\n"])
+def test_no_argument_is_lost_in_what_is_advised(call, lost, around):
+    names = f"{call.partition('(')[0]}, MeanSquaredError, MetricCollection"
+    code = f"from torchmetrics import {names}\n{around.format(call)}"
+    assert after(code) == code
+    (note,) = todo(code)
+    assert lost in note.reason
+    assert note.write == ""
+
+
+def test_arguments_whose_value_is_that_of_assay_are_dropped():
+    code = "from torchmetrics import F1Score\nm = F1Score('binary', multidim_average='global', zero_division=0.0)\n"
+    assert "as_torchmetric(F1Score())" in after(code).replace('average="micro"', "")
+
+
+@pytest.mark.parametrize("multioutput", ["uniform_average", "raw_values", "variance_weighted"])
+@pytest.mark.parametrize("name", ["R2Score", "ExplainedVariance"])
+def test_every_way_to_reduce_outputs(multioutput, name):
+    code = (
+        f"from torchmetrics import {name}\nm = {name}(multioutput={multioutput!r})\nm.update(p, t)\nv = m.compute()\n"
+    )
+    assert todo(code) == []
+    (note,) = rewrite(code).notes
+    assert "num_outputs=K" in note.reason
+    made = torch.Generator().manual_seed(0)
+    one, several = (tuple(torch.rand(16, *k, generator=made) for _ in "pt") for k in ((), (3,)))
+    for known, (p, t) in (({}, one), ({"num_outputs": 3}, several)):
+        old, new = run(code, p=p, t=t)["v"], run(after(code, **known), p=p, t=t)["v"]
+        torch.testing.assert_close(new.float(), old, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ShapeError, match="num_outputs"):
+        run(after(code), p=several[0], t=several[1])
 
 
 @pytest.mark.parametrize(

@@ -209,10 +209,10 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> nn.Module:
         """Note the device, and move states of a subclass; results, which are float64, stay on the host."""
-        results: Any = (self._computed, self._forward_cache)
-        self._computed = self._forward_cache = None
+        results = {name: getattr(self, name) for name in ("_computed", "_forward_cache")}
+        self.__dict__.update(dict.fromkeys(results))
         moved: nn.Module = super()._apply(fn, exclude_state)
-        self._computed, self._forward_cache = results
+        self.__dict__.update(results)
         return moved
 
     def __repr__(self) -> str:

@@ -24,6 +24,7 @@ class Asked:
         batch: which arguments, by position in the call, are the batch of a function, and what assay calls them.
         transform: the source of an output transform.
         doubts: why the call cannot be changed for the reader.
+        loses: whether it has arguments that assay's metric does not have; without them it is another metric.
         checks: what a reader should look at after it was changed.
     """
 
@@ -34,6 +35,7 @@ class Asked:
     batch: dict[int, str] = field(default_factory=dict)
     transform: str = ""
     doubts: list[str] = field(default_factory=list)
+    loses: bool = False
     checks: list[str] = field(default_factory=list)
 
     @property
@@ -55,11 +57,11 @@ def asked(source: Source, call: ast.Call, entry: Entry, library: Library, known:
     made = Asked(entry)
     nodes = [*call.args, *(each.value for each in call.keywords)]
     if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
-        made.doubts.append("its arguments are not written out")
+        _lose(made, "its arguments are not written out")
         return made
     order = [each.name for each in entry.takes if each.positional]
     if len(call.args) > len(order):
-        made.doubts.append(f"it has {len(call.args)} arguments by position, and {len(order)} are known")
+        _lose(made, f"it has {len(call.args)} arguments by position, and {len(order)} are known")
         return made
     made.names = [*order[: len(call.args)], *(str(each.arg) for each in call.keywords)]
     if entry.tasks:
@@ -81,7 +83,7 @@ def _choose_task(made: Asked, nodes: list[ast.expr], library: Library) -> None:
     value = task.value if isinstance(task, ast.Constant) else None
     found = [each for each in made.entry.tasks if isinstance(value, str) and each.lower().startswith(value)]
     if not found or value not in ("binary", "multiclass", "multilabel"):
-        made.doubts.append("task is not written out")
+        _lose(made, "task is not written out")
         return
     made.entry = library.entries[found[0]]
 
@@ -98,14 +100,20 @@ def _take(made: Asked, called: Entry, index: int, name: str, node: ast.expr, sou
     elif kind == "transform":
         made.transform = value
     elif not rule:
-        made.doubts.append(f"{name} is no argument that is known")
+        _lose(made, f"{name} is no argument that is known")
     elif kind in ("only", "among") and not any(_is(node, each) for each in rest.split(", ")):
-        made.doubts.append(f"{name}={value} has no counterpart")
+        _lose(made, f"{name}={value} has no counterpart, and without it the value is another")
     elif kind in ("same", "among") or kind.startswith("="):
         into = kind[1:] if kind.startswith("=") else name
         other = made.entry.values.get(name, {}).get(_plain(node))
         made.fields[into] = value if other is None else _quoted(other)
         made.kept[index] = into
+
+
+def _lose(made: Asked, reason: str) -> None:
+    """Note that an argument has no place in assay's metric."""
+    made.loses = True
+    made.doubts.append(reason)
 
 
 def _has(entry: Entry, name: str) -> bool:
@@ -118,6 +126,8 @@ def _complete(made: Asked, called: Entry, known: Mapping[str, int]) -> None:
     for name, value in called.writes.items():
         if name not in made.fields and (not called.tasks or name in takes):
             made.fields[name] = _quoted(value)
+    if made.entry.by_shape and known.get("num_outputs", 1) != 1:
+        made.fields["num_outputs"] = str(known["num_outputs"])
     needs = made.entry.needs
     if not needs or made.fields.get(needs, "None") != "None":
         return

@@ -187,7 +187,9 @@ def _inside(work: _Work, call: ast.Call) -> str:
 
 
 def _would_be(made: Asked, of: Library) -> str:
-    """What a reader may write."""
+    """What a reader may write; nothing where arguments would be lost."""
+    if made.loses:
+        return ""
     if of.name == "ignite":
         return f"as_ignite({made.written}{f', {made.transform}' if made.transform else ''})"
     if made.entry.function:
@@ -291,7 +293,8 @@ def _collection(work: _Work, call: ast.Call, of: Library) -> None:
     doubts = [f"{made.entry.name}: {'; '.join(made.doubts)}" for made in members if made.doubts]
     if doubts:
         text = ", ".join(f'"{each.name}": {made.written}' for each, made in zip(found.members, members, strict=True))
-        work.note(call, "todo", f"{of.title} MetricCollection: {', '.join(doubts)}", f"as_torchmetrics({{{text}}})")
+        advice = "" if any(made.loses for made in members) else f"as_torchmetrics({{{text}}})"
+        work.note(call, "todo", f"{of.title} MetricCollection: {', '.join(doubts)}", advice)
         work.done |= {call.func, *(each.call.func for each in found.members)}
         return
     variable = variable_of(work.source, call, 2, UPDATE_NAMES["torchmetrics"])

@@ -51,6 +51,7 @@ class Entry:
         unsure: why it cannot be changed for the reader; empty where it can.
         tasks: the names that `task=` chooses from.
         updates: how many tensors an update takes.
+        by_shape: whether it takes the number of outputs from the shape of the data.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Entry:
     checks: tuple[Check, ...]
     tasks: tuple[str, ...]
     updates: int
+    by_shape: bool
 
     @property
     def function(self) -> bool:
@@ -139,6 +141,7 @@ def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Entry
         tuple(Check(**raw["checks"][each]) for each in about.get("checks", ())),
         tuple(about.get("tasks", ())),
         about.get("updates", 2),
+        about.get("by_shape", False),
     )
 
 
