@@ -74,3 +74,28 @@ def test_bad_arguments(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ConfigError, match="keras: got the backend jax, expected torch"):
         as_keras(Accuracy())
+
+
+def test_positions_that_keras_masks_do_not_count():
+    keras.utils.set_random_seed(0)
+    layers = [keras.layers.Embedding(6, 4, mask_zero=True), keras.layers.LSTM(1, "sigmoid", return_sequences=True)]
+    model = keras.Sequential(layers)
+    model.compile(loss="binary_crossentropy", metrics=[as_keras(Accuracy(), "ours"), "binary_accuracy"])
+    made = np.random.default_rng(0)
+    x, y = made.integers(0, 6, (20, 7)), made.integers(0, 2, (20, 7, 1))
+    x[:, 4:] *= made.integers(0, 2, (20, 3))
+    found = model.evaluate(x, y, batch_size=8, verbose=0, return_dict=True)
+    assert found["ours"] == pytest.approx(found["binary_accuracy"], abs=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(20,), (20, 7)])
+def test_weights_of_positions_that_keras_masks(shape):
+    made = torch.Generator().manual_seed(0)
+    preds, target = torch.rand(20, 7, generator=made), torch.randint(2, (20, 7), generator=made)
+    mask, weights = torch.rand(20, 7, generator=made) < 0.6, torch.rand(shape, generator=made)
+    keras.src.backend.set_keras_mask(preds, mask)
+    metric = as_keras(Accuracy(), weighted=True)
+    metric.update_state(target, preds, sample_weight=weights)
+    counted = mask * weights.view(20, -1)
+    expected = ((preds > 0.5) == target).mul(counted).sum() / counted.sum()
+    assert metric.result() == pytest.approx(expected.item(), rel=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ with warnings.catch_warnings():
     from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
 from assay import Accuracy, ConfusionMatrix, F1Score, Meter
-from assay.errors import ConfigError
+from assay.errors import ConfigError, ShapeError
 from assay.integrations import compute_metrics
 from ranks import as_torchrun, processes
 
@@ -108,6 +109,15 @@ def test_a_failure_leaves_nothing_behind():
     with pytest.raises(ValueError, match="preds"):
         compute(Given(np.eye(4, dtype=np.float32), np.array([[0, 1], [1, 1], [0, 0], [0, 0]])))
     assert compute.meter.rows == 0
+
+
+def test_an_evaluation_that_fails_half_way_is_not_part_of_the_next_one():
+    compute = compute_metrics({"accuracy": Accuracy(num_classes=3)})
+    compute(SimpleNamespace(predictions=torch.eye(3), label_ids=torch.tensor([0, 0, 0])), compute_result=False)
+    with pytest.raises(ShapeError):
+        compute(SimpleNamespace(predictions=torch.eye(2), label_ids=torch.tensor([0, 0])), compute_result=False)
+    whole = SimpleNamespace(predictions=torch.eye(3), label_ids=torch.tensor([0, 1, 2]))
+    assert compute(whole, compute_result=True) == {"accuracy": 1.0}
 
 
 def test_bad_arguments():

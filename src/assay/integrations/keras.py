@@ -30,9 +30,12 @@ class KerasMetric(keras.metrics.Metric):  # type: ignore[misc]
         self.meter = Meter(weighted=weighted, value=metric)
 
     def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Count a batch. Keras names the target first."""
+        """Count a batch, without the positions that Keras masks. Keras names the target first."""
         preds = y_pred.detach()
         target = _as_target(y_true, preds)
+        mask = keras.src.backend.get_keras_mask(y_pred)
+        if mask is not None:
+            preds, target, sample_weight = (_unmasked(each, mask) for each in (preds, target, sample_weight))
         self.meter.update(preds, target, weights=sample_weight)
 
     def result(self) -> Any:
@@ -44,6 +47,14 @@ class KerasMetric(keras.metrics.Metric):  # type: ignore[misc]
     def reset_state(self) -> None:
         """Forget everything that was counted."""
         self.meter.reset()
+
+
+def _unmasked(values: Any, mask: Tensor) -> Any:
+    """The rows of the positions that count; a weight of a whole sample is that of each position."""
+    if values is None:
+        return None
+    missing = mask.ndim - values.ndim
+    return values[(..., *(None,) * missing)].expand(mask.shape)[mask] if missing > 0 else values[mask]
 
 
 def _as_target(y_true: Tensor, preds: Tensor) -> Tensor:

@@ -32,15 +32,17 @@ class ComputeMetrics:
             prediction: an `EvalPrediction`, of arrays or tensors.
             compute_result: whether no batch follows.
         """
-        preds, labels = prediction.predictions, prediction.label_ids
-        given = (self._transform or _firsts)(preds, labels)
-        preds, target, weights = (*map(_tensor, given), None, None)[:3]
         try:
+            given = (self._transform or _firsts)(prediction.predictions, prediction.label_ids)
+            preds, target, weights = (*map(_tensor, given), None, None)[:3]
             self.meter.update(preds, target, weights=weights)  # type: ignore[arg-type]
-            return _flat(self.meter.compute()) if compute_result else {}
-        finally:
-            if compute_result:
-                self.meter.reset()
+            values = _flat(self.meter.compute()) if compute_result else {}
+        except Exception:
+            self.meter.reset()  # this evaluation ends here, and the next one starts with nothing
+            raise
+        if compute_result:
+            self.meter.reset()
+        return values
 
 
 def _firsts(preds: Any, labels: Any) -> tuple[Any, Any]:

@@ -53,7 +53,7 @@ class OutputMetric(Metric):
 
 
 @dataclass(frozen=True)
-class PerOutput(OutputMetric):
+class ElementwiseMetric(OutputMetric):
     """A metric whose one output takes arguments of any shape, every element of which is a sample."""
 
     better: ClassVar[Direction] = "lower"

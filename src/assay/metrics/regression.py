@@ -19,8 +19,8 @@ from assay.metrics.base import Direction
 from assay.metrics.closed_forms import Ends, wilson
 from assay.metrics.outputs import (
     SQUARES,
+    ElementwiseMetric,
     Of,
-    PerOutput,
     absolute,
     magnitude,
     mean_of,
@@ -42,7 +42,7 @@ from assay.tally.terms import (
 
 
 @dataclass(frozen=True)
-class MeanSquaredError(PerOutput):
+class MeanSquaredError(ElementwiseMetric):
     """Mean squared error, or its root.
 
     `sum(w (preds - target)²) / sum(w)`. The value is that of exact arithmetic on the given inputs, rounded once.
@@ -81,7 +81,7 @@ class MeanSquaredError(PerOutput):
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError(PerOutput):
+class MeanAbsoluteError(ElementwiseMetric):
     """Mean absolute error.
 
     `sum(w |preds - target|) / sum(w)`. The value is that of exact arithmetic on the given inputs, rounded once.
@@ -116,7 +116,7 @@ class MeanAbsoluteError(PerOutput):
 
 
 @dataclass(frozen=True)
-class MeanAbsolutePercentageError(PerOutput):
+class MeanAbsolutePercentageError(ElementwiseMetric):
     """Mean absolute percentage error, as a fraction: 0.1 is ten percent.
 
     `sum(w |preds - target| / max(|target|, 1.17e-6)) / sum(w)`. Each sample's term is computed in float32 (float64
@@ -152,7 +152,7 @@ class MeanAbsolutePercentageError(PerOutput):
 
 
 @dataclass(frozen=True)
-class SymmetricMeanAbsolutePercentageError(PerOutput):
+class SymmetricMeanAbsolutePercentageError(ElementwiseMetric):
     """Symmetric mean absolute percentage error, between 0 and 2.
 
     `sum(w 2 |preds - target| / max(|preds| + |target|, 1.17e-6)) / sum(w)`. Each sample's term is computed in float32
@@ -188,7 +188,7 @@ class SymmetricMeanAbsolutePercentageError(PerOutput):
 
 
 @dataclass(frozen=True)
-class WeightedMeanAbsolutePercentageError(PerOutput):
+class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
     """Weighted mean absolute percentage error: the total error as a fraction of the total target.
 
     `sum(w |preds - target|) / sum(w |target|)`. The value is that of exact arithmetic on the given inputs, rounded
@@ -224,7 +224,7 @@ class WeightedMeanAbsolutePercentageError(PerOutput):
 
 
 @dataclass(frozen=True)
-class MeanSquaredLogError(PerOutput):
+class MeanSquaredLogError(ElementwiseMetric):
     """Mean squared logarithmic error.
 
     `sum(w log((1 + preds) / (1 + target))²) / sum(w)`. Each sample's term is computed in float32 (float64 where an
@@ -262,7 +262,7 @@ class MeanSquaredLogError(PerOutput):
 
 
 @dataclass(frozen=True)
-class LogCoshError(PerOutput):
+class LogCoshError(ElementwiseMetric):
     """Mean of the logarithm of the hyperbolic cosine of the error.
 
     `sum(w log(cosh(preds - target))) / sum(w)`. Each sample's term is computed in float32 (float64 where an argument is
@@ -298,7 +298,7 @@ class LogCoshError(PerOutput):
 
 
 @dataclass(frozen=True)
-class MinkowskiDistance(PerOutput):
+class MinkowskiDistance(ElementwiseMetric):
     """Minkowski distance between predictions and target.
 
     `sum(w |preds - target| ** p) ** (1 / p)`. For `p` of 1 and 2 the value is that of exact arithmetic on the given
@@ -351,7 +351,7 @@ class MinkowskiDistance(PerOutput):
 
 
 @dataclass(frozen=True)
-class TweedieDevianceScore(PerOutput):
+class TweedieDevianceScore(ElementwiseMetric):
     """Mean deviance of the Tweedie distributions: normal (power 0), Poisson (1), gamma (2), inverse Gaussian (3).
 
     `sum(w d(preds, target)) / sum(w)` with the unit deviances `(target - preds)²` for power 0,
@@ -406,7 +406,7 @@ class TweedieDevianceScore(PerOutput):
 
 
 @dataclass(frozen=True)
-class CriticalSuccessIndex(PerOutput):
+class CriticalSuccessIndex(ElementwiseMetric):
     """Critical success index (threat score): of the events that were forecast or happened, how many were both.
 
     `hits / (hits + misses + false alarms)`, where a value that reaches the threshold is an event. Exact, rounded once.
