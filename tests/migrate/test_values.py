@@ -77,7 +77,11 @@ def code_of(name: str, entry, kind: str) -> str:
 
 
 def ran(code: str, kind: str):
-    names = dict(zip(("preds", "target"), BATCHES[kind], strict=False))
+    return ran_with(code, BATCHES[kind])
+
+
+def ran_with(code: str, batch: tuple[torch.Tensor, ...]):
+    names = dict(zip(("preds", "target"), batch, strict=False))
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
