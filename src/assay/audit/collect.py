@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.audit.sighting import Run, Sighting, Unrun, of_event, pack, to_line
-from assay.audit.source import names_in, statement, where
-from assay.audit.states import is_tensor
+from assay.audit.sighting import Origin, Run, Sighting, Unrun, of_event, pack, to_line
+from assay.audit.source import chosen_by, device_expression, names_in, naming, statement, where
+from assay.audit.states import is_module, is_tensor
 from assay.devices.pretend.errors import PretendError
 from assay.devices.pretend.events import REFUSED, Event, Frame
+
+if TYPE_CHECKING:
+    from assay.audit.origins import Origins
 
 UNSUPPORTED = "unsupported"  # by pretend devices: nothing is known of the real one
 DEEP = 6  # lines of Python that make two events the same
@@ -32,12 +35,19 @@ class Collector:
         roots: the folders or files of the target.
         run: what is running now.
         engine: the engine of the pretend device that is open.
+        origins: where tensors were made, in a second run; of one that is for nothing else only what has an origin
+            is sent.
+        named: whether something was seen that ends or idles the run because the program names another device.
+        strayed: whether a tensor was seen on the wrong device, of which a second run may tell where it was made.
     """
 
     send: Callable[[str], object]
     roots: tuple[str, ...] = ()
     run: Run = field(default_factory=lambda: Run("", "", "", ""))
     engine: str = ""
+    origins: Origins | None = None
+    named: bool = False
+    strayed: bool = False
     _numbers: dict[Key, int] = field(default_factory=dict)
     _counts: dict[int, int] = field(default_factory=dict)
     _sent: dict[int, int] = field(default_factory=dict)
@@ -67,7 +77,13 @@ class Collector:
     def add(self, seen: Sighting) -> None:
         """Send a sighting, or count it if its like was sent before."""
         what = "" if seen.operator else seen.what
-        key = (seen.kind, seen.operator, what, seen.run, seen.source, seen.target, seen.raised, seen.stack[:DEEP])
+        key: Key = (seen.kind, seen.operator, what, seen.run, seen.source, seen.target, seen.raised, seen.stack[:DEEP])
+        self.named |= seen.kind in ("foreign", "location", "unused")
+        self.strayed |= seen.kind in ("result", "state") or (seen.kind == "devices" and seen.raised)
+        if self.origins is not None and not seen.run.replaced:
+            if not seen.origins:
+                return
+            key, seen = (*key, "origins"), replace(seen, count=0)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers)
@@ -97,14 +113,69 @@ class Collector:
     def failed(self, error: BaseException) -> None:
         """Explain an error: by the refusal it came from, else as an error that only this device shows."""
         refusal = next((event for event in reversed(self._refused) if _came_from(error, event)), None)
+        if self._names_another(error):
+            return
         if refusal is not None and refusal.kind != UNSUPPORTED:
             self._refused.remove(refusal)
-            operands = operands_of(error, where(refusal.stack, self.roots))
-            self.add(replace(of_event(refusal, self.run), raised=True, operands=operands))
+            line = where(refusal.stack, self.roots)
+            operands, strays = operands_of(error, line), self._strays(error, line)
+            unregistered = unregistered_of(error, line)
+            origins = tuple(origin for tensor, name in strays for origin in self.origin(tensor, name))
+            seen = of_event(refusal, self.run)
+            self.add(replace(seen, raised=True, operands=operands, origins=origins, unregistered=unregistered))
         elif isinstance(error, PretendError) and refusal is None:
             self.unrun(self.run, f"cannot be simulated: {error}")
         elif refusal is None and isinstance(error, Exception):
             self._unexplained(error)
+
+    def _names_another(self, error: BaseException) -> bool:
+        """Whether the error is that of a device which the program names and which is not there; then it is sent."""
+        from assay.audit.hard_coded import names_of
+
+        *_, first = chain(error)
+        found = names_of(first, frames_of(error), self.run.device.partition(":")[0])
+        if found is None:
+            return False
+        kind, device, called = found
+        stack, text = stack_of(error), str(first).strip().partition("\n")[0].partition(". ")[0]
+        what = f"{type(first).__name__}: {text}"
+        line = where(stack, self.roots)
+        says = f"the program names {device}, the device is {self.run.device}"
+        named = naming(line, device) if line is not None and kind == "foreign" else ()
+        origins = tuple(Origin(f"{device} is named", x.file, x.line) for x in named)
+        self.add(Sighting(kind, self.run, f"{what} ({says})", called, stack, raised=True, origins=origins))
+        return True
+
+    def disabled(self, called: str, stack: tuple[Frame, ...]) -> None:
+        """Take what torch turned off, because it was asked for on another kind of device."""
+        what = f"{called} is for cuda here, and is turned off: the device is {self.run.device}"
+        self.add(Sighting("disabled", self.run, what, called, stack))
+
+    def named_again(self, device: str, called: str, stack: tuple[Frame, ...]) -> None:
+        """Take a device that was replaced in a second run, if the line itself names it and no ``if`` asks for it."""
+        line = where(stack, self.roots)
+        if line is None or not device_expression(line, device) or chosen_by(line, device):
+            return
+        if called == "torch.autocast":
+            self.disabled(called, stack)
+            return
+        what = f"the program names {device}, the device is {self.run.device}"
+        self.add(Sighting("foreign", self.run, what, called, stack, raised=True))
+
+    def _strays(self, error: BaseException, line: Frame | None) -> list[tuple[Any, str]]:
+        """The tensors that are not on the device under test: by the names of the line, else of torch's frames below."""
+        tensors = tensors_at(error, line) or tensors_below(error, line)
+        return [(tensor, name) for name, tensor in tensors if not _is_on(tensor, self.run.device)]
+
+    def origin(self, tensor: Any, name: str) -> tuple[Origin, ...]:
+        """Where a tensor was made or moved to where it is, as far as that was noted."""
+        made = self.origins.of(tensor) if self.origins is not None else None
+        line = where(made.lines, self.roots) if made else None
+        if made is None or line is None:
+            return ()
+        subject = f"`{name}`" if name else "the tensor"
+        to = f"{'on' if made.how == 'made' else 'to'} {tensor.device}"
+        return (Origin(f"{subject} was {made.how} {to}", line.file, line.line),)
 
     def _unexplained(self, error: Exception) -> None:
         """What ran on the CPU fails for the device.
@@ -122,7 +193,9 @@ class Collector:
         self.add(Sighting("error", self.run, what, stack=stack, raised=True, operands=operands))
 
     def unrun(self, run: Run, why: str, *, known: bool = False) -> None:
-        """Say that a part was not audited."""
+        """Say that a part was not audited; of a second run it is no news."""
+        if self.origins is not None:
+            return
         self.send(to_line("unrun", unrun=vars(Unrun(run.subject, run.device, run.usage, why, known))))
 
     def flush(self) -> None:
@@ -188,14 +261,47 @@ def stack_of(error: BaseException) -> tuple[Frame, ...]:
 
 def operands_of(error: BaseException, line: Frame | None) -> tuple[tuple[str, str], ...]:
     """The tensors that the line names, with their dtype and device: read from the frame of the error."""
-    code = statement(line) if line else None
-    if line is None or code is None:
+    return tuple((name, _told(value)) for name, value in tensors_at(error, line))
+
+
+def tensors_at(error: BaseException, line: Frame | None) -> list[tuple[str, Any]]:
+    """The tensors that the line names, by name."""
+    frame, code = _frame_at(error, line), statement(line) if line else None
+    if frame is None or code is None:
+        return []
+    named = ((name, _look_up(name, frame)) for name in _read_by(code))
+    return [(name, value) for name, value in named if is_tensor(value)]
+
+
+def tensors_below(error: BaseException, line: Frame | None) -> list[tuple[str, Any]]:
+    """The tensors that the functions hold which the line called, such as the input of a layer."""
+    at = _frame_at(error, line)
+    found: list[tuple[str, Any]] = []
+    for frame, _ in frames_of(error):
+        if frame is at:
+            break
+        found += [("", value) for value in frame.f_locals.values() if is_tensor(value)]
+    return found if at is not None else []
+
+
+def unregistered_of(error: BaseException, line: Frame | None) -> tuple[str, ...]:
+    """The names of the line that are plain tensor attributes of a module: neither parameters nor buffers."""
+    frame = _frame_at(error, line)
+    owner = frame.f_locals.get("self") if frame is not None else None
+    if not is_module(owner):
         return ()
-    for frame, number in frames_of(error):
-        if (frame.f_code.co_filename, number) == (line.file, line.line):
-            named = ((name, _look_up(name, frame)) for name in _read_by(code))
-            return tuple((name, _told(value)) for name, value in named if is_tensor(value))
-    return ()
+    names = (name for name, _ in tensors_at(error, line))
+    return tuple(name for name in names if name.startswith("self.") and name[5:] in vars(owner))
+
+
+def _frame_at(error: BaseException, line: Frame | None) -> FrameType | None:
+    frames = frames_of(error) if line is not None else []
+    at = (frame for frame, number in frames if line and (frame.f_code.co_filename, number) == (line.file, line.line))
+    return next(at, None)
+
+
+def _is_on(tensor: Any, device: str) -> bool:
+    return str(tensor.device) == (device if ":" in device else f"{device}:0")
 
 
 def _read_by(code: ast.stmt) -> list[str]:

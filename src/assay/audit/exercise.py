@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,10 +13,12 @@ from torch import Tensor
 
 from assay.audit.case import Case
 from assay.audit.collect import Collector
+from assay.audit.hard_coded import replaced, watched
+from assay.audit.origins import Origins
 from assay.audit.probes import collectives, counters
 from assay.audit.sighting import MOVED, NOT_MOVED, Run, Sighting
 from assay.audit.source import method_line, state_line
-from assay.audit.states import mapped, tensors_of, values_of
+from assay.audit.states import is_module, mapped, tensors_of, values_of
 from assay.devices import supports
 from assay.devices.pretend.events import Frame
 from assay.devices.pretend.session import Engine, Pretended, pretend
@@ -60,7 +62,20 @@ def exercise(case: Case, device: str, usages: tuple[str, ...], engine: Engine, c
         pretended.recorder.listeners.append(collector.event)
         collector.engine = pretended.engine
         for usage in usages:
-            _Exercise(case, batches, device, pretended, collector, usage).go(reference)
+            _in_one_usage(_Exercise(case, batches, device, pretended, collector, usage), reference)
+
+
+def _in_one_usage(one: _Exercise, reference: Reference) -> None:
+    """Run it, and again where that tells more: what follows a hard-coded device, where a stray tensor was made."""
+    collector = one.collector
+    collector.named = collector.strayed = False
+    with watched(one.pretended.type, lambda *_: None, collector.disabled):
+        one.go(reference)
+    named = collector.named
+    if named or (collector.strayed and one.usage == MOVED):
+        with replaced(one.pretended, collector.named_again) if named else nullcontext(), Origins() as collector.origins:
+            replace(one, replaced=named).go(reference)
+        collector.origins = None
 
 
 def _for_device(batch: Any, device: str) -> Any:
@@ -103,6 +118,7 @@ class _Exercise:
     pretended: Pretended
     collector: Collector
     usage: str
+    replaced: bool = False  # other devices that the metric names are taken for this one
 
     def go(self, reference: Reference) -> None:
         """Build, move, update and compute; stop at the first error, which the collector explains."""
@@ -117,7 +133,7 @@ class _Exercise:
             value = self._phase("compute", lambda: self.case.compute(metric))
             with self._quietly():
                 self._look(metric, value, reference)
-            if self.usage == MOVED:
+            if self.usage == MOVED and self.collector.origins is None:
                 self._sync(given)
 
     def _update(self, metric: Any, given: list[Any]) -> None:
@@ -138,7 +154,7 @@ class _Exercise:
             raise _StoppedError from error  # the collector has explained it
 
     def _run(self, phase: str, calls: int = 1) -> Run:
-        return Run(self.case.name, self.device, self.usage, phase, calls)
+        return Run(self.case.name, self.device, self.usage, phase, calls, self.replaced)
 
     @contextmanager
     def _quietly(self) -> Iterator[None]:
@@ -163,7 +179,9 @@ class _Exercise:
             if tensor.device != self.pretended.device:
                 what = f"The state `{path}` is on {tensor.device}, the inputs are on {self.pretended.device}"
                 frames = _state_frames(path, metric)
-                self.collector.add(Sighting("state", self._run("update"), what, stack=frames))
+                plain = (f"self.{path}",) if is_module(metric) and path in vars(metric) else ()
+                seen = Sighting("state", self._run("update"), what, stack=frames, unregistered=plain)
+                self.collector.add(replace(seen, origins=self.collector.origin(tensor, path)))
 
     def _look_at_value(self, metric: Any, value: dict[str, Tensor], reference: Reference) -> None:
         if not reference.repeats:
@@ -176,7 +194,8 @@ class _Exercise:
         minor = tensor is not None and not tensor.dim()  # 0-dimensional CPU tensors may meet those of a device
         frame = method_line(type(metric).__mro__, "compute")
         seen = Sighting(kind, self._run("compute"), what, stack=(frame,) if frame else (), minor=minor)
-        self.collector.add(seen)
+        origins = self.collector.origin(tensor, "") if tensor is not None else ()
+        self.collector.add(replace(seen, origins=origins))
 
     def _sync(self, given: list[Any]) -> None:
         """Read a fresh one (values that were read are kept) as one of two processes, whose backend is the device's."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from assay.audit.sighting import Origin
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -26,6 +28,9 @@ class Finding:
         operators: torch's names of the operators.
         phases: in which phase: ``"update"``, ``"compute"``, ….
         count: how often it was seen.
+        origins: for a tensor on the wrong device, the lines at which it was made or moved there: the first cause.
+        replaced: it was seen only in a second run, in which other devices that the program names were taken for
+            the one there is.
         suppressed: the reason that a comment on the line gives; ``""`` if it is not suppressed.
     """
 
@@ -45,6 +50,8 @@ class Finding:
     phases: tuple[str, ...] = ()
     count: int = 1
     suppressed: str = ""
+    origins: tuple[Origin, ...] = ()
+    replaced: bool = False
 
     @property
     def where(self) -> str:

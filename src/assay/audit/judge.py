@@ -9,12 +9,14 @@ from pathlib import Path
 from assay.audit.finding import Finding
 from assay.audit.rulebook import SEVERITIES, Rule, rules
 from assay.audit.sighting import NOT_MOVED, Sighting
-from assay.audit.source import expression, line_of, where
+from assay.audit.source import chosen_by, device_expression, expression, line_of, where
 from assay.devices.pretend.events import Frame
+from assay.devices.pretend.session import DEVICES as KINDS_OF_DEVICE
 
 HOT = ("update", "forward", "training_step", "validation_step", "test_step", "train_step", "eval_step")
 LOOP = 3  # times that one line of a script waits before it is said to be in a loop
 HOST = "cpu"
+NAMES_A_DEVICE = ("foreign", "location", "unused", "disabled")
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,30 @@ def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Fi
         verdict = JUDGES[seen.kind](seen)
         if verdict is None:
             continue
-        found = _finding(seen, verdict, where(seen.stack, roots))
-        key = (found.rule, found.file, found.line)
-        merged[key] = _merge(merged[key], found) if key in merged else found
+        line = where(seen.stack, roots)
+        for found in (_finding(seen, verdict, line), *_of_origins(seen, line)):
+            key = (found.rule, found.file, found.line)
+            merged[key] = _merge(merged[key], found) if key in merged else found
     return sorted(merged.values(), key=_order)
+
+
+def _of_origins(seen: Sighting, line: Frame | None) -> Iterator[Finding]:
+    """Where a tensor is on the wrong device because the line names one, or asks for one kind: one more finding, there."""
+    if seen.kind not in ("devices", "result", "state"):
+        return
+    kind, _, index = seen.run.device.partition(":")
+    for origin in seen.origins:
+        made = Frame(origin.file, origin.line, "")
+        if index not in ("", "0") and device_expression(made, kind):
+            what = f"{origin.what}, by its name; the device in use is {seen.run.device}"
+            yield _finding(replace(seen, kind="foreign", operator=""), Verdict("hard-coded-device", what), made)
+    lines = [Frame(origin.file, origin.line, "") for origin in seen.origins] + [each for each in (line,) if each]
+    for other in (each for each in KINDS_OF_DEVICE if each != kind and not seen.run.replaced):
+        chosen = next((chosen for each in lines if (chosen := chosen_by(each, other))), None)
+        if chosen is not None:
+            what = f"The line asks for {other}; on {seen.run.device} it chooses the branch for the CPU"
+            asked = replace(seen, kind="unused", operator=f"torch.{other}.is_available")
+            yield _finding(asked, Verdict("hard-coded-device", what, "warning"), chosen)
 
 
 def _joined(sightings: list[Sighting]) -> Iterator[Sighting]:
@@ -72,7 +94,7 @@ def _order(found: Finding) -> tuple[int, str, int, str]:
 
 def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
     rule = rules()[verdict.rule]
-    inside = expression(line, seen.operator, waits=seen.kind == "sync") if line else ""
+    inside = _inside(seen, line) if line else ""
     return Finding(
         rule.id,
         verdict.severity or ("note" if seen.minor else rule.severity),
@@ -89,11 +111,29 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
         (seen.operator,) if seen.operator else (),
         (seen.run.phase,),
         seen.count,
+        origins=seen.origins,
+        replaced=seen.run.replaced,
     )
+
+
+def _inside(seen: Sighting, line: Frame) -> str:
+    """The expression of the line that did it."""
+    if seen.operator.endswith("is_available"):
+        return expression(line, "::is_available")
+    if seen.kind in NAMES_A_DEVICE:
+        kinds = [each for each in KINDS_OF_DEVICE if each in seen.operator] or KINDS_OF_DEVICE
+        found = next((found for kind in kinds if (found := device_expression(line, kind))), "")
+        return found or expression(line, f"::{seen.operator.rpartition('.')[2]}")
+    return expression(line, seen.operator, waits=seen.kind == "sync")
 
 
 def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
     """What to change: for the operands on another device, for the operator, for the expression, or in general."""
+    if rule.id in ("mixed-devices", "state-elsewhere") and seen.unregistered:
+        names = " and ".join(f"`{name}`" for name in seen.unregistered)
+        return (
+            f"Register {names} with register_buffer(name, tensor): .to() moves a module's buffers, not its attributes"
+        )
     if rule.id == "mixed-devices" and (strays := _strays(seen)):
         names = " and ".join(f"`{name}`" for name in strays)
         first = f"Make {names} on the device of the inputs (device=...), or bring it there with .to(...)"
@@ -103,11 +143,13 @@ def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
         return "Move the object to the device before it is fed, so that nothing goes to the host"
     if not inside:
         return rule.mend
-    return rule.mend_of.get(_way(seen), rule.mend_at).format(expression=inside)
+    return rule.mend_of.get(_way(rule, seen), rule.mend_at).format(expression=inside)
 
 
-def _way(seen: Sighting) -> str:
-    """What a mend is looked up by: the operator, or of a copy where it goes."""
+def _way(rule: Rule, seen: Sighting) -> str:
+    """What a mend is looked up by: the operator, of an error what it says, or of a copy where it goes."""
+    if seen.kind in ("error", *NAMES_A_DEVICE):
+        return next((part for part in rule.mend_of if part in f"{seen.operator} {seen.what}"), "")
     if not seen.source:
         return seen.operator
     if seen.source != HOST:
@@ -123,9 +165,10 @@ def _strays(seen: Sighting) -> list[str]:
 
 def _merge(one: Finding, other: Finding) -> Finding:
     graver = max(one, other, key=lambda found: SEVERITIES.index(found.severity))  # the first, where they are equal
-    lists = ("devices", "usages", "subjects", "operators", "phases")
+    lists = ("devices", "usages", "subjects", "operators", "phases", "origins")
     union = {name: tuple(dict.fromkeys(getattr(one, name) + getattr(other, name))) for name in lists}
-    return replace(graver, count=one.count + other.count, **union)  # type: ignore[arg-type]
+    both = one.replaced and other.replaced
+    return replace(graver, count=one.count + other.count, replaced=both, **union)  # type: ignore[arg-type]
 
 
 def _refused(rule: str) -> Callable[[Sighting], Verdict]:
@@ -190,6 +233,10 @@ def _as(rule: str) -> Callable[[Sighting], Verdict]:
     return lambda seen: Verdict(rule, seen.what)
 
 
+def _as_warning(rule: str) -> Callable[[Sighting], Verdict]:
+    return lambda seen: Verdict(rule, seen.what, "warning")
+
+
 JUDGES: dict[str, Callable[[Sighting], Verdict | None]] = {
     "devices": _refused("mixed-devices"),
     "dtype": _refused("dtype-missing"),
@@ -205,6 +252,10 @@ JUDGES: dict[str, Callable[[Sighting], Verdict | None]] = {
     "value": _as("unseeded"),
     "counter": _as("float32-counter"),
     "collective": _as("cpu-collective"),
+    "foreign": _as("hard-coded-device"),
+    "location": _as("map-location"),
+    "unused": _as_warning("hard-coded-device"),
+    "disabled": _as_warning("hard-coded-device"),
 }
 
 

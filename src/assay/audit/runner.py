@@ -142,6 +142,7 @@ class _Worker:
     _finished: bool = False
     _stopped: bool = False
     _incarnation: int = 0
+    _again: str = ""
 
     def run(self) -> None:
         """Run until the target is through, on as many processes as it takes."""
@@ -149,7 +150,10 @@ class _Worker:
             while True:
                 self._incarnation += 1
                 why = self._attend(Path(folder))
-                if self._finished or self._stopped:
+                if self._again and not self._stopped:
+                    self.job, self._again, self._finished = replace(self.job, second=self._again), "", False
+                    continue
+                if self._finished or self._stopped or self.job.second:
                     return
                 number, subject = self._current or (self._total, self.job.target)
                 self.unrun.append(Unrun(subject, self.job.device, "", why))
@@ -208,6 +212,8 @@ class _Worker:
             self.seen[key] = replace(self.seen[key], count=message["count"])
         elif kind == "unrun":
             self.unrun.append(Unrun(**message["unrun"]))
+        elif kind == "again":
+            self._again = message["how"]
         elif kind == "plan":
             self._total = message["total"]
         elif kind == "wait" and self.progress is not None:

@@ -12,6 +12,7 @@ from assay._atomic import write_text
 from assay.audit.finding import Finding
 from assay.audit.result import Audit
 from assay.audit.rulebook import Rule, rules
+from assay.audit.sighting import Origin
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -81,14 +82,22 @@ def _result(found: Finding, ids: list[str], base: Path) -> dict[str, Any]:
             "usages": list(found.usages),
             "subjects": list(found.subjects),
             "operators": list(found.operators),
+            "replaced": found.replaced,
         },
     }
     if found.file:
         region = {"startLine": max(found.line, 1), "snippet": {"text": found.code}}
         result["locations"] = [{"physicalLocation": {"artifactLocation": _place(found.file, base), "region": region}}]
+    if found.origins:
+        result["relatedLocations"] = [_origin(origin, number, base) for number, origin in enumerate(found.origins)]
     if found.suppressed:
         result["suppressions"] = [{"kind": "inSource", "justification": found.suppressed}]
     return result
+
+
+def _origin(origin: Origin, number: int, base: Path) -> dict[str, Any]:
+    place = {"artifactLocation": _place(origin.file, base), "region": {"startLine": max(origin.line, 1)}}
+    return {"id": number, "physicalLocation": place, "message": {"text": origin.what}}
 
 
 def _place(file: str, base: Path) -> dict[str, str]:

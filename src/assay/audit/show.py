@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Iterator
 from itertools import groupby
@@ -21,6 +22,7 @@ from assay.audit.sighting import Unrun
 STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 NAMED = 3  # metrics that a finding names; of the others it says how many
 LISTED = 12  # parts that were known not to run; the JSON has all
+AFTER = "seen in a second run, in which the hard-coded device was taken for the one there is"
 WIDTH = 160  # where nobody can widen the output
 
 
@@ -67,6 +69,11 @@ def _one(found: Finding) -> Group:
     rows.add_row("", Text(found.code, style="green"))
     rows.add_row("what", Text(found.what))
     rows.add_row("why", Text(found.why + "."))
+    for origin in found.origins:
+        rows.add_row("from", Text(f"{origin.what} at {relative(origin.file, Path.cwd())}:{origin.line}"))
+        rows.add_row("", Text(linecache.getline(origin.file, origin.line).strip(), style="green"))
+    if found.replaced:
+        rows.add_row("when", Text(AFTER))
     rows.add_row("mend", Text(found.mend + "."))
     if found.subjects and found.subjects != (found.file,):
         rows.add_row("in", Text(_subjects(found.subjects), style="dim"))

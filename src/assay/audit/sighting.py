@@ -18,6 +18,10 @@ SEEN = {
     "counter": "a float32 state counts",
     "collective": "a CPU tensor is handed to a collective under an accelerator's backend",
     "error": "an error that no refusal of the device explains",
+    "foreign": "a device is named that is not the one there is",
+    "location": "a file with tensors of another device is loaded without map_location",
+    "unused": "another kind of device is asked for, and the one there is is not used",
+    "disabled": "a feature is turned off, because it was asked for on another kind of device",
 }
 
 
@@ -30,6 +34,16 @@ class Run:
     usage: str
     phase: str
     calls: int = 1
+    replaced: bool = False  # another device that the program names is taken for this one, to see what comes next
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The line at which a tensor came to be where it is: what happened there, in words."""
+
+    what: str
+    file: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,8 @@ class Sighting:
         raised: whether the refusal ended the phase; one that the code handled did not.
         operands: expressions of the line that are tensors, each with its dtype and device in words.
         minor: it matters less than its rule says.
+        unregistered: those of ``operands`` (or the state) that are plain attributes of a module, which nothing moves.
+        origins: where the tensors that are on the wrong device were made, or moved there.
         count: how often it was seen.
     """
 
@@ -67,6 +83,8 @@ class Sighting:
     operands: tuple[tuple[str, str], ...] = ()
     minor: bool = False
     count: int = 1
+    unregistered: tuple[str, ...] = ()
+    origins: tuple[Origin, ...] = ()
 
 
 def of_event(event: Event, run: Run) -> Sighting:
@@ -123,5 +141,7 @@ def unpack(plain: dict[str, Any]) -> Sighting:
             "run": Run(**plain["run"]),
             "stack": tuple(Frame(**frame) for frame in plain["stack"]),
             "operands": tuple((name, place) for name, place in plain["operands"]),
+            "unregistered": tuple(plain["unregistered"]),
+            "origins": tuple(Origin(**origin) for origin in plain["origins"]),
         }
     )

@@ -144,6 +144,74 @@ def _text(node: ast.AST, file: str) -> str:
     return ast.get_source_segment(lines, node) or ast.unparse(node)
 
 
+def naming(frame: Frame, device: str) -> list[Frame]:
+    """The line of the same file that gives a name of this line a device by its kind; none if the line names it itself.
+
+    ``x.to(device)`` leads to ``device = torch.device("cuda")``; where no name does, the first line that names the
+    device is given (an option's default, a constant).
+    """
+    node, tree = statement(frame), tree_of(frame.file)
+    if node is None or tree is None or any(names_device(part, device) for part in head(node)):
+        return []
+    names = {each.rpartition(".")[2] for part in head(node) for each in names_in(part)}
+    lines = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and _names_directly(each, device)]
+    given = [each for each in lines if names.intersection(_targets(each))]
+    return [Frame(frame.file, each.lineno, frame.function) for each in (given or lines)[:1]]
+
+
+def _names_directly(node: ast.stmt, device: str) -> bool:
+    return any(names_device(part, device) for part in head(node))
+
+
+def _targets(node: ast.stmt) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return {ast.unparse(target).rpartition(".")[2] for target in targets if target is not None}
+
+
+def names_device(node: ast.AST, device: str) -> ast.expr | None:
+    """The innermost call or name in a piece of code that says a kind of device: ``x.cuda()``, ``"cuda:0"``.
+
+    Example:
+        >>> ast.unparse(names_device(ast.parse("x = f(y.to('cuda:0'))"), "cuda"))
+        "y.to('cuda:0')"
+    """
+    found: ast.expr | None = None
+    for each in ast.walk(node):  # from the outside in
+        if isinstance(each, ast.Call):
+            own = [each.func, *each.args, *(keyword.value for keyword in each.keywords)]
+            if _called(each) == device or any(_says(part, device) for part in own):
+                found = each
+        elif found is None and isinstance(each, ast.expr) and _says(each, device):
+            found = each
+    return found
+
+
+def _says(node: ast.AST, device: str) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value.partition(":")[0] == device
+    return isinstance(node, ast.Attribute) and ast.unparse(node).startswith(f"torch.{device}.")
+
+
+def chosen_by(frame: Frame, device: str) -> Frame | None:
+    """The line of the ``if`` around a line that asks for this kind of device, if there is one."""
+    tree = tree_of(frame.file)
+    asks = (f".is_{device}", f"{device}.is_available(", f"== '{device}'")
+    found: Frame | None = None
+    for node in ast.walk(tree) if tree else ():
+        if not isinstance(node, ast.If | ast.IfExp) or not node.lineno <= frame.line <= (node.end_lineno or 0):
+            continue
+        if any(ask in ast.unparse(node.test) for ask in asks):
+            found = Frame(frame.file, node.test.lineno, frame.function)
+    return found
+
+
+def device_expression(frame: Frame, device: str) -> str:
+    """The expression of a line that names a kind of device; ``""`` where none does."""
+    node = statement(frame)
+    found = next((found for part in head(node) if (found := names_device(part, device))), None) if node else None
+    return shorten(_text(found, frame.file)) if found is not None else ""
+
+
 def shorten(text: str) -> str:
     """One line of at most :data:`LONGEST` characters.
 

@@ -18,6 +18,12 @@ def is_tensor(thing: object) -> bool:
     return torch is not None and isinstance(thing, torch.Tensor)
 
 
+def is_module(thing: object) -> bool:
+    """Whether it is a ``torch.nn.Module``."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.nn.Module)
+
+
 def tensors_of(thing: Any) -> dict[str, Any]:
     """Every tensor that an object keeps in its attributes, its lists and dictionaries, by its path.
 

@@ -11,27 +11,33 @@ import json
 import os
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from assay.audit.collect import Collector
-from assay.audit.sighting import AS_IT_IS, Run, to_line
+from assay.audit.sighting import AS_IT_IS, Run, Sighting, to_line
 from assay.audit.states import is_tensor
 from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named, names_function, parse
 from assay.devices.pretend.engine.build import built, compiler
-from assay.devices.pretend.events import Event
-from assay.devices.pretend.session import pretend
+from assay.devices.pretend.events import Event, Frame
+from assay.devices.pretend.session import Pretended, pretend
 from assay.errors import AssayError
 
 HOW = "Let it choose by torch.accelerator, take it from its arguments (--args), or define audit(device)"
+REPLACED = "other devices that the script names are taken for the one there is"
+TRACED = "tensors on the wrong device are followed to where they were made"
 KEPT = 10_000  # events of a script that are kept in memory: they are sent at once
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is to do: the target, one device, the usages, and how many cases were done before it."""
+    """What a worker is to do: the target, one device, the usages, and how many cases were done before it.
+
+    ``second`` is set for the second run of a script: :data:`REPLACED` or :data:`TRACED`.
+    """
 
     target: str
     device: str
@@ -40,6 +46,7 @@ class Job:
     arguments: tuple[str, ...]
     first: int
     messages: str
+    second: str = ""
 
     def to_json(self) -> str:
         """The job as a line of JSON."""
@@ -143,10 +150,11 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
         collector.send(to_line("plan", total=1))
         collector.send(to_line("begin", number=0, subject=subject))
         pretended.recorder.listeners.append(take)
-        run = Run(subject, job.device, AS_IT_IS, "script")
+        run = Run(subject, job.device, AS_IT_IS, "script", replaced=job.second == REPLACED)
         kept: object = None
+        asked: dict[str, tuple[Frame, ...]] = {}
         try:
-            with collector.phase(run):
+            with _looking(job, pretended, collector, asked), collector.phase(run):
                 kept = call(pretended.device)
         except SystemExit as ended:
             kept = ended  # with the script's variables
@@ -155,10 +163,36 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
         except Exception as error:
             kept = error  # the collector has explained it
         used = pretended.events or isinstance(kept, Exception) or _has_tensors(pretended.type)
-        if not used:
+        if not used and (other := next((kind for kind in asked if pretended.type not in asked), None)):
+            what = (
+                f"the program asks whether {other} is there, and uses the CPU where it is not: {job.device} is not used"
+            )
+            collector.add(Sighting("unused", run, what, f"torch.{other}.is_available", asked[other]))
+        elif not used:
             collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
         del kept
     collector.send(to_line("end", number=0))
+    if not job.second and (collector.named or collector.strayed):
+        collector.send(to_line("again", how=REPLACED if collector.named else TRACED))
+
+
+@contextmanager
+def _looking(
+    job: Job, pretended: Pretended, collector: Collector, asked: dict[str, tuple[Frame, ...]]
+) -> Iterator[None]:
+    """What is looked for besides events: in a first run where devices are asked for, in a second one what follows."""
+    from assay.audit.hard_coded import replaced, watched
+    from assay.audit.origins import Origins
+
+    if not job.second:
+        with watched(pretended.type, asked.setdefault, collector.disabled):
+            yield
+        return
+    with (
+        replaced(pretended, collector.named_again) if job.second == REPLACED else nullcontext(),
+        Origins() as collector.origins,
+    ):
+        yield
 
 
 def _has_tensors(kind: str) -> bool:
