@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from assay.audit.sighting import USAGES
 from assay.audit.states import mapped, tensors_of
 
 
@@ -44,6 +45,7 @@ class Case:
         states: ``(metric)``; what the metric keeps, by name. May nest.
         sync: ``(metric)``; reads the value over all processes, where that is not ``compute``.
         reads_on_host: whether the value is on the host by design; else it should be where the inputs are.
+        usages: ways in which it is used: ``"moved first"`` to the device, ``"not moved"``, or both.
         why_not: why it cannot be run here (a download, a package); it is then listed and not run.
 
     Example:
@@ -72,4 +74,5 @@ class Case:
     states: Callable[[Any], dict[str, Any]] = tensors_of
     sync: Callable[[Any], Any] | None = None
     reads_on_host: bool = False
+    usages: tuple[str, ...] = USAGES
     why_not: str = ""

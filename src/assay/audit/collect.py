@@ -120,7 +120,8 @@ class Collector:
             line = where(refusal.stack, self.roots)
             operands, strays = operands_of(error, line), self._strays(error, line)
             unregistered = unregistered_of(error, line)
-            origins = tuple(origin for tensor, name in strays for origin in self.origin(tensor, name))
+            made = (origin for tensor, name in strays for origin in self.origin(tensor, name))
+            origins = tuple(each for each in dict.fromkeys(made) if not _is_at(each, line))
             seen = of_event(refusal, self.run)
             self.add(replace(seen, raised=True, operands=operands, origins=origins, unregistered=unregistered))
         elif isinstance(error, PretendError) and refusal is None:
@@ -164,8 +165,11 @@ class Collector:
 
     def _strays(self, error: BaseException, line: Frame | None) -> list[tuple[Any, str]]:
         """The tensors that are not on the device under test: by the names of the line, else of torch's frames below."""
-        tensors = tensors_at(error, line) or tensors_below(error, line)
-        return [(tensor, name) for name, tensor in tensors if not _is_on(tensor, self.run.device)]
+        for tensors in (tensors_at(error, line), tensors_below(error, line)):
+            strays = [(tensor, name) for name, tensor in tensors if not _is_on(tensor, self.run.device)]
+            if strays:
+                return strays
+        return []
 
     def origin(self, tensor: Any, name: str) -> tuple[Origin, ...]:
         """Where a tensor was made or moved to where it is, as far as that was noted."""
@@ -193,9 +197,10 @@ class Collector:
         self.add(Sighting("error", self.run, what, stack=stack, raised=True, operands=operands))
 
     def unrun(self, run: Run, why: str, *, known: bool = False) -> None:
-        """Say that a part was not audited; of a second run it is no news."""
-        if self.origins is not None:
+        """Say that a part was not audited; of a second run only if it is to see more than the first."""
+        if self.origins is not None and not run.replaced:
             return
+        why = f"after the hard-coded device was replaced: {why}" if run.replaced else why
         self.send(to_line("unrun", unrun=vars(Unrun(run.subject, run.device, run.usage, why, known))))
 
     def flush(self) -> None:
@@ -280,7 +285,8 @@ def tensors_below(error: BaseException, line: Frame | None) -> list[tuple[str, A
     for frame, _ in frames_of(error):
         if frame is at:
             break
-        found += [("", value) for value in frame.f_locals.values() if is_tensor(value)]
+        given = frame.f_locals.get("args")
+        found += [("", value) for value in (*frame.f_locals.values(), *(given or ())) if is_tensor(value)]
     return found if at is not None else []
 
 
@@ -298,6 +304,10 @@ def _frame_at(error: BaseException, line: Frame | None) -> FrameType | None:
     frames = frames_of(error) if line is not None else []
     at = (frame for frame, number in frames if line and (frame.f_code.co_filename, number) == (line.file, line.line))
     return next(at, None)
+
+
+def _is_at(origin: Origin, line: Frame | None) -> bool:
+    return line is not None and (origin.file, origin.line) == (line.file, line.line)
 
 
 def _is_on(tensor: Any, device: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -18,12 +17,11 @@ from assay.audit.origins import Origins
 from assay.audit.probes import collectives, counters
 from assay.audit.sighting import MOVED, NOT_MOVED, Run, Sighting
 from assay.audit.source import method_line, state_line
-from assay.audit.states import is_module, mapped, tensors_of, values_of
+from assay.audit.states import is_module, mapped, seed, tensors_of, values_of
 from assay.devices import supports
 from assay.devices.pretend.events import Frame
 from assay.devices.pretend.session import Engine, Pretended, pretend
 
-SEED = 20
 CLOSE = 1e-4  # relative: what float32 in place of float64 explains is no finding
 
 
@@ -61,7 +59,7 @@ def exercise(case: Case, device: str, usages: tuple[str, ...], engine: Engine, c
     with pretend(device, engine=engine) as pretended:
         pretended.recorder.listeners.append(collector.event)
         collector.engine = pretended.engine
-        for usage in usages:
+        for usage in (each for each in usages if each in case.usages):
             _in_one_usage(_Exercise(case, batches, device, pretended, collector, usage), reference)
 
 
@@ -83,16 +81,6 @@ def _for_device(batch: Any, device: str) -> Any:
     if supports(device.partition(":")[0], "float64"):
         return batch
     return mapped(batch, lambda tensor: tensor.float() if tensor.dtype == torch.float64 else tensor)
-
-
-def seed() -> None:
-    """Set every seed that a program commonly sets."""
-    torch.manual_seed(SEED)
-    random.seed(SEED)
-    with suppress(ImportError):
-        import numpy
-
-        numpy.random.seed(SEED)
 
 
 def _reference(case: Case, batches: tuple[Any, ...]) -> Reference:

@@ -303,6 +303,6 @@ def _restoring(device: torch.device, others: list[str]) -> Callable[[Any, str], 
     def restore(storage: Any, location: str) -> Any:
         if not _names(location, others):
             return None
-        return torch.serialization.default_restore_location(storage, str(device))
+        return torch.serialization.default_restore_location(storage, str(device))  # type: ignore[no-untyped-call]
 
     return restore

@@ -58,7 +58,7 @@ def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Fi
 
 
 def _of_origins(seen: Sighting, line: Frame | None) -> Iterator[Finding]:
-    """Where a tensor is on the wrong device because the line names one, or asks for one kind: one more finding, there."""
+    """Where a tensor is on the wrong device because a line names one, or asks for one kind: one more finding."""
     if seen.kind not in ("devices", "result", "state"):
         return
     kind, _, index = seen.run.device.partition(":")
@@ -72,7 +72,7 @@ def _of_origins(seen: Sighting, line: Frame | None) -> Iterator[Finding]:
         chosen = next((chosen for each in lines if (chosen := chosen_by(each, other))), None)
         if chosen is not None:
             what = f"The line asks for {other}; on {seen.run.device} it chooses the branch for the CPU"
-            asked = replace(seen, kind="unused", operator=f"torch.{other}.is_available")
+            asked = replace(seen, kind="unused", operator=f"torch.Tensor.is_{other}")
             yield _finding(asked, Verdict("hard-coded-device", what, "warning"), chosen)
 
 
@@ -118,7 +118,7 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
 
 def _inside(seen: Sighting, line: Frame) -> str:
     """The expression of the line that did it."""
-    if seen.operator.endswith("is_available"):
+    if seen.operator.endswith("is_available") or ".is_" in seen.operator:
         return expression(line, "::is_available")
     if seen.kind in NAMES_A_DEVICE:
         kinds = [each for each in KINDS_OF_DEVICE if each in seen.operator] or KINDS_OF_DEVICE
@@ -131,9 +131,7 @@ def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
     """What to change: for the operands on another device, for the operator, for the expression, or in general."""
     if rule.id in ("mixed-devices", "state-elsewhere") and seen.unregistered:
         names = " and ".join(f"`{name}`" for name in seen.unregistered)
-        return (
-            f"Register {names} with register_buffer(name, tensor): .to() moves a module's buffers, not its attributes"
-        )
+        return f"Register {names} with register_buffer(name, tensor): .to() moves buffers, and not plain attributes"
     if rule.id == "mixed-devices" and (strays := _strays(seen)):
         names = " and ".join(f"`{name}`" for name in strays)
         first = f"Make {names} on the device of the inputs (device=...), or bring it there with .to(...)"

@@ -50,7 +50,7 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)] if given is None else given
                 known = (self.of(x) for x in given if x.device == tensor.device)
                 made = next((each for each in known if each), None) or made or self._here(tensor, given)
-                self._noted[storage._cdata] = StorageWeakRef(storage), made
+                self._noted[storage._cdata] = StorageWeakRef(storage), made  # type: ignore[no-untyped-call]
         self._purge()
         return result
 
@@ -58,7 +58,7 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The origin of a tensor, or ``None`` where torch did not make it while this was open."""
         storage = _storage(tensor)
         noted = self._noted.get(storage._cdata) if storage is not None else None
-        return noted[1] if noted and not noted[0].expired() else None
+        return noted[1] if noted and not _is_gone(noted[0]) else None
 
     def _here(self, tensor: Tensor, given: list[Tensor]) -> Made:
         moved = any(x.device != tensor.device for x in given)
@@ -66,8 +66,12 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _purge(self) -> None:
         if len(self._noted) > self._next_purge:
-            self._noted = {key: noted for key, noted in self._noted.items() if not noted[0].expired()}
+            self._noted = {key: noted for key, noted in self._noted.items() if not _is_gone(noted[0])}
             self._next_purge = max(MANY, 2 * len(self._noted))
+
+
+def _is_gone(noted: StorageWeakRef) -> bool:
+    return bool(noted.expired())  # type: ignore[no-untyped-call]
 
 
 def _storage(tensor: Tensor) -> Any:

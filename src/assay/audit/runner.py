@@ -53,13 +53,14 @@ def audit(
     only: Iterable[str] = (),
     without: Iterable[str] = (),
     arguments: Sequence[str] = (),
+    inputs: Sequence[str] = (),
     progress: Callable[[Progress], object] | None = None,
 ) -> Audit:
     """Run a target on devices that are not there, and say which lines would go wrong or slowly on real ones.
 
     Args:
-        target: a Python file, a module, ``module:Class``, ``module:function``, or an installed metric library
-            (``torchmetrics``, ``ignite.metrics``, ``torcheval.metrics``).
+        target: a Python file, a module, ``module:Class``, ``module:function``, a ``torch.nn.Module`` as ``module:Net``,
+            or an installed metric library (``torchmetrics``, ``ignite.metrics``, ``torcheval.metrics``).
         on: the devices. ``"cuda:1"`` means two GPUs of which the first is the default.
         usages: of metrics: ``"moved first"`` (to the device, then fed from there) and ``"not moved"`` (fed only).
         engine: of the pretend devices: ``"auto"``, ``"native"`` or ``"wrapper"``.
@@ -67,6 +68,8 @@ def audit(
         only: ids of rules; no others are reported.
         without: ids of rules that are not reported.
         arguments: command-line arguments of a script; ``{device}`` stands for the device.
+        inputs: what a ``torch.nn.Module`` takes, in order: shape and dtype, such as ``"8x3x32x32"``, ``"8x16:int64"``.
+            Guessed from its first layer by default.
         progress: called with how far it is.
 
     Returns:
@@ -91,7 +94,11 @@ def audit(
     begun = time.monotonic()
     with ThreadPoolExecutor(max_workers=min(len(on), os.cpu_count() or 1)) as pool:
         workers = [
-            _Worker(Job(target, device, tuple(usages), engine, _filled(arguments, device), 0, ""), timeout, progress)
+            _Worker(
+                Job(target, device, tuple(usages), engine, _filled(arguments, device), 0, "", inputs=tuple(inputs)),
+                timeout,
+                progress,
+            )
             for device in on
         ]
         try:

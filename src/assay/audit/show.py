@@ -15,7 +15,7 @@ from rich.text import Text
 
 from assay.audit.finding import Finding
 from assay.audit.judge import relative
-from assay.audit.result import Audit
+from assay.audit.result import NOT_RUN, Audit
 from assay.audit.rulebook import rules
 from assay.audit.sighting import Unrun
 
@@ -119,7 +119,7 @@ def _unrun(parts: tuple[Unrun, ...]) -> Iterator[RenderableType]:
 
 def _end(audit: Audit, hidden: int) -> Iterator[RenderableType]:
     explained = len(audit.findings) - len(audit.open)
-    failed = any(not part.known for part in audit.unrun)
+    failed = audit.exit_code("note") == NOT_RUN
     lines = _plural(len({(found.file, found.line, found.rule) for found in audit.open}), "finding")
     verdict = lines if audit.open else "not audited" if failed else "no finding"
     told = f"\n{verdict}: {_plural(audit.subjects, 'target')} on {', '.join(audit.devices)}, in {audit.seconds:.0f} s"

@@ -193,16 +193,25 @@ def _says(node: ast.AST, device: str) -> bool:
 
 
 def chosen_by(frame: Frame, device: str) -> Frame | None:
-    """The line of the ``if`` around a line that asks for this kind of device, if there is one."""
+    """The line of the ``if`` that asks for this kind of device and so decides whether a line runs, if there is one."""
     tree = tree_of(frame.file)
     asks = (f".is_{device}", f"{device}.is_available(", f"== '{device}'")
     found: Frame | None = None
     for node in ast.walk(tree) if tree else ():
-        if not isinstance(node, ast.If | ast.IfExp) or not node.lineno <= frame.line <= (node.end_lineno or 0):
+        if not isinstance(node, ast.If | ast.IfExp) or not _decides(node, frame.line, tree):
             continue
         if any(ask in ast.unparse(node.test) for ask in asks):
             found = Frame(frame.file, node.test.lineno, frame.function)
     return found
+
+
+def _decides(node: ast.If | ast.IfExp, line: int, tree: ast.AST | None) -> bool:
+    """Whether a line stands in an ``if``, or behind one, in the same function, whose body leaves it."""
+    if node.lineno <= line <= (node.end_lineno or 0):
+        return True
+    leaves = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return | ast.Raise)
+    blocks = (each.body for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)) if leaves and tree else ()
+    return any(node in block and node.lineno < line <= (block[-1].end_lineno or 0) for block in blocks)
 
 
 def device_expression(frame: Frame, device: str) -> str:

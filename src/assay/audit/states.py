@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any
 
 CACHES = ("_computed", "_forward_cache", "_cache")  # of TorchMetrics: values that were read, and no states
+SEED = 20
 DEPTH = 6  # of objects in objects: wrappers of metrics hold metrics, not deeper
 
 
@@ -111,3 +114,15 @@ def _numbers(tree: Any, number: Callable[[Any], Any]) -> Any:
     if isinstance(tree, list | tuple):
         return [_numbers(branch, number) for branch in tree]
     return number(tree)
+
+
+def seed() -> None:
+    """Set every seed that a program commonly sets."""
+    import torch
+
+    torch.manual_seed(SEED)
+    random.seed(SEED)
+    with suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(SEED)

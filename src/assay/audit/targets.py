@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,8 +157,12 @@ def load(target: Target) -> Any:
     return module
 
 
-def find_cases(target: Target) -> Iterator[Case]:
-    """The cases of a target: those of a known library, those it gives itself, or one for each metric class in it.
+def find_cases(target: Target, inputs: Sequence[str] = ()) -> Iterator[Case]:
+    """The cases of a target: those of a known library, those it gives itself, or one for each metric or module in it.
+
+    Args:
+        target: what is audited.
+        inputs: shapes and dtypes of what a module takes.
 
     Raises:
         ConfigError: there is no such name, or nothing in it that can be run.
@@ -172,9 +176,10 @@ def find_cases(target: Target) -> Iterator[Case]:
         yield from module.audit_cases()
         return
     from assay.audit.guess import guess
+    from assay.audit.modules import case_of
 
-    for thing in _metric_classes(target, module):
-        yield guess(thing)
+    for name, thing in _subjects(target, module):
+        yield guess(thing) if is_metric(thing) and inspect.isclass(thing) else case_of(thing, name, inputs)
 
 
 def _library_cases(target: Target) -> Iterator[Case]:
@@ -201,23 +206,48 @@ def _generator(library: str) -> Callable[[str], Any]:
     return peers.cases
 
 
-def _metric_classes(target: Target, module: Any) -> list[type]:
+def _subjects(target: Target, module: Any) -> list[tuple[str, Any]]:
+    """The metric classes and the modules that are to be run, by name."""
     if target.name:
         thing = named(target, module)
-        if not inspect.isclass(thing) or not is_metric(thing):
+        if not can_be_exercised(thing):
             todo = "For anything else, define audit(device) in the module, which uses it, or name a function"
-            expected = "a class with update and compute"
+            expected = "a class with update and compute, or a torch.nn.Module"
             raise ConfigError(describe("target", f"{target.text}, which is none", expected, todo))
-        return [thing]
-    found = [
-        thing
-        for thing in vars(module).values()
-        if inspect.isclass(thing) and thing.__module__ == module.__name__ and is_metric(thing)
-    ]
+        return [(f"{module.__name__}.{target.name}", thing)]
+    found = subjects_of(module)
     if not found:
         todo = "Define audit(device) or audit_cases() in it, or name a class in it as module:Class"
         raise ConfigError(describe("target", f"{target.text} without a metric class", "something to run", todo))
     return found
+
+
+def subjects_of(module: Any) -> list[tuple[str, Any]]:
+    """The metric classes of a module of Python, else its classes of torch.nn.Module that need no arguments, by name."""
+    own = {
+        f"{module.__name__}.{name}": thing
+        for name, thing in vars(module).items()
+        if inspect.isclass(thing) and thing.__module__ == module.__name__
+    }
+    metrics = [(name, thing) for name, thing in own.items() if is_metric(thing)]
+    return metrics or [(name, thing) for name, thing in own.items() if is_module(thing) and not _needs_arguments(thing)]
+
+
+def can_be_exercised(thing: Any) -> bool:
+    """Whether it is a metric class, a module, or a class of modules."""
+    return (inspect.isclass(thing) and is_metric(thing)) or is_module(thing)
+
+
+def is_module(thing: Any) -> bool:
+    """Whether it is a torch.nn.Module or a class of them."""
+    torch = sys.modules.get("torch")
+    kind = thing if inspect.isclass(thing) else type(thing)
+    return torch is not None and issubclass(kind, torch.nn.Module)
+
+
+def _needs_arguments(thing: type) -> bool:
+    parameters = list(inspect.signature(thing.__init__).parameters.values())[1:]  # type: ignore[misc]
+    return any(each.default is each.empty and each.kind in (0, 1, 3) for each in parameters)
 
 
 def named(target: Target, module: Any) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 from assay.audit.collect import Collector
 from assay.audit.sighting import AS_IT_IS, Run, Sighting, to_line
 from assay.audit.states import is_tensor
-from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named, names_function, parse
+from assay.audit.targets import Target, find_cases, hooks, is_module, load, named, names_function, parse, subjects_of
 from assay.devices.pretend.engine.build import built, compiler
 from assay.devices.pretend.events import Event, Frame
 from assay.devices.pretend.session import Pretended, pretend
@@ -47,6 +47,7 @@ class Job:
     first: int
     messages: str
     second: str = ""
+    inputs: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The job as a line of JSON."""
@@ -56,7 +57,7 @@ class Job:
     def from_json(cls, text: str) -> Job:
         """The job of :meth:`to_json`."""
         plain = json.loads(text)
-        return cls(**plain | {"usages": tuple(plain["usages"]), "arguments": tuple(plain["arguments"])})
+        return cls(**plain | {name: tuple(plain[name]) for name in ("usages", "arguments", "inputs")})
 
 
 def main() -> None:
@@ -101,15 +102,18 @@ def work(job: Job, target: Target, collector: Collector) -> None:
 def _has_metrics(target: Target) -> bool:
     if target.module.rpartition(".")[2] == "__main__":
         return False
-    module = load(target)
-    return any(inspect.isclass(x) and x.__module__ == module.__name__ and is_metric(x) for x in vars(module).values())
+    return bool(subjects_of(load(target)))
 
 
 def _run_name(job: Job, target: Target, collector: Collector) -> None:
-    if not names_function(target) and inspect.isclass(named(target, load(target))):
+    if not names_function(target) and _is_case(named(target, load(target))):
         _run_cases(job, target, collector)
         return
     _run_in_the_open(job, target, collector, lambda device: _call(named(target, load(target)), device))
+
+
+def _is_case(thing: Any) -> bool:
+    return inspect.isclass(thing) or is_module(thing)
 
 
 def _call(function: Callable[..., Any], device: Any) -> Any:
@@ -123,7 +127,7 @@ def _run_cases(job: Job, target: Target, collector: Collector) -> None:
     from assay.audit.exercise import exercise
 
     torch.set_num_threads(1)  # the devices are audited side by side
-    cases = list(find_cases(target))
+    cases = list(find_cases(target, job.inputs))
     collector.send(to_line("plan", total=len(cases)))
     for number, case in enumerate(cases[job.first :], job.first):
         collector.send(to_line("begin", number=number, subject=case.name))
@@ -164,9 +168,7 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
             kept = error  # the collector has explained it
         used = pretended.events or isinstance(kept, Exception) or _has_tensors(pretended.type)
         if not used and (other := next((kind for kind in asked if pretended.type not in asked), None)):
-            what = (
-                f"the program asks whether {other} is there, and uses the CPU where it is not: {job.device} is not used"
-            )
+            what = f"the program asks for {other}, and uses the CPU where that is not there: {job.device} is not used"
             collector.add(Sighting("unused", run, what, f"torch.{other}.is_available", asked[other]))
         elif not used:
             collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
@@ -188,10 +190,8 @@ def _looking(
         with watched(pretended.type, asked.setdefault, collector.disabled):
             yield
         return
-    with (
-        replaced(pretended, collector.named_again) if job.second == REPLACED else nullcontext(),
-        Origins() as collector.origins,
-    ):
+    taken = replaced(pretended, collector.named_again) if job.second == REPLACED else nullcontext()
+    with taken, Origins() as collector.origins:
         yield
 
 

@@ -87,6 +87,10 @@ def _audit(
     fail_on: Annotated[str, typer.Option("--fail-on", help="Exit with 1 from this severity on.")] = "warning",
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds that a script or one metric may take.")] = 120.0,
     arguments: Annotated[str, typer.Option("--args", help="Arguments of a script; {device} is the device.")] = "",
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", help="Shape and dtype of what a module takes: 8x3x32x32, 8x16:int64. One for each."),
+    ] = None,
     engine: Annotated[str, typer.Option("--engine", help="Of pretend devices: auto, native or wrapper.")] = "auto",
     sarif: Annotated[Path | None, typer.Option("--sarif", help="Write SARIF for a code host.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
@@ -111,7 +115,8 @@ def _audit(
         raise typer.Exit(compare(target, listed(on), engine=engine, as_json=json))  # type: ignore[arg-type]
     from assay.cli.audit import Options, run
 
-    run(target, Options(on, usage, engine, timeout, only, without, arguments, fail_on, json, sarif, notes))
+    asked = tuple(inputs or ())
+    run(target, Options(on, usage, engine, timeout, only, without, arguments, fail_on, json, sarif, notes, asked))
 
 
 @app.command("compare")

@@ -39,6 +39,7 @@ class Options:
     as_json: bool
     sarif: Path | None
     notes: bool
+    inputs: tuple[str, ...] = ()
 
 
 def run(target: str, options: Options) -> None:
@@ -80,6 +81,7 @@ def _audit(target: str, options: Options) -> Audit:
             only=listed(options.only),
             without=listed(options.without),
             arguments=_words(options.arguments),
+            inputs=options.inputs,
             progress=bars.step,
         )
 
