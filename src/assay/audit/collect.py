@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from assay.audit.origins import Origins
 
 UNSUPPORTED = "unsupported"  # by pretend devices: nothing is known of the real one
+NO_GROUP = "pretend devices have no nccl or xccl: audit what one process does, by a function audit(device)"
 DEEP = 6  # lines of Python that make two events the same
 Key = tuple[object, ...]
 
@@ -187,11 +189,16 @@ class Collector:
         Of a script, which was not run there, and with the wrapper engine, which has limits of its own, the error must
         name the device.
         """
-        what, stack = f"{type(error).__name__}: {error}", stack_of(error)
+        what, stack = f"{type(error).__name__}: {error}", (*compiled_of(error), *stack_of(error))
         line = where(stack, self.roots)
+        *_, first = chain(error)
+        if type(first).__name__ == "FakeTensorDeviceMismatchError":  # of torch.compile, before an operator runs
+            self.add(Sighting("devices", self.run, str(first), stack=stack, raised=True))
+            return
         doubtful = self.run.phase == "script" or self.engine == "wrapper"
         if doubtful and self.run.device.partition(":")[0] not in str(error).lower():
-            self.unrun(self.run, f"stopped with {what}" + (f" at {line}" if line else ""))
+            alone = f" ({NO_GROUP})" if "CL built in" in str(error) else ""
+            self.unrun(self.run, f"stopped with {what}" + (f" at {line}" if line else "") + alone)
             return
         operands = operands_of(error, line)
         self.add(Sighting("error", self.run, what, stack=stack, raised=True, operands=operands))
@@ -262,6 +269,13 @@ def stack_of(error: BaseException) -> tuple[Frame, ...]:
         for code, line in frames
         if not code.co_filename.startswith((inside, "<frozen"))
     )
+
+
+def compiled_of(error: BaseException) -> tuple[Frame, ...]:
+    """The lines of Python that torch.compile was reading when it raised, innermost first: its error names them."""
+    text = str(error).partition("from user code:")[2]
+    lines = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', text)
+    return tuple(Frame(file, int(line), function) for file, line, function in reversed(lines))
 
 
 def operands_of(error: BaseException, line: Frame | None) -> tuple[tuple[str, str], ...]:

@@ -107,6 +107,8 @@ def expression(frame: Frame, operator: str, *, waits: bool = False) -> str:
                 return shorten(_text(each, frame.file))
     if isinstance(node, ast.If | ast.While | ast.Assert):
         return shorten(_text(node.test, frame.file))
+    if isinstance(node, ast.For) and not operator:  # an error from what it takes its values of
+        return shorten(_text(node.iter, frame.file))
     value = getattr(node, "value", None)
     whole = value if isinstance(value, ast.expr) else node
     return shorten(_text(whole, frame.file)) if head(node) == [node] else ""

@@ -12,7 +12,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -185,13 +185,17 @@ def _looking(
     """What is looked for besides events: in a first run where devices are asked for, in a second one what follows."""
     from assay.audit.hard_coded import replaced, watched
     from assay.audit.origins import Origins
+    from assay.audit.uncompiled import without_code
 
-    if not job.second:
-        with watched(pretended.type, asked.setdefault, collector.disabled):
-            yield
-        return
-    taken = replaced(pretended, collector.named_again) if job.second == REPLACED else nullcontext()
-    with taken, Origins() as collector.origins:
+    with ExitStack() as opened:
+        if pretended.engine == "native":
+            opened.enter_context(without_code(lambda why: collector.unrun(collector.run, why, known=True)))
+        if not job.second:
+            opened.enter_context(watched(pretended.type, asked.setdefault, collector.disabled))
+        else:
+            if job.second == REPLACED:
+                opened.enter_context(replaced(pretended, collector.named_again))
+            collector.origins = opened.enter_context(Origins())
         yield
 
 

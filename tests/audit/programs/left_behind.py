@@ -1,4 +1,4 @@
-"""A helper gives its result on the CPU, and its caller meets it; modelled on jmclong/random-fourier-features-pytorch#4."""
+"""A helper gives its result on the CPU; modelled on jmclong/random-fourier-features-pytorch#4."""
 
 import torch
 

@@ -1,0 +1,39 @@
+"""``torch.compile`` in an audited program: its default backend writes code for the device, which is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from assay.devices.pretend.front import Patches
+
+INSTEAD = "eager"  # captures graphs as the default does, and runs them by torch's own operators
+
+
+@contextmanager
+def without_code(note: Callable[[str], object]) -> Iterator[None]:
+    """While the block runs, ``torch.compile`` captures graphs and runs them without writing code.
+
+    Args:
+        note: called with what was left out, once.
+    """
+    original, patches, noted = torch.compile, Patches(), False
+
+    def compile(model: Any = None, *, backend: Any = "inductor", **rest: Any) -> Any:
+        nonlocal noted
+        if backend != "inductor":
+            return original(model, backend=backend, **rest)
+        if not noted:
+            note(f"torch.compile: its graphs ran with the backend {INSTEAD!r}; code written for the device did not")
+        noted = True
+        rest = {name: value for name, value in rest.items() if name not in ("mode", "options")}  # of inductor
+        return original(model, backend=INSTEAD, **rest)
+
+    patches.put(torch, "compile", compile)
+    try:
+        yield
+    finally:
+        patches.restore()
