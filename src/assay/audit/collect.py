@@ -123,7 +123,7 @@ class Collector:
             operands, strays = operands_of(error, line), self._strays(error, line)
             unregistered = unregistered_of(error, line)
             made = (origin for tensor, name in strays for origin in self.origin(tensor, name))
-            origins = tuple(each for each in dict.fromkeys(made) if not _is_at(each, line))
+            origins = tuple(dict.fromkeys(made))
             seen = of_event(refusal, self.run)
             self.add(replace(seen, raised=True, operands=operands, origins=origins, unregistered=unregistered))
         elif isinstance(error, PretendError) and refusal is None:
@@ -318,10 +318,6 @@ def _frame_at(error: BaseException, line: Frame | None) -> FrameType | None:
     frames = frames_of(error) if line is not None else []
     at = (frame for frame, number in frames if line and (frame.f_code.co_filename, number) == (line.file, line.line))
     return next(at, None)
-
-
-def _is_at(origin: Origin, line: Frame | None) -> bool:
-    return line is not None and (origin.file, origin.line) == (line.file, line.line)
 
 
 def _is_on(tensor: Any, device: str) -> bool:

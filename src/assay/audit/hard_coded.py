@@ -72,8 +72,12 @@ def _kind_in(text: str) -> str | None:
 
 def _of_module(trace: list[tuple[FrameType, int]]) -> str | None:
     """The device whose module of torch raised the error, such as ``torch/cuda/streams.py``."""
-    match = re.match(r"torch\.(cuda|mps|xpu)\b", trace[0][0].f_globals.get("__name__") or "") if trace else None
-    return match[1] if match else None
+    for frame, _ in trace:
+        if not _is_torch(frame):
+            return None
+        if match := re.match(r"torch\.(cuda|mps|xpu)\b", frame.f_globals["__name__"]):
+            return match[1]
+    return None
 
 
 def _called(trace: list[tuple[FrameType, int]]) -> str:

@@ -111,7 +111,7 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
         (seen.operator,) if seen.operator else (),
         (seen.run.phase,),
         seen.count,
-        origins=seen.origins,
+        origins=tuple(each for each in seen.origins if not (line and (each.file, each.line) == (line.file, line.line))),
         replaced=seen.run.replaced,
     )
 
