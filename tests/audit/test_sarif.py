@@ -4,6 +4,7 @@ import importlib.util
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +14,7 @@ from assay.audit.finding import Finding
 from assay.audit.result import Audit
 from assay.audit.rulebook import rules
 from assay.audit.sarif import save, to_sarif
-from assay.audit.sighting import Unrun
+from assay.audit.sighting import Origin, Unrun
 
 TITLE = b"Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"
 
@@ -98,3 +99,13 @@ def test_a_finding_that_a_comment_explains_is_suppressed_with_its_reason(tmp_pat
 def test_it_is_written_whole(tmp_path):
     path = save(result(finding()), tmp_path / "out" / "audit.sarif", tmp_path)
     assert json.loads(path.read_text("utf-8"))["version"] == "2.1.0"
+
+
+def test_the_first_cause_is_a_related_location(tmp_path, schema):
+    made = Origin("`w` was made on cpu", str(tmp_path / "b.py"), 12)
+    log = to_sarif(result(replace(finding(file=tmp_path / "a.py"), origins=(made,))), tmp_path)
+    jsonschema.validate(log, schema)
+    (related,) = log["runs"][0]["results"][0]["relatedLocations"]
+    assert related["message"]["text"] == "`w` was made on cpu"
+    assert related["physicalLocation"]["artifactLocation"]["uri"] == "b.py"
+    assert related["physicalLocation"]["region"]["startLine"] == 12

@@ -10,7 +10,7 @@ from assay.audit.finding import Finding
 from assay.audit.result import Audit
 from assay.audit.rulebook import rules
 from assay.audit.show import show
-from assay.audit.sighting import Unrun
+from assay.audit.sighting import Origin, Unrun
 
 
 def finding(rule="host-sync", severity=None, line=3, **details):
@@ -123,3 +123,13 @@ def test_json_holds_everything():
     assert plain["findings"][0]["devices"] == ["mps"]
     assert plain["unrun"] == [{"subject": "m", "device": "mps", "usage": "", "why": "why", "known": False}]
     assert plain["rules"] == {"host-sync": {"mps": 1}}
+
+
+def test_the_first_cause_and_the_second_run_are_shown(tmp_path):
+    file = tmp_path / "b.py"
+    file.write_text("\nw = torch.ones(3)\n")
+    text = shown(result(finding(origins=(Origin("`w` was made on cpu", str(file), 2),), replaced=True)))
+    assert "from `w` was made on cpu at" in text
+    assert "w = torch.ones(3)" in text
+    assert "when seen in a second run" in text
+    assert "when" not in shown(result(finding()))

@@ -15,12 +15,12 @@ from torch.overrides import TorchFunctionMode
 
 from assay.audit.source import SITES
 from assay.devices.pretend.events import Frame, stack
-from assay.devices.pretend.front import Patches
+from assay.devices.pretend.front import Patches, owner_of
 from assay.devices.pretend.session import DEVICES, Pretended
 
 ABSENT = (
     r"not compiled with (\w+) enabled",
-    r"Cannot get (\w+) generator without",
+    r"Cannot (?:get|initialize) (\w+) (?:generator )?without",
     r"has no attribute '_(\w+?)_",
     r"compiled without (\w+) support",
     r"requires (\w+) support",
@@ -35,6 +35,7 @@ COMMUNICATES = {"nccl": "cuda", "xccl": "xpu"}
 HARMLESS = (
     "device_count", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "empty_cache",
 )  # fmt: skip
+ASKED_BY = {"cuda": "torch.cuda", "mps": "torch.backends.mps", "xpu": "torch.xpu"}  # whether it is there
 ANY_FILE = -2  # before the pretend devices' own entry in torch's registry of places: torch/serialization.py
 
 
@@ -181,8 +182,7 @@ def replaced(pretended: Pretended, note: Callable[[str, str, tuple[Frame, ...]],
         return device
 
     for kind in others:
-        module = torch.backends.mps if kind == "mps" else getattr(torch, kind)
-        patches.put(module, "is_available", lambda: _is_program(sys._getframe(1)))
+        patches.put(owner_of(ASKED_BY[kind]), "is_available", lambda: _is_program(sys._getframe(1)))
         for name, answer in _answers(pretended).items():
             if hasattr(getattr(torch, kind), name):
                 patches.put(getattr(torch, kind), name, _noting(kind, name, answer, note))

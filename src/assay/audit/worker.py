@@ -167,7 +167,8 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
         except Exception as error:
             kept = error  # the collector has explained it
         used = pretended.events or isinstance(kept, Exception) or _has_tensors(pretended.type)
-        if not used and (other := next((kind for kind in asked if pretended.type not in asked), None)):
+        own = asked.pop(pretended.type, None)
+        if not used and own is None and (other := next(iter(asked), None)):
             what = f"the program asks for {other}, and uses the CPU where that is not there: {job.device} is not used"
             collector.add(Sighting("unused", run, what, f"torch.{other}.is_available", asked[other]))
         elif not used:
