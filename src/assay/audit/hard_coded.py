@@ -173,7 +173,7 @@ def replaced(pretended: Pretended, note: Callable[[str, str, tuple[Frame, ...]],
             a tensor), and the lines of Python.
     """
     device, patches = pretended.device, Patches()
-    others = [kind for kind in DEVICES if kind != pretended.type]
+    others = sorted({*DEVICES} - {pretended.type})
 
     def swap(place: Any, called: str = "") -> Any:
         if not _names(place, others):
