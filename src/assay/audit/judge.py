@@ -64,7 +64,8 @@ def _of_origins(seen: Sighting, line: Frame | None) -> Iterator[Finding]:
     kind, _, index = seen.run.device.partition(":")
     for origin in seen.origins:
         made = Frame(origin.file, origin.line, "")
-        if index not in ("", "0") and device_expression(made, kind):
+        here = line is not None and (line.file, line.line) == (made.file, made.line)
+        if index not in ("", "0") and not here and device_expression(made, kind):
             what = f"{origin.what}, by its name; the device in use is {seen.run.device}"
             yield _finding(replace(seen, kind="foreign", operator=""), Verdict("hard-coded-device", what), made)
     lines = [Frame(origin.file, origin.line, "") for origin in seen.origins] + [each for each in (line,) if each]
