@@ -250,7 +250,7 @@ def _evaluate(
     ] = None,
     trust: Annotated[
         bool | None,
-        typer.Option("--trust", help="Let model files run code: unpickle whole models.", rich_help_panel=_MODEL),
+        typer.Option("--trust", help="Let model files run code: pickled models, TorchScript.", rich_help_panel=_MODEL),
     ] = None,
     device: Annotated[
         str | None, typer.Option("--device", help="auto (default), cpu, cuda:1, mps, ...", rich_help_panel=_MODEL)

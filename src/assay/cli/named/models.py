@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import re
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -17,8 +19,10 @@ import torch
 from torch import nn
 
 from assay.cli.named.functions import called, found, made
-from assay.cli.named.screen import why_unsafe
-from assay.errors import AssayError, ConfigError, StateError, describe
+from assay.cli.named.program_text import UnsafeError
+from assay.cli.named.reading import reading
+from assay.cli.named.screen import screen
+from assay.errors import ConfigError, StateError, describe
 from assay.evaluate.programs import as_model
 
 _PICKLE = b"\x80"  # how pickles begin
@@ -54,8 +58,8 @@ class Model:
 def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int = 0) -> Model:
     """The model that was named.
 
-    A file is told by its content. Nothing in it is run: neither pickled objects nor compiled code, and of an exported
-    program only operators, unless it is trusted.
+    A file is told by its content. Nothing in it is run, unless it is trusted: no pickled objects, no TorchScript and no
+    compiled code, and of an exported program only operators.
 
     Args:
         named: ``package.module:factory``, a file, or a folder.
@@ -111,10 +115,11 @@ def _from_file(path: Path, factory: str, trust: bool, seed: int) -> tuple[str, n
         do = "Save the program itself with torch.export.save"
         raise ConfigError(describe(str(path), "a compiled package", "an exported program", do))
     if any(record.endswith("constants.pkl") for record in records):
-        return "TorchScript", _script(path)
+        return "TorchScript", _script(path, trust)
     if path.suffix == ".pt2" or not (records or _is_pickle(path)):
         expected = "an exported program" if path.suffix == ".pt2" else "a model or weights that torch wrote"
-        raise _damaged(path, expected, ValueError("nothing that torch writes"))
+        got = "a file that cannot be read (nothing that torch writes)"
+        raise StateError(describe(str(path), got, expected, "Save it again"))
     held = _unpickled(path, trust)
     if isinstance(held, nn.Module):
         return "a module that was pickled whole", held
@@ -123,11 +128,10 @@ def _from_file(path: Path, factory: str, trust: bool, seed: int) -> tuple[str, n
 
 def _records(path: Path) -> list[str]:
     """What a zip file holds; nothing for any other file."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
-    except zipfile.BadZipFile:
+    if not zipfile.is_zipfile(path):
         return []
+    with reading(path, "a model or weights that torch wrote"), zipfile.ZipFile(path) as archive:
+        return archive.namelist()
 
 
 def _is_pickle(path: Path) -> bool:
@@ -136,37 +140,17 @@ def _is_pickle(path: Path) -> bool:
 
 
 def _program(path: Path, trust: bool) -> nn.Module:
-    try:
-        unsafe = "" if trust else why_unsafe(path)
-    except (ValueError, zipfile.BadZipFile, RecursionError) as error:
-        raise _damaged(path, "an exported program", error) from error
-    if unsafe:
-        do = f"Export the model anew and save it with torch.export.save, {_TRUST}"
-        raise StateError(describe(str(path), unsafe, "operators on tensors", do))
-    try:
-        with warnings.catch_warnings(), _only_tensors(not trust), _without_logs("torch.export"):
-            warnings.simplefilter("ignore")  # torch's own, of files of older releases
+    with reading(path, "an exported program of this torch"), warnings.catch_warnings(), _without_logs("torch.export"):
+        warnings.simplefilter("ignore")  # torch's own, of files of older releases
+        if trust:
             return as_model(torch.export.load(os.fspath(path)))  # type: ignore[no-any-return]
-    except AssayError:
-        raise
-    except Exception as error:
-        raise _damaged(path, "an exported program of this torch or an older one", error) from error
-
-
-@contextmanager
-def _only_tensors(wanted: bool) -> Iterator[None]:
-    """While this is open `torch.load` unpickles tensors only, even where `torch.export.load` asks it for more."""
-    name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-    before = os.environ.get(name)
-    if wanted:
-        os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
+        with tempfile.TemporaryFile() as file:
+            try:
+                screen(path, file)
+            except UnsafeError as error:
+                do = f"Export the model with torch {torch.__version__} and save it with torch.export.save, {_TRUST}"
+                raise StateError(describe(str(path), str(error), "what torch.export.save writes", do)) from error
+            return as_model(torch.export.load(file))  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -181,26 +165,27 @@ def _without_logs(name: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _script(path: Path) -> nn.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # it is deprecated, and files of it are there
-            return as_model(torch.jit.load(os.fspath(path), map_location="cpu"))  # type: ignore[no-any-return, no-untyped-call]
-    except Exception as error:
-        raise _damaged(path, "TorchScript", error) from error
+def _script(path: Path, trust: bool) -> nn.Module:
+    if not trust:  # it runs when it is loaded (__setstate__), and can write files (aten::save, aten::from_file)
+        do = f"Save the model with torch.export.save, {_TRUST}"
+        raise StateError(describe(str(path), "TorchScript, which is a program", "data, not a program", do))
+    with reading(path, "TorchScript"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it is deprecated, and files of it are there
+        return as_model(torch.jit.load(os.fspath(path), map_location="cpu"))  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _unpickled(path: Path, trust: bool) -> Any:
     """What `torch.save` wrote; tensors only, unless the file is trusted."""
-    try:
-        return torch.load(path, map_location="cpu", weights_only=not trust)
-    except Exception as error:
-        named = re.search(r"GLOBAL ([\w.]+)", str(error))
-        if named:
+    with reading(path, "weights that torch.save wrote"):
+        try:
+            return torch.load(path, map_location="cpu", weights_only=not trust)
+        except pickle.UnpicklingError as error:
+            named = re.search(r"GLOBAL ([\w.]+)", str(error))
+            if not named:
+                raise
             got = f"pickled objects ({named[1]}), which run code when they are read"
             do = f"Save model.state_dict(), mostly as .safetensors, and name its --factory; {_TRUST}"
             raise StateError(describe(str(path), got, "tensors by name; whole models are not unpickled", do)) from error
-        raise _damaged(path, "weights that torch.save wrote", error) from error
 
 
 def _tensors(path: Path, held: Any) -> dict[str, Any]:
@@ -215,10 +200,8 @@ def _tensors(path: Path, held: Any) -> dict[str, Any]:
 def _safetensors(path: Path) -> dict[str, Any]:
     from safetensors.torch import load_file
 
-    try:
+    with reading(path, "safetensors"):
         return load_file(path)
-    except Exception as error:
-        raise _damaged(path, "safetensors", error) from error
 
 
 def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, seed: int) -> tuple[str, nn.Module]:
@@ -237,9 +220,3 @@ def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, se
         do = f"Name the factory of the model that {path.name} was saved from"
         raise ConfigError(describe(str(path), got, f"the weights of {factory}", do)) from error
     return f"weights for {factory}", net
-
-
-def _damaged(path: Path, expected: str, error: Exception) -> StateError:
-    reason = " ".join(str(error).split())[:200]
-    got = f"a file that cannot be read ({type(error).__name__}: {reason})"
-    return StateError(describe(str(path), got, expected, "Save it again"))

@@ -1,124 +1,261 @@
-"""What reading an exported program would run: files are read as data, unless they are trusted.
+"""Exported programs of strangers as data: what is known is copied into a new archive, anything else is refused.
 
-``torch.export.load`` was not made for files of strangers. It unpickles weights that are stored so, and falls back to
-unrestricted unpickling (``torch/export/pt2_archive/_package.py``, ``torch/_export/serde/serialize.py``); it looks up
-any function below ``torch`` by name; expressions and guards are evaluated as Python (``sympy.sympify``;
-``torch/export/_unlift.py``), and names become Python source (``torch/fx/graph.py``). Each of these is let through only
-in the form in which `torch.export.save` writes it. It is a check, and no sandbox.
+`torch.export.load` was not made for files of strangers: it unpickles what a file says is pickled, loads each entry
+under ``models/`` whatever its name, and makes code of strings. So torch is never given the file. Its entries are read
+here, those that `torch.export.save` writes and no other, checked field by field against torch's own schema of programs
+(``torch/_export/serde/schema.py``), and written into a new archive, from which torch loads.
 """
 
 from __future__ import annotations
 
-import ast
+import dataclasses
+import enum
+import functools
+import io
 import json
+import math
 import re
+import sys
+import types
+import typing
 import zipfile
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-_COMPILED = "data/aotinductor/"
-_OPAQUE = "opaque_obj_"  # OPAQUE_OBJ_FILENAME_PREFIX of torch/export/pt2_archive/constants.py
-_OPERATOR = re.compile(r"torch\.ops\.(?!load_library|loaded_libraries)\w+\.\w+(\.\w+)?")
-_NUMBER = re.compile(r"torch\.sym_\w+|math\.\w+")
-_ARITHMETIC = re.compile(
-    r"_operator\.(add|sub|mul|truediv|floordiv|mod|pow|neg|pos|abs|eq|ne|lt|le|gt|ge|and_|or_|not_|xor|invert|getitem"
-    r"|lshift|rshift)"
-)
-_FUNCTIONS = re.compile(
-    r"FloorDiv|ModularIndexing|Where|PythonMod|Mod|CleanDiv|CeilToInt|FloorToInt|CeilDiv|LShift|RShift|PowByNatural"
-    r"|FloatPow|FloatTrueDiv|IntTrueDiv|IsNonOverlappingAndDenseIndicator|TruncToFloat|TruncToInt|RoundToInt"
-    r"|RoundDecimal|ToFloat|Identity|Max|Min|Abs|And|Or|Not|Eq|Ne|Lt|Le|Gt|Ge|Piecewise|ceiling|floor|sqrt"
-    r"|Symbol|Integer|Float|Rational|Add|Mul|Pow|(Une|E)quality|(Strict)?(Less|Greater)Than"
-)
-_TEXT = re.compile(r"\w*|[\d.e+-]*")  # sympy evaluates what it is given as text
-_METHODS = frozenset(("size", "stride", "dim", "storage_offset", "item", "numel"))
-_PLAIN = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Tuple, ast.Load, ast.keyword)
-_SIGNS = (ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
-_NAMES = ("name", "arg_name", "parameter_name", "buffer_name", "tensor_constant_name", "fqn")
+import torch
+from torch._export.serde import schema
+from torch._export.serde.union import _Union as Union
+
+from assay.cli.named import program_text as text
+from assay.cli.named.program_text import UnsafeError
+
+_PROGRAM = "models/model.json"
+_INPUTS = "data/sample_inputs/model.pt"
+_CONFIGS = {
+    "data/weights/model_weights_config.json": "data/weights/",
+    "data/constants/model_constants_config.json": "data/constants/",
+}
+_FIXED = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": sys.byteorder.encode()}
+_NEEDED = (*_FIXED, *_CONFIGS, _PROGRAM, _INPUTS)
+_TENSORS = re.compile(r"data/weights/weight_\d{1,9}|data/constants/tensor_\d{1,9}")
+_LEFT_OUT = re.compile(r"\.data/(version|serialization_id)|extra/[\w./ -]+", re.ASCII)
+_DROPPED = ("Node.metadata", "GraphModule.metadata")  # where code was, which nobody asks a file for
+_INFINITE = ("NaN", "Infinity", "-Infinity")
+
+Rule = re.Pattern[str] | Callable[[str], str]
+_RULES: dict[str, Rule] = {
+    "Argument.as_operator": text.target,
+    "Argument.as_string": text.PRINTED,
+    "Argument.as_string_to_argument": text.PLAIN,
+    "Argument.as_strings": text.PRINTED,
+    "BufferMutationSpec.buffer_name": text.ATTRIBUTE,
+    "ConstantValue.as_string": text.PLAIN,
+    "Device.type": text.NAME,
+    "ExportedProgram.guards_code": text.guard,
+    "ExportedProgram.opset_version": text.NAME,
+    "ExportedProgram.range_constraints": text.SYMBOLS,
+    "ExportedProgram.torch_version": text.PLAIN,
+    "ExportedProgram.verifiers": text.NAME,
+    "GradientToParameterSpec.parameter_name": text.ATTRIBUTE,
+    "GradientToUserInputSpec.user_input_name": text.NAME,
+    "Graph.custom_obj_values": text.NAME,
+    "Graph.sym_bool_values": text.NAME,
+    "Graph.sym_float_values": text.NAME,
+    "Graph.sym_int_values": text.NAME,
+    "Graph.tensor_values": text.NAME,
+    "GraphArgument.name": text.NAME,
+    "GraphModule.treespec_namedtuple_fields": text.DOTTED,
+    "InputToBufferSpec.buffer_name": text.ATTRIBUTE,
+    "InputToConstantInputSpec.name": text.OPTIONAL_NAME,
+    "InputToParameterSpec.parameter_name": text.ATTRIBUTE,
+    "InputToTensorConstantSpec.tensor_constant_name": text.ATTRIBUTE,
+    "ModuleCallEntry.fqn": text.ATTRIBUTE,
+    "ModuleCallSignature.forward_arg_names": text.NAME,
+    "ModuleCallSignature.in_spec": text.inputs_spec,
+    "ModuleCallSignature.out_spec": text.outputs_spec,
+    "NamedArgument.name": text.OPTIONAL_NAME,
+    "NamedTupleDef.field_names": text.NAME,
+    "Node.name": text.NAME,
+    "Node.target": text.target,
+    "ParameterMutationSpec.parameter_name": text.ATTRIBUTE,
+    "PayloadConfig.config": text.ATTRIBUTE,
+    "PayloadMeta.path_name": text.PAYLOAD,
+    "SymBoolArgument.as_name": text.NAME,
+    "SymExpr.expr_str": text.expression,
+    "SymFloatArgument.as_name": text.NAME,
+    "SymIntArgument.as_name": text.NAME,
+    "TensorArgument.name": text.NAME,
+    "TokenArgument.name": text.NAME,
+    "UserInputMutationSpec.user_input_name": text.NAME,
+}
 
 
-def why_unsafe(path: Path) -> str:
-    """What in the archive of an exported program is not data, as a part of a sentence; empty where nothing is.
+def screen(path: Path, into: IO[bytes]) -> None:
+    """Write the program in a file into another file that holds nothing but what was looked at.
 
     Args:
-        path: a zip file that `torch.export.save` wrote, or that looks like one.
+        path: a file that `torch.export.save` wrote, or that looks like one.
+        into: where to; it is left at its start.
 
-    Returns:
-        What was found first, or nothing.
+    Raises:
+        UnsafeError: something in it is not what `torch.export.save` writes.
+        Exception: whatever the packages raise that read zip files, JSON and tensors, where the file is damaged.
     """
     with zipfile.ZipFile(path) as archive:
-        for record in archive.namelist():
-            if _COMPILED in record:
-                return "compiled code"
-            if _OPAQUE in record:
-                return f"the pickled object {record}"
-            if not record.endswith(".json"):
-                continue
-            for key, value in _entries(json.loads(archive.read(record))):
-                if what := _judged(key, value):
-                    return f"{what} in {record}"
-    return ""
+        records = _records(archive)
+        for name, expected in _FIXED.items():
+            if (got := archive.read(records[name])) != expected:
+                raise UnsafeError(f"{got!r:.40} in {name}, not {expected!r},")
+        made = {_PROGRAM: json.dumps(_program(json.loads(archive.read(records[_PROGRAM])))).encode()}
+        made[_INPUTS] = _inputs(archive.read(records[_INPUTS]))
+        wanted: list[str] = []
+        for name, folder in _CONFIGS.items():
+            config = checked(schema.PayloadConfig, json.loads(archive.read(records[name])))
+            wanted += _tensors(config, records, folder)
+            made[name] = json.dumps(config).encode()
+        made |= {name: value for name, value in _FIXED.items() if name != "byteorder"}  # torch writes that itself
+        writer = torch._C.PyTorchFileWriter(into)
+        try:
+            for name in (*made, *wanted):
+                data = made[name] if name in made else archive.read(records[name])
+                writer.write_record(name, data, len(data))
+        finally:  # a writer that is not ended writes when it is deleted, and aborts the process where it cannot
+            writer.write_end_of_file()
+    into.seek(0)
 
 
-def _entries(tree: Any) -> Iterator[tuple[str, str]]:
-    """All texts of a JSON tree, by the names under which they stand, without those that only say where code was."""
-    for key, value in tree.items() if isinstance(tree, dict) else [("", each) for each in tree]:
-        if key == "metadata" and _says_where(value):
-            continue
-        if key == "range_constraints" and isinstance(value, dict):
-            yield from (("expr_str", symbol) for symbol in value)
-        if isinstance(value, str):
-            yield key, value
-        elif key in _LISTS and isinstance(value, list):
-            yield from ((_LISTS[key], str(each)) for each in value)
-        elif isinstance(value, dict | list):
-            yield from _entries(value)
+def _records(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The entries by name, without the folder that all of them lie in."""
+    entries = archive.infolist()
+    root = entries[0].filename.partition("/")[0] + "/"
+    records: dict[str, zipfile.ZipInfo] = {}
+    for entry in entries:
+        name = entry.filename.removeprefix(root)
+        is_known = name in _NEEDED or _TENSORS.fullmatch(name) or _LEFT_OUT.fullmatch(name)
+        if not entry.filename.startswith(root) or not is_known:
+            raise UnsafeError(f"the entry {entry.filename!r:.80}")
+        if name in records:
+            raise UnsafeError(f"the entry {entry.filename!r:.80} twice")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+            raise UnsafeError(f"the entry {entry.filename!r:.80}, which is compressed,")
+        records[name] = entry
+    if missing := [name for name in _NEEDED if name not in records]:
+        raise UnsafeError(f"no entry {missing[0]}")
+    return records
 
 
-_LISTS = {"guards_code": "guards_code", "forward_arg_names": "name"}
+def _program(data: Any) -> Any:
+    program = checked(schema.ExportedProgram, data)
+    module = program["graph_module"]
+    for given in module["graph"]["inputs"]:
+        _matching(text.PLAIN, "Graph.inputs", given.get("as_string", ""))
+    module["module_call_graph"] = [each for each in module["module_call_graph"] if not each["fqn"]]
+    return program
 
 
-def _says_where(metadata: Any) -> bool:
-    is_flat = isinstance(metadata, dict) and all(isinstance(each, str) for each in metadata.values())
-    return is_flat and "expr_str" not in metadata
+def checked(kind: Any, data: Any, at: str = "") -> Any:
+    """JSON as one of the classes of torch's schema describes it, without what that does not know.
+
+    Args:
+        kind: the class, or the type of a field.
+        data: what was read.
+        at: the field, as ``Class.field``.
+
+    Raises:
+        UnsafeError: a value has another type, or a string has another form than that of its field.
+    """
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return None if data is None else checked(next(each for each in parts if each is not type(None)), data, at)
+    if origin is list and isinstance(data, list):
+        return [checked(parts[0], each, at) for each in data]
+    if origin is dict and isinstance(data, dict):
+        return {_string(key, at): checked(parts[1], each, at) for key, each in data.items()}
+    if dataclasses.is_dataclass(kind) and isinstance(data, dict):
+        return _object(kind, data)
+    if kind is str and isinstance(data, str):
+        return _string(data, at)
+    if kind is float and (data in _INFINITE or (type(data) in (int, float) and math.isfinite(data))):
+        return data
+    if kind in (int, bool) and type(data) is kind:
+        return data
+    if isinstance(kind, type) and issubclass(kind, enum.IntEnum) and type(data) is int and data in list(kind):
+        return data
+    raise UnsafeError(f"{data!r:.60} as {at or kind.__name__}")
 
 
-def _judged(key: str, text: str) -> str:
-    if key == "target" and not (_OPERATOR.fullmatch(text) or _NUMBER.fullmatch(text) or _ARITHMETIC.fullmatch(text)):
-        return f"a call of {text!r:.80}, which is no operator,"
-    if key == "expr_str" and not _is_plain(text, guard=False):
-        return f"the expression {text!r:.80}"
-    if key == "guards_code" and not _is_plain(text, guard=True):
-        return f"the guard {text!r:.80}"
-    if key in _NAMES and not all(part.isidentifier() or part.isdigit() or not part for part in text.split(".")):
-        return f"the name {text!r:.80}"
-    if key == "path_name" and text.startswith(_OPAQUE):
-        return f"the pickled object {text!r:.80}"
-    if key in ("in_spec", "out_spec") and ("defaultdict" in text or "__enum__" in text):
-        return "a module to be imported"
-    return ""
+def _object(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    fields, name = _fields(kind), kind.__name__
+    if issubclass(kind, Union) and not (len(data) == 1 and set(data) <= set(fields)):
+        raise UnsafeError(f"{list(data)!r:.60} as {name}")
+    found = {}
+    for field, its in fields.items():
+        if field in data:
+            at = f"{name}.{field}"
+            found[field] = {} if at in _DROPPED else checked(its, data[field], at)
+    return found
 
 
-def _is_plain(text: str, guard: bool) -> bool:
-    """Whether an expression only computes with sizes."""
-    try:
-        return all(_is_plain_node(node, guard) for node in ast.walk(ast.parse(text, mode="eval")))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+@functools.cache
+def _fields(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind, globalns=vars(schema))
 
 
-def _is_plain_node(node: ast.AST, guard: bool) -> bool:
-    if isinstance(node, ast.Constant):
-        return not isinstance(node.value, bytes) and bool(_TEXT.fullmatch(str(node.value)))
-    if isinstance(node, ast.Name):
-        return not node.id.startswith("__")
-    if isinstance(node, ast.Call):
-        called = node.func
-        is_method = guard and isinstance(called, ast.Attribute) and called.attr in _METHODS
-        return is_method or (isinstance(called, ast.Name) and bool(_FUNCTIONS.fullmatch(called.id)))
-    if guard and isinstance(node, ast.Attribute):
-        return node.attr in _METHODS or node.attr in ("shape", "ndim")
-    if guard and isinstance(node, ast.Subscript):
-        return True
-    return isinstance(node, (*_PLAIN, *_SIGNS))
+def _string(value: str, at: str) -> str:
+    rule = _RULES.get(at)
+    if isinstance(rule, re.Pattern):
+        rule = functools.partial(_matching, rule, at)
+    if rule is None:
+        raise UnsafeError(f"{value!r:.60} as {at}, of which it is not known what torch does with it,")
+    return rule(value)
+
+
+def _matching(form: re.Pattern[str], at: str, value: str) -> str:
+    if not form.fullmatch(value):
+        raise UnsafeError(f"{value!r:.80} as {at}")
+    return value
+
+
+def _tensors(config: Any, records: Mapping[str, zipfile.ZipInfo], folder: str) -> list[str]:
+    """The entries that a list of weights or constants names."""
+    wanted: dict[str, None] = {}
+    for name, meta in config["config"].items():
+        entry = folder + meta["path_name"]
+        if meta["use_pickle"] or meta["tensor_meta"] is None:
+            raise UnsafeError(f"the pickled object {name!r:.60}")
+        if entry not in records:
+            raise UnsafeError(f"no entry {entry}, which holds {name!r:.60},")
+        empty = any(each == {"as_int": 0} for each in meta["tensor_meta"]["sizes"])
+        if not records[entry].file_size and not empty:  # torch would make zeros of it
+            raise UnsafeError(f"no bytes in {entry}, which holds {name!r:.60},")
+        wanted[entry] = None
+    return list(wanted)
+
+
+def _inputs(data: bytes) -> bytes:
+    """Example inputs, pickled anew from what was unpickled as tensors."""
+    if not data:
+        return data
+    inputs = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    _check_inputs(inputs)
+    file = io.BytesIO()
+    torch.save(inputs, file)
+    return file.getvalue()
+
+
+def _check_inputs(value: Any) -> None:
+    """Raise where example inputs hold more than tensors, or keys that would become code."""
+    if type(value) in (tuple, list):
+        for each in value:
+            _check_inputs(each)
+    elif type(value) in (dict, OrderedDict):
+        for key, each in value.items():
+            if not (type(key) is int or (type(key) is str and text.ATTRIBUTE.fullmatch(key))):
+                raise UnsafeError(f"the key {key!r:.80} of an example input")
+            _check_inputs(each)
+    elif type(value) is str and not text.PLAIN.fullmatch(value):
+        raise UnsafeError(f"the example input {value!r:.80}")
+    elif type(value) not in (str, int, float, bool, type(None), torch.Tensor, torch.nn.Parameter):
+        raise UnsafeError(f"a {type(value).__name__} as example input")
