@@ -16,9 +16,6 @@ from assay.report.stored import read_json, read_text, to_json
 SCHEMA = "assay.comparison/2"
 """The first entry of every stored comparison."""
 
-READABLE = ("assay.comparison/1", SCHEMA)
-"""What can be read. Form 1 has no slices."""
-
 VERDICTS = ("better", "worse", "differs", "no evidence", "cannot say")
 
 
@@ -218,9 +215,9 @@ class Comparison(Plain):
         """The comparison that `to_json` wrote.
 
         Raises:
-            StateError: the text was cut short, is no comparison, or has another schema.
+            StateError: the text was cut short or changed, is no comparison, or has another schema.
         """
-        return cls.from_data(read_json(text, where, READABLE), where)
+        return cls.from_data(read_json(text, where, SCHEMA), where)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the comparison as JSON; the file is whole or not there."""
@@ -231,7 +228,7 @@ class Comparison(Plain):
         """Read what `save` wrote.
 
         Raises:
-            StateError: the file was cut short, is no comparison, or has another schema.
+            StateError: the file was cut short or changed, is no comparison, or has another schema.
         """
         return cls.from_json(read_text(path), os.fspath(path))
 

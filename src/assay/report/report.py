@@ -28,10 +28,6 @@ SCHEMA = "assay.report/3"
 FILE = "report.json"
 """The name of a report's file in a folder."""
 
-READABLE = ("assay.report/1", "assay.report/2", SCHEMA)
-"""What can be read. Form 1 has no samples, no slices, and of a value neither its column nor its level; form 2 has no
-distributions, no names of the classes of samples, and no least size of slices."""
-
 
 @dataclass(frozen=True, eq=False)
 class Table(Plain):
@@ -138,7 +134,7 @@ class Report(Plain):
         _unique("Report.sections", [section.name for section in self.sections])
 
     def to_json(self) -> str:
-        """The report as JSON, schema ``assay.report/3``, with every digit.
+        """The report as JSON, schema ``assay.report/3``, with every digit and a digest of the whole.
 
         NaN and infinities, which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; in the
         cells of tables, which may be text too, they are ``{"number": "NaN"}``.
@@ -154,9 +150,9 @@ class Report(Plain):
             where: what to call it in messages, mostly the name of the file.
 
         Raises:
-            StateError: the text was cut short, is not a report, or has another schema.
+            StateError: the text was cut short or changed, is not a report, or has another schema.
         """
-        return cls.from_data(read_json(text, where, READABLE), where)
+        return cls.from_data(read_json(text, where, SCHEMA), where)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as JSON; the file is whole or not there.
@@ -174,7 +170,7 @@ class Report(Plain):
             path: the file, or a folder that holds it as ``report.json``.
 
         Raises:
-            StateError: the file was cut short, is not a report, or has another schema.
+            StateError: the file was cut short or changed, is not a report, or has another schema.
         """
         file = Path(path) / FILE if Path(path).is_dir() else Path(path)
         return cls.from_json(read_text(file), os.fspath(file))

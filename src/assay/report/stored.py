@@ -1,10 +1,12 @@
-"""Values as JSON with a schema, and the same refusals for all that is read again."""
+"""Values as JSON with a schema and a digest, and the same refusals for all that is read again."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,35 +15,58 @@ from assay.report.plain import Plain, encode
 
 
 def to_json(value: Plain, schema: str) -> str:
-    """A value as JSON; ``schema`` becomes its first entry."""
-    text = json.dumps({"schema": schema} | encode(value), indent=1, allow_nan=False)
+    """A value as JSON; ``schema`` becomes its first entry, and the digest of the whole its second."""
+    text = json.dumps(sealed({"schema": schema} | encode(value)), indent=1, allow_nan=False)
     # A series of numbers belongs on one line. Strings hold no line break (it is written \\n): only lists match.
     return re.sub(r"\[\n[^\[\]{}\"]*\]", lambda series: " ".join(series[0].split()), text) + "\n"
 
 
-def read_json(text: str, where: str, schemas: tuple[str, ...]) -> Any:
-    """What `to_json` wrote, without its schema.
+def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A document with the digest of all other entries.
+
+    It is BLAKE2b of the entries as JSON with sorted keys and no spaces: indenting a file anew keeps it, changing
+    a value does not.
+
+    Args:
+        data: what JSON holds, with an entry ``schema``; an old digest is replaced.
+
+    Example:
+        >>> sealed({"schema": "assay.report/3", "title": "digits"})["digest"]
+        'd2db93292d1d23c3eec2248539b49ed3'
+    """
+    content = {name: value for name, value in data.items() if name != "digest"}
+    written = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    return {"schema": content.get("schema"), "digest": hashlib.blake2b(written, digest_size=16).hexdigest()} | content
+
+
+def read_json(text: str, where: str, schema: str) -> Any:
+    """What `to_json` wrote, without its schema and its digest.
 
     Args:
         text: the JSON.
         where: what to call it in messages, mostly the name of the file.
-        schemas: those that can be read, the present one last.
+        schema: the one that can be read.
 
     Raises:
-        StateError: the text was cut short, is nothing of ours, or has another schema.
+        StateError: the text was cut short or changed, is nothing of ours, or has another schema.
     """
-    kind = schemas[-1].removeprefix("assay.").partition("/")[0]
+    kind = schema.removeprefix("assay.").partition("/")[0]
     try:
         data = json.loads(text)
+        expected = sealed(data)["digest"] if isinstance(data, dict) else None
     except (ValueError, RecursionError) as error:
         got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
         do = f"The file was cut short or changed: write the {kind} again"
         raise StateError(describe(where, got, f"a whole {kind}", do)) from error
     found = data.pop("schema", None) if isinstance(data, dict) else None
-    if found not in schemas:
+    if found != schema:
         do = f"Read it with the version of assay that wrote it, or write the {kind} again"
-        expected = " or ".join(map(repr, schemas))
-        raise StateError(describe(where, f"schema {found!r:.80}", f"schema {expected}", do))
+        raise StateError(describe(where, f"schema {found!r:.80}", f"schema {schema!r}", do))
+    digest = data.pop("digest", None)
+    if digest != expected:
+        got = "no digest" if digest is None else f"digest {digest!r:.40}"
+        do = f"The file was changed after it was written: make the {kind} again"
+        raise StateError(describe(where, got, f"digest {expected!r}, that of its content", do))
     return data
 
 
