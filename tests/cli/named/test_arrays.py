@@ -95,7 +95,7 @@ def test_arrays_that_cannot_be_are_told(tmp_path, options, model, arrays, given,
 
 def test_objects_are_not_unpickled(tmp_path, options, model):
     np.savez(tmp_path / "a.npz", x=np.array([[1], [1, 2]], dtype=object), y=Y[:2])
-    with pytest.raises(AssayError, match=r"x: got an array that cannot be read .*Object arrays cannot be loaded"):
+    with pytest.raises(AssayError, match=r"x: got a file that cannot be read .*Object arrays cannot be loaded"):
         open_data(options(tmp_path / "a.npz"), model, {})
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from assay.cli.named.datasets import open_data
-from assay.errors import AssayError
+from assay.errors import AssayError, StateError
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -78,7 +78,7 @@ def test_what_is_no_image_is_told(tmp_path, options, model):
     path = tmp_path / "set" / "a" / "1.png"
     picture(path)
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(ValueError, match=r"1.png is no image that can be read"):
+    with pytest.raises(StateError, match=r"1\.png: got a file that cannot be read .*, expected an image"):
         next(iter(open_data(options(tmp_path / "set"), model, {}).data))
     Image.fromarray(np.zeros((4, 6), dtype=np.uint16)).save(path)
     with pytest.raises(AssayError, match="got mode I;16, expected 8 bits a channel"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,11 @@ from torch import Tensor
 from assay.cli.named.columns import Columns, Data, check_lengths, loader
 from assay.cli.named.labels import as_target, check_ids, named_classes, tensor
 from assay.cli.named.options import Options
+from assay.cli.named.reading import reading
 from assay.cli.named.roles import listed, roles
-from assay.errors import ConfigError, StateError, describe
+from assay.errors import ConfigError, describe
+
+_MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zlib_tech.html)
 
 
 def open_arrays(path: Path, options: Options, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
@@ -66,34 +70,46 @@ def open_arrays(path: Path, options: Options, dtype: torch.dtype, classes: tuple
 
 
 def _npz(path: Path) -> tuple[list[str], Callable[[str], Any]]:
-    try:
-        archive = np.load(path, allow_pickle=False)
-        names = list(archive.files)
-    except (ValueError, OSError, zipfile.BadZipFile, EOFError, AttributeError) as error:
-        got = f"a file that cannot be read ({' '.join(str(error).split())[:120]})"
-        raise StateError(describe(str(path), got, "arrays that numpy.savez wrote", "Save them again")) from error
+    with reading(path, "arrays that numpy.savez wrote", "Save them again"), zipfile.ZipFile(path) as archive:
+        names = [entry.removesuffix(".npy") for entry in archive.namelist() if entry.endswith(".npy")]
 
     def read(name: str) -> Any:
-        try:
-            array = archive[name]
-        except (ValueError, OSError, zipfile.BadZipFile) as error:
-            got = f"an array that cannot be read ({' '.join(str(error).split())[:120]})"
-            do = "Save rows of one length, not objects, and the whole file"
-            raise StateError(describe(f"{path}: {name}", got, "numbers or texts", do)) from error
-        return array if array.dtype.kind in "US" else tensor(array, f"{path}: {name}")
+        do = "Save rows of one length, not objects, and the whole file"
+        with reading(f"{path}: {name}", "numbers or texts", do), zipfile.ZipFile(path) as archive:
+            _check_size(archive, f"{name}.npy")
+            with archive.open(f"{name}.npy") as file:
+                array = np.lib.format.read_array(file, allow_pickle=False)
+            return array if array.dtype.kind in "US" else tensor(array, f"{path}: {name}")
 
     return names, read
+
+
+def _check_size(archive: zipfile.ZipFile, name: str) -> None:
+    """Raise where a header asks for more values than follow it, before memory is taken for them."""
+    entry = archive.getinfo(name)
+    if entry.file_size > _MOST_DEFLATED * max(entry.compress_size, 1):
+        raise ValueError(f"{entry.compress_size} bytes that say they are {entry.file_size} when unpacked")
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = header(file)
+        held = entry.file_size - file.tell()
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != held:
+        raise ValueError(f"{held} bytes of {dtype} for shape {shape}")
 
 
 def _safetensors(path: Path) -> tuple[list[str], Callable[[str], Any]]:
     from safetensors import safe_open
 
-    try:
-        file = safe_open(path, "pt")
-    except Exception as error:
-        got = f"a file that cannot be read ({' '.join(str(error).split())[:120]})"
-        raise StateError(describe(str(path), got, "tensors by name", "Save them again")) from error
-    return sorted(file.keys()), file.get_tensor  # type: ignore[no-untyped-call]
+    with reading(path, "tensors by name", "Save them again"):
+        file: Any = safe_open(path, "pt")
+        names = sorted(file.keys())
+
+    def read(name: str) -> Any:
+        with reading(f"{path}: {name}", "a tensor", "Save them again"):
+            return file.get_tensor(name)
+
+    return names, read
 
 
 def _input(values: Any, dtype: torch.dtype, where: str, notes: list[str]) -> Tensor:

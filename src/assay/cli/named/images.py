@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.cli.named.columns import Columns, Data, loader
 from assay.cli.named.labels import named_classes, numbered
 from assay.cli.named.options import Options
+from assay.cli.named.reading import reading
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -105,7 +106,8 @@ class Images:
 
         Raises:
             ShapeError: they have several sizes.
-            ConfigError: a file is no image, or one of another kind.
+            ConfigError: an image is of another kind.
+            StateError: a file is damaged, or no image.
         """
         images = [self._read(self._files[k]) for k in index]
         other = next((k for k, image in enumerate(images) if image.shape != images[0].shape), None)
@@ -117,17 +119,11 @@ class Images:
 
     def _read(self, file: Path) -> Tensor:
         look, pillow = self._look, _pillow()
-        try:
-            with pillow.open(file) as image:
-                if image.mode[0] in "IF":  # Pillow would clip more than 8 bits a channel
-                    do = "Convert it to 8 bits a channel"
-                    raise ConfigError(describe(str(file), f"mode {image.mode}", "8 bits a channel", do))
-                image = _cropped(image.convert(look.mode), look)
-                pixels = np.array(image, dtype=np.float32) / np.float32(255)
-        except (OSError, SyntaxError, ValueError) as error:
-            if isinstance(error, ConfigError):
-                raise
-            raise ValueError(f"{file} is no image that can be read: {error}") from error
+        with reading(file, "an image", "Replace it, or take it out of the folder"), pillow.open(file) as image:
+            if image.mode[0] in "IF":  # Pillow would clip more than 8 bits a channel
+                do = "Convert it to 8 bits a channel"
+                raise ConfigError(describe(str(file), f"mode {image.mode}", "8 bits a channel", do))
+            pixels = np.array(_cropped(image.convert(look.mode), look), dtype=np.float32) / np.float32(255)
         found = torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
         if look.mean:
             found = (found - torch.tensor(look.mean)[:, None, None]) / torch.tensor(look.std)[:, None, None]

@@ -20,7 +20,7 @@ from torch import nn
 
 from assay.cli.named.functions import called, found, made
 from assay.cli.named.program_text import UnsafeError
-from assay.cli.named.reading import reading
+from assay.cli.named.reading import check, reading
 from assay.cli.named.screen import screen
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluate.programs import as_model
@@ -127,11 +127,23 @@ def _from_file(path: Path, factory: str, trust: bool, seed: int) -> tuple[str, n
 
 
 def _records(path: Path) -> list[str]:
-    """What a zip file holds; nothing for any other file."""
-    if not zipfile.is_zipfile(path):
+    """What a zip file holds, after its checksums were found to be right; nothing for any other file.
+
+    torch does not look at them (it is built with ``MINIZ_DISABLE_ZIP_READER_CRC32_CHECKS``), so weights of which a byte
+    was changed would give other numbers and no error.
+    """
+    if not _is_zip(path):
         return []
     with reading(path, "a model or weights that torch wrote"), zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if entry.CRC:  # torch.serialization.set_crc32_options(False) writes 0
+                check(archive, entry)
         return archive.namelist()
+
+
+def _is_zip(path: Path) -> bool:
+    with reading(path, "a model or weights that torch wrote"):
+        return zipfile.is_zipfile(path)
 
 
 def _is_pickle(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,3 +31,14 @@ def reading(where: object, expected: str, do: str = "Save it again") -> Iterator
         reason = " ".join(str(error).split())[:200]
         got = f"a file that cannot be read ({type(error).__name__}: {reason})"
         raise StateError(describe(str(where), got, expected, do)) from error
+
+
+def check(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Read an entry of a zip file to its end, where its checksum is looked at, in little memory.
+
+    Raises:
+        Exception: whatever `zipfile` raises where it is damaged.
+    """
+    with archive.open(entry) as file:
+        while file.read(1 << 20):
+            pass

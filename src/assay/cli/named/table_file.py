@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.cli.named.labels import at
-from assay.errors import ConfigError, MissingDependencyError, ShapeError, StateError, describe
+from assay.cli.named.reading import reading
+from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")
 
@@ -35,13 +37,14 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = self._opened()
-        if path.suffix == ".parquet":
-            self.names: list[str] = list(self._file.schema_arrow.names)
-            sizes = [int(self._file.metadata.row_group(k).num_rows) for k in range(self._file.num_row_groups)]
-        else:
-            self.names = self._header()
-            sizes = [int(self._file.num_rows)]
+        with self._reading():
+            self._file = self._opened()
+            if path.suffix == ".parquet":
+                self.names: list[str] = list(self._file.schema_arrow.names)
+                sizes = [int(self._file.metadata.row_group(k).num_rows) for k in range(self._file.num_row_groups)]
+            else:
+                self.names = list(self._file.column_names)
+                sizes = [int(self._file.num_rows)]
         self.rows = sum(sizes)
         self.groups: list[int] = [sum(sizes[:k]) for k in range(len(sizes))]
 
@@ -74,7 +77,8 @@ class Table:
         if types.is_dictionary(kind):
             kind = kind.value_type
         if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
-            return np.array([each for part in self._parts(name) for each in part.to_pylist()], dtype=object)
+            with self._reading():
+                return np.array([each for part in self._parts(name) for each in part.to_pylist()], dtype=object)
         return self.numbers(name)
 
     def numbers(self, name: str) -> Tensor:
@@ -93,8 +97,9 @@ class Table:
             ConfigError: a number is missing.
             ShapeError: lists have several lengths.
         """
-        table = self._part(group, names)
-        return [_array(table.column(name), f"{self.path}: {name}", self.groups[group]) for name in names]
+        with self._reading():
+            table = self._part(group, names)
+            return [_array(table.column(name), f"{self.path}: {name}", self.groups[group]) for name in names]
 
     def _parts(self, name: str) -> list[Any]:
         return [self._part(group, [name]).column(name) for group in range(len(self.groups))]
@@ -104,31 +109,26 @@ class Table:
             return self._file.select(list(names))
         if self._file is None:
             self._file = self._opened()
-        try:
-            return self._file.read_row_group(group, columns=list(names))
-        except _arrow().ArrowException as error:
-            raise _damaged(self.path, error) from error
+        part = self._file.read_row_group(group, columns=list(names))
+        if part.num_rows != (rows := [*self.groups, self.rows][group + 1] - self.groups[group]):
+            raise ValueError(f"{part.num_rows} rows in row group {group}, which says that it has {rows}")
+        return part
 
     def _schema(self) -> Any:
         return self._file.schema_arrow if self.path.suffix == ".parquet" else self._file.schema
 
-    def _header(self) -> list[str]:
-        try:
-            return list(self._file.column_names)
-        except UnicodeDecodeError as error:
-            raise _damaged(self.path, error) from error
+    def _reading(self) -> AbstractContextManager[None]:
+        """pyarrow raises its own errors, those of the system, of Unicode and of values for files that are damaged."""
+        return reading(self.path, f"a table in {self.path.suffix}", "Write it again, all rows alike")
 
     def _opened(self) -> Any:
         arrow = _arrow()
-        try:
-            if self.path.suffix == ".parquet":
-                return arrow.parquet.ParquetFile(self.path)
-            if self.path.suffix == ".jsonl":
-                return arrow.json.read_json(self.path)
-            options = arrow.csv.ParseOptions(delimiter="\t" if self.path.suffix == ".tsv" else ",")
-            return arrow.csv.read_csv(self.path, parse_options=options)
-        except arrow.ArrowException as error:
-            raise _damaged(self.path, error) from error
+        if self.path.suffix == ".parquet":
+            return arrow.parquet.ParquetFile(self.path)
+        if self.path.suffix == ".jsonl":
+            return arrow.json.read_json(self.path)
+        options = arrow.csv.ParseOptions(delimiter="\t" if self.path.suffix == ".tsv" else ",")
+        return arrow.csv.read_csv(self.path, parse_options=options)
 
 
 def _array(column: Any, where: str, start: int) -> NDArray[Any]:
@@ -152,11 +152,6 @@ def _array(column: Any, where: str, start: int) -> NDArray[Any]:
     if types.is_decimal(kind):
         array = array.cast(arrow.float64())
     return np.array(array.to_numpy(zero_copy_only=False))  # a copy: torch wants memory that may be written
-
-
-def _damaged(path: Path, error: Exception) -> StateError:
-    got = f"a file that cannot be read ({' '.join(str(error).split())[:200]})"
-    return StateError(describe(str(path), got, f"a table in {path.suffix}", "Write it again, all rows alike"))
 
 
 def _arrow() -> Any:
