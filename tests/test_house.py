@@ -46,7 +46,7 @@ STOREYS = (
     ("tally", "decide"),
     ("native",),
     ("devices",),
-    ("errors", "_atomic", "_lazy"),
+    ("errors", "_atomic", "_lazy", "_sealed"),
 )
 NEIGHBOURS = {("tally", "decide")}  # the exception on one storey: tallies may take decisions
 LATE = {("metrics", "meter")}  # inside a function only: a metric that is called makes a meter of its own

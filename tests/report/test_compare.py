@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
+from assay._sealed import sealed
 from assay.errors import ConfigError, StateError
 from assay.report import Comparison, Report, Samples, Section, Slice, Value, compare
 from assay.report.compare import short_names
 from assay.report.comparison_html import to_html, whisker
 from assay.report.comparison_terminal import show, to_text
 from assay.report.statistics import mcnemar, paired_proportions, two_proportions
-from assay.report.stored import sealed
 from pages import Page
 
 EVIL = "</script><script>alert('x')</script>\x1b[31m |*[red]"

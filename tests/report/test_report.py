@@ -18,9 +18,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay._sealed import sealed
 from assay.errors import ConfigError, InputError, ShapeError, StateError
 from assay.report import SCHEMA, Report, Section, Table, Value
-from assay.report.stored import sealed
 
 CELLS = st.none() | st.text() | st.integers() | st.floats()
 

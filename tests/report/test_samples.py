@@ -16,11 +16,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay._sealed import sealed
 from assay.errors import ConfigError, DtypeError, InputError, ShapeError, StateError
 from assay.report import Report, Samples, Section, Slice, Value
 from assay.report.packed import Packed
 from assay.report.samples import align, is_known_to_be_the_same
-from assay.report.stored import sealed
 
 SERIES = (
     st.lists(st.booleans())

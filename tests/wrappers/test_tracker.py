@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import Accuracy, Meter
+from assay._sealed import sealed
 from assay.errors import ConfigError, InputError, StateError
 from assay.metrics import ByClass, ConfusionMatrix, Mean, MeanSquaredError, Recall
 from assay.wrappers import Best, Tracker
@@ -120,14 +122,37 @@ def test_a_run_goes_on_from_its_file(tmp_path):
         ("[]", "what cannot be read"),
         ("{}", "what cannot be read"),
         ('{"schema": "assay.tracker/9"}', "schema 'assay.tracker/9', expected schema assay.tracker/1"),
-        ('{"schema": "assay.tracker/1", "better": {}, "steps": [1], "values": []}', "what cannot be read"),
-        ('{"schema": "assay.tracker/1", "better": {}, "steps": [2, 1], "values": [{"x": 1}, {"x": 1}]}', "step"),
-        ('{"schema": "assay.tracker/1", "better": {"x": "up"}, "steps": [], "values": []}', "better of x"),
+        ("[" * 100_000, "what cannot be read"),
+        ('{"schema": "assay.tracker/1", "better": {}, "steps": [1], "values": [{"x": 1}]}', "got digest None"),
     ],
 )
 def test_other_files_are_refused(text, message):
     with pytest.raises(StateError, match=message):
         Tracker.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"better": {}, "steps": [1], "values": []}, "what cannot be read"),
+        ({"better": {}, "steps": [2, 1], "values": [{"x": 1}, {"x": 1}]}, "step"),
+        ({"better": {"x": "up"}, "steps": [], "values": []}, "better of x"),
+    ],
+)
+def test_content_that_cannot_be_is_refused(content, message):
+    with pytest.raises(StateError, match=message):
+        Tracker.from_json(json.dumps(sealed({"schema": "assay.tracker/1"} | content)))
+
+
+def test_every_changed_digit_is_refused(tmp_path):
+    text = of(0.5, 0.75, 0.25).to_json()
+    for k, character in enumerate(text):
+        if character.isdigit():
+            with pytest.raises(StateError, match="tracker: got "):
+                Tracker.from_json(f"{text[:k]}{(int(character) + 1) % 10}{text[k + 1 :]}")
+    (tmp_path / "t.json").write_bytes(text.encode("utf-16"))
+    with pytest.raises(StateError, match="what cannot be read"):
+        Tracker.from_file(tmp_path / "t.json")
 
 
 def test_what_cannot_be_is_refused():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from assay._sealed import sealed
 from assay.errors import StateError, describe
 from assay.report.plain import Plain, encode
 
@@ -19,24 +18,6 @@ def to_json(value: Plain, schema: str) -> str:
     text = json.dumps(sealed({"schema": schema} | encode(value)), indent=1, allow_nan=False)
     # A series of numbers belongs on one line. Strings hold no line break (it is written \\n): only lists match.
     return re.sub(r"\[\n[^\[\]{}\"]*\]", lambda series: " ".join(series[0].split()), text) + "\n"
-
-
-def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A document with the digest of all other entries.
-
-    It is BLAKE2b of the entries as JSON with sorted keys and no spaces: indenting a file anew keeps it, changing
-    a value does not.
-
-    Args:
-        data: what JSON holds, with an entry ``schema``; an old digest is replaced.
-
-    Example:
-        >>> sealed({"schema": "assay.report/3", "title": "digits"})["digest"]
-        'd2db93292d1d23c3eec2248539b49ed3'
-    """
-    content = {name: value for name, value in data.items() if name != "digest"}
-    written = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    return {"schema": content.get("schema"), "digest": hashlib.blake2b(written, digest_size=16).hexdigest()} | content
 
 
 def read_json(text: str, where: str, schema: str) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay._atomic import write_text
+from assay._sealed import is_sealed, sealed
 from assay.errors import ConfigError, InputError, StateError, describe
 
 if TYPE_CHECKING:
@@ -182,27 +183,30 @@ class Tracker:
         return "\n".join(line.rstrip() for line in lines)
 
     def to_json(self) -> str:
-        """Everything as JSON; numbers that are not finite as texts."""
+        """Everything as JSON with a digest; numbers that are not finite as texts."""
         values = [{name: _said(value) for name, value in each.items()} for each in self._values]
         kept = {"schema": SCHEMA, "better": self._better, "steps": self.steps, "values": values}
-        return json.dumps(kept, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        return json.dumps(sealed(kept), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Tracker:
         """What `to_json` gave.
 
         Raises:
-            StateError: it is something else, or of another version.
+            StateError: it is something else, was changed, or is of another version.
         """
         try:
             kept = json.loads(text)
             if kept["schema"] != SCHEMA:
                 do = "Read it with the version of assay that wrote it"
                 raise StateError(describe("tracker", f"schema {kept['schema']!r}", f"schema {SCHEMA}", do))
+            if not is_sealed(kept):
+                do = "The file was changed after it was written: take an unchanged copy"
+                raise StateError(describe("tracker", f"digest {kept.get('digest')!r:.40}", "that of its content", do))
             tracker = cls(better=kept["better"])
             for step, values in zip(kept["steps"], kept["values"], strict=True):
                 tracker.record({name: float(value) for name, value in values.items()}, step)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             do = "Pass what Tracker.to_json gave, unchanged"
             raise StateError(
                 describe("tracker", f"what cannot be read ({error})", "the JSON of a tracker", do)
@@ -220,7 +224,7 @@ class Tracker:
         Raises:
             StateError: the file holds something else.
         """
-        return cls.from_json(Path(path).read_text("utf-8"))
+        return cls.from_json(Path(path).read_text("utf-8", errors="replace"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tracker) and self.to_json() == other.to_json()

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from assay._atomic import write_text
+from assay._sealed import is_sealed, sealed
 from assay.devices.pretend.cache import cache_folder
 from assay.errors import AssayError, describe
 
-FORM = 2
+FORM = 3
 """Counts up when the table is derived in another way, so that one that was kept is not used."""
 
 BACKENDS = ("CPU", "CUDA", "MPS", "XPU")
@@ -149,14 +150,15 @@ def _kept_at() -> Path | None:
 
 def _read(file: Path) -> list[Overload] | None:
     try:
-        rows = json.loads(file.read_text(encoding="utf-8"))
-        return [Overload(**{**row, "kernels": tuple(row["kernels"]), "sparse": tuple(row["sparse"])}) for row in rows]
-    except (OSError, ValueError, TypeError, KeyError):  # not there, or not ours: it is made again
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        rows = kept["rows"] if is_sealed(kept) else None
+        return rows and [Overload(**row | {name: tuple(row[name]) for name in ("kernels", "sparse")}) for row in rows]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):  # not there, or not ours: it is made again
         return None
 
 
 def _keep(file: Path, rows: Iterable[Overload]) -> None:
     try:
-        write_text(file, json.dumps([asdict(row) for row in rows]))
+        write_text(file, json.dumps(sealed({"rows": [asdict(row) for row in rows]})))
     except OSError:  # a full or read-only disk: the next run derives it again
         return
