@@ -179,7 +179,7 @@ class Checkpoints:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             about, expected = metadata[_ABOUT], metadata[_SUM]
             said = json.loads(about)
-        except (SafetensorError, KeyError, ValueError) as error:
+        except (SafetensorError, KeyError, ValueError, RecursionError) as error:
             got = f"no whole checkpoint ({type(error).__name__}: {error})"
             raise StateError(describe(where, got, "what an evaluation wrote", _ANEW)) from error
         if checksum(about, tensors) != expected:

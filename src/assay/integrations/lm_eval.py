@@ -85,7 +85,7 @@ def _results(file: Path) -> dict[str, Any]:
         found = json.loads(text)
     except UnicodeDecodeError as error:
         raise StateError(describe(str(file), "bytes that are not UTF-8", "results of lm-eval", _AGAIN)) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
         raise StateError(describe(str(file), got, "whole results of lm-eval", _AGAIN)) from error
     results = found.get("results") if isinstance(found, dict) else None

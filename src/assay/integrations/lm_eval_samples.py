@@ -91,7 +91,7 @@ def _rows(file: Path) -> list[dict[str, Any]]:
                 continue
             try:
                 row = json.loads(line.decode("utf-8"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 got = f"line {number:,} that is cut short or no JSON"
                 raise StateError(describe(str(file), got, "a sample a line", _AGAIN)) from error
             if not isinstance(row, dict) or not isinstance(row.get("doc_id"), int):

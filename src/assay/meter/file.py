@@ -68,7 +68,7 @@ class Description:
             made = Description(**said)
             if not (isinstance(made.metrics, dict) and isinstance(made.weighted, bool) and isinstance(made.rows, int)):
                 raise TypeError("a field of another type")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             got = f"a description that cannot be read ({error})"
             raise StateError(describe(where, got, "that of a meter", "Save the meter again")) from error
         return made

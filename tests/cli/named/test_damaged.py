@@ -17,7 +17,14 @@ from torch import nn
 
 from assay.cli.named.datasets import open_data
 from assay.cli.named.models import open_model
+from assay.cli.named.options import read_config
 from assay.errors import AssayError, StateError
+from assay.integrations.lm_eval import read_lm_eval
+from assay.meter.file import Description
+from assay.quantize.files.source import Source
+from assay.quantize.planning.recipe import Recipe
+from assay.report import Report
+from assay.wrappers import Tracker
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.normal(size=(20, 3)).astype(np.float32), RNG.integers(0, 3, 20)
@@ -208,3 +215,25 @@ def test_weights_that_were_written_without_checksums_are_loaded(tmp_path):
     finally:
         torch.serialization.set_crc32_options(before)
     assert torch.equal(open_model(str(path), factory=f"{__name__}:linear").model.weight, linear().weight)
+
+
+DEEP = "[" * 100_000
+READERS = {
+    "run.toml": (f"a = {DEEP}", read_config),
+    "config.json": (DEEP, lambda path: open_model(str(path.parent))),
+    "results_1.json": (DEEP, read_lm_eval),
+    "recipe.json": (DEEP, Recipe.parse),
+    "recipe.toml": (f"a = {DEEP}", Recipe.parse),
+    "model.safetensors.index.json": (DEEP, lambda path: Source(path.parent)),
+    "description": (DEEP, lambda path: Description.from_json(path.read_text("utf-8"), str(path))),
+    "tracker.json": (DEEP, Tracker.from_file),
+    "report.json": (DEEP, Report.load),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_nested_too_deeply_is_told(tmp_path, name):
+    text, read = READERS[name]
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(AssayError, match=r"got .*, expected"):
+        read(tmp_path / name)

@@ -199,7 +199,9 @@ def _nested(context):
         (lambda t: _node(t).update(name=f"x={CODE}"), "as Node.name"),
         (lambda t: _graph(t)["inputs"][0].update(as_tensor={"name": f"x={CODE}"}), "as TensorArgument.name"),
         (lambda t: _signature(t)["forward_arg_names"].append(f"x={CODE}"), "as ModuleCallSignature.forward_arg_names"),
-        (lambda t: _signature(t).update(in_spec=_nested('{"__enum__": true, "fqn": "this:x"}')), "specification"),
+        (lambda t: _signature(t).update(in_spec=_nested('{"__enum__": true, "fqn": "this:x"}')), "the key"),
+        (lambda t: _signature(t).update(out_spec=_nested('[{"__enum__": true, "fqn": "this:x"}]')), "the key"),
+        (lambda t: _signature(t).update(in_spec=_nested('["a b"]')), "the specification of inputs"),
         (lambda t: _signature(t).update(out_spec=_nested('["a\'b"]')), "the key"),
         (
             lambda t: _signature(t).update(

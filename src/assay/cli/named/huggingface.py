@@ -53,7 +53,7 @@ def _architecture(path: Path) -> str:
     except FileNotFoundError as error:
         do = "Name a folder that save_pretrained wrote, or a file"
         raise ConfigError(describe("MODEL", f"the folder {path} without config.json", "a model", do)) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StateError(describe(str(file), f"no JSON ({error})", "a config", "Save the model again")) from error
     names = config.get("architectures") if isinstance(config, dict) else None
     if not isinstance(names, list) or not names or not isinstance(names[0], str):

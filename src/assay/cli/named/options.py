@@ -130,7 +130,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     try:
         data = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StateError(describe(str(path), f"a file that is not TOML: {error}", "TOML", "Correct it")) from error
     known = {field.name.replace("_", "-"): field.name for field in fields(Options)}
     found: dict[str, Any] = {}

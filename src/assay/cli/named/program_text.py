@@ -49,8 +49,11 @@ _FUNCTIONS = re.compile(
 _POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
 _CONSTANTS = ("true", "false", "oo", "int_oo", "nan")
 _METHODS = frozenset(("size", "stride", "dim", "storage_offset", "item", "numel"))
-_IN_GUARDS = frozenset(("max", "min", "abs", "int", "float", "round"))
-_ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+_IN_GUARDS = frozenset(("max", "min", "abs", "int", "float", "round", "cast_symbool_to_symint_guardless"))
+_ARITHMETIC = (
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+)
 _LONGEST = 20_000
 _TREES = frozenset(("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict", "collections.deque"))
 
@@ -231,11 +234,9 @@ def _is_tree(kind: Any) -> bool:
 
 
 def _context(value: Any) -> Any:
-    """Keys of a container; no dictionary with ``__enum__``, for which torch imports a module."""
-    if isinstance(value, dict):
-        return {key: _context(each) for key, each in value.items() if key != "fqn" and ATTRIBUTE.fullmatch(key)}
+    """Keys of a container; no mapping, as torch imports the module that one with ``__enum__`` names."""
     if isinstance(value, list):
         return [_context(each) for each in value]
-    if isinstance(value, str) and not ATTRIBUTE.fullmatch(value):
+    if isinstance(value, dict) or (isinstance(value, str) and not ATTRIBUTE.fullmatch(value)):
         raise UnsafeError(f"the key {value!r:.80}")
     return value

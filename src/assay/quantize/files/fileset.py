@@ -181,7 +181,7 @@ def _indexed(folder: Path) -> list[Path]:
     try:
         said = json.loads((folder / INDEX).read_text("utf-8"))["weight_map"]
         names = sorted({str(name) for name in said.values()})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         got = f"no index ({type(error).__name__}: {error})"
         raise StateError(describe(str(folder / INDEX), got, "a weight_map of tensors and files", _AGAIN)) from error
     missing = [name for name in names if not (folder / name).is_file()]

@@ -117,7 +117,7 @@ def _index(path: Path) -> dict[str, Path]:
     try:
         said = json.loads(path.read_text("utf-8"))["weight_map"]
         files = {str(name): path.parent / str(file) for name, file in said.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         got = f"no index ({type(error).__name__}: {error})"
         raise StateError(describe(str(path), got, "a weight_map of tensors and files", "Copy it again")) from error
     missing = sorted({file.name for file in files.values() if not file.is_file()})
@@ -166,11 +166,12 @@ def _config(folder: Path | None) -> dict[str, Any]:
         return {}
     try:
         said = json.loads((folder / CONFIG).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StateError(describe(str(folder / CONFIG), f"no JSON ({error})", "JSON", "Copy it again")) from error
     if not isinstance(said, dict):
         raise StateError(describe(str(folder / CONFIG), type(said).__name__, "an object", "Copy it again"))
-    if method := (said.get("quantization_config") or {}).get("quant_method"):
+    held = said.get("quantization_config")
+    if method := held.get("quant_method") if isinstance(held, dict) else held:
         got = f"a model that is quantized already ({method})"
         raise ConfigError(describe(str(folder), got, "one of floats", "Name the model that it was made from"))
     return said

@@ -157,7 +157,7 @@ def _of_file(path: Path) -> Recipe:
         return _of_mapping(_json(text, str(path)), str(path))
     try:
         return _of_mapping(tomllib.loads(text), str(path))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(
             describe(str(path), f"no TOML ({error})", '[layers] and "*" = "int4"', "Correct it")
         ) from error
@@ -166,7 +166,7 @@ def _of_file(path: Path) -> Recipe:
 def _json(text: str, where: str) -> Mapping[str, Any]:
     try:
         read = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(describe(where, f"no JSON ({error})", '{"*": "int4"}', "Correct it")) from error
     if not isinstance(read, dict):
         raise ConfigError(describe(where, type(read).__name__, "an object of patterns and schemes", "Correct it"))
