@@ -10,10 +10,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from assay.devices.policies import can_hold, policy
 from assay.errors import DeviceError, PlacementWarning, calling_frame, describe
 
+_DISPATCH: Any = Tensor.__torch_dispatch__
+"""What subclasses have that leave operators to torch."""
 _warned: set[tuple[str, str, str, str, int]] = set()
 
 
@@ -69,6 +72,33 @@ def to_host(tensor: Tensor) -> Tensor:
 def has_values(tensor: Tensor) -> bool:
     """Whether a tensor holds values; on the device `meta` it has but a shape and a dtype."""
     return tensor.device.type != "meta"
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor's operators are those of torch: not one of a masked, distributed, fake or packed kind."""
+    kind: Any = type(tensor)
+    return kind.__torch_dispatch__ is _DISPATCH or getattr(kind, "is_plain", False)
+
+
+def is_freed(tensor: Tensor) -> bool:
+    """Whether a tensor's storage is too small for it, as after `untyped_storage().resize_(0)`; torch crashes on those.
+
+    Raises:
+        NotImplementedError: it has no storage, as inside of `torch.func.vmap`.
+    """
+    if not tensor.numel() or type(tensor).__torch_dispatch__ is not _DISPATCH:
+        return False
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.untyped_storage().nbytes() < (tensor.storage_offset() + last + 1) * tensor.element_size()
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """The same values as an ordinary tensor that has them in memory: negated, conjugated and filled with zeros."""
+    if type(tensor) is not Tensor and type(tensor).__torch_dispatch__ is _DISPATCH:
+        tensor = tensor.as_subclass(Tensor)
+    if not is_compiling() and tensor._is_zerotensor():
+        tensor = tensor.clone()
+    return tensor.resolve_conj().resolve_neg()
 
 
 def move(tree: Any, device: str | torch.device) -> Any:

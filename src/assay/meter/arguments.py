@@ -7,10 +7,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
+from torch.nn.parameter import is_lazy
 
-from assay.devices.placement import bring_together, has_values
+from assay.devices.placement import bring_together, has_values, is_freed, is_plain, plain
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
 
+_DTYPES = {
+    *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128),
+    *(dtype for name, dtype in vars(torch).items() if name.startswith("float8_")),
+}
 _WIDER = {torch.bool: torch.uint8, torch.uint16: torch.int32, torch.uint32: torch.int64}
 
 
@@ -53,24 +60,48 @@ def _check(name: str, value: Any) -> None:
     """Raise when a value is no dense tensor of numbers."""
     if not isinstance(value, Tensor):
         raise ShapeError(describe(name, kind(value), "a tensor", f"Pass torch.as_tensor({name})"))
+    lazy = not is_compiling() and is_lazy(value)
+    if lazy or not has_values(value):
+        got = f"{kind(value) if lazy else f'a tensor on {value.device}'}, without values"
+        do = "Load the weights of the model, or make it with to_empty, before it is run"
+        raise DeviceError(describe(name, got, "one that has values", do))
     if value.is_nested:
         raise ShapeError(describe(name, "a nested tensor", "one shape", "Update once for each of its parts"))
     if value.layout != torch.strided:
         raise ShapeError(describe(name, f"a tensor of layout {value.layout}", "a dense one", f"Pass {name}.to_dense()"))
     if value.is_quantized:
         raise DtypeError(describe(name, value.dtype, "plain numbers", f"Pass {name}.dequantize()"))
-    if value.dtype == torch.uint64:
-        do = f"Pass {name}.long(), where it fits"
+    if value.dtype not in _DTYPES:
+        do = f"Pass {name}.long(), where it fits" if value.dtype == torch.uint64 else "Convert it to float32 or int64"
         raise DtypeError(describe(name, value.dtype, "a dtype that torch can compare and add", do))
     if name == "weights" and value.dtype.is_complex:
         raise DtypeError(describe(name, value.dtype, "real numbers", "Pass the real part or the modulus"))
-    if not has_values(value):
-        do = "Load the weights of the model, or make it with to_empty, before it is run"
-        raise DeviceError(describe(name, f"a tensor on {value.device}, without values", "one that has values", do))
+    if not is_compiling():
+        _check_memory(name, value)
+
+
+def _check_memory(name: str, value: Tensor) -> None:
+    """Raise when there is no memory of its own behind a tensor: torch would fail inside, or crash, when it reads it."""
+    if not is_plain(value):
+        got = f"a {kind(value)}, whose values other code computes"
+        do = f"Pass a plain tensor: {name}.full_tensor(), {name}.wait(), {name}.get_data() or {name}.dequantize()"
+        raise ShapeError(describe(name, got, "a plain tensor", do))
+    try:
+        freed = is_freed(value)
+    except NotImplementedError as error:
+        do = "Call update outside of torch.func.vmap, grad and jvp, with their result"
+        raise ShapeError(describe(name, "a tensor without storage", "a plain tensor", do)) from error
+    if freed:
+        do = f"Update before its storage is freed, or pass {name}.clone() of that time"
+        raise DeviceError(describe(name, "a tensor whose storage was freed", "one that has values", do))
 
 
 def readable(tensor: Tensor) -> Tensor:
-    """The same values in a dtype that torch has operators for; few take float8, uint16 and uint32, or subtract bool."""
+    """The same values in memory, in a dtype that torch has operators for.
+
+    Few take float8, uint16 and uint32, or subtract bool.
+    """
+    tensor = plain(tensor)
     dtype = tensor.dtype
     if dtype.is_floating_point and dtype.itemsize == 1:
         return tensor.float()

@@ -58,11 +58,12 @@ class Lane:
                     if t is not None
                 ]
         self._slots: dict[int, list[Tensor]] = {}
+        self._rows_of_layout = preds.shape[0]
         self.layout = layout_of(*given)
 
     def push(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
-        """Stage a batch, or count it at once when it is large."""
-        rows = preds.shape[0]
+        """Stage a batch of the expected layout, or count it at once when it is large."""
+        rows = self._rows_of_layout
         if not self._capacity:
             self.count_on_device(preds, target, weights)
             return
@@ -164,13 +165,29 @@ class Lane:
 
 
 def layout_of(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
-    """All that is checked of a batch, in a form that is quick to make and to compare."""
-    if not isinstance(target, Tensor):  # None, or what no layout has
-        return preds.shape, preds.dtype, preds.device, target is None, _column(weights)
-    return preds.shape, preds.dtype, preds.device, target.shape, target.dtype, target.device, _column(weights)
+    """All metadata of a batch that is checked, in a form that is quick to make and to compare.
+
+    The size of the storage is part of it: torch itself crashes when it reads a tensor whose storage was freed.
+
+    Raises:
+        RuntimeError: a tensor has no storage, as sparse ones, or no shape, as nested ones.
+    """
+    if type(preds) is Tensor and type(target) is Tensor and weights is None:  # as most are
+        return (
+            preds.shape,
+            preds.dtype,
+            preds.device,
+            preds.untyped_storage().nbytes() > 0,
+            target.shape,
+            target.dtype,
+            target.device,
+            target.untyped_storage().nbytes() > 0,
+        )
+    return _column(preds), _column(target), _column(weights)
 
 
-def _column(tensor: Tensor | None) -> tuple[Any, ...] | None:
-    if not isinstance(tensor, Tensor):
-        return None if tensor is None else ()
-    return tensor.shape, tensor.dtype, tensor.device
+def _column(tensor: Tensor | None) -> tuple[Any, ...]:
+    if not isinstance(tensor, Tensor):  # None, or what no layout has
+        return (type(tensor),)
+    stored = type(tensor) is not Tensor or tensor.untyped_storage().nbytes() > 0
+    return type(tensor), tensor.shape, tensor.dtype, tensor.device, stored

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -31,8 +33,10 @@ class Meter:
     Every distinct tally is counted once, however many metrics are read from it. Batches may come from any device, in
     any size and order; each device has its own counts, which are added when the meter is read. Small batches are
     staged: an update copies its rows into a buffer, and the tallies run when it is full or when someone reads. The
-    value does not depend on it, to the bit. Updates of one meter must not overlap: give each thread a meter, and add
-    them.
+    value does not depend on it, to the bit.
+
+    Several threads may use a meter one after the other. Calls that overlap raise a `StateError` and do nothing: give
+    each thread a meter of its own, and add the meters.
 
     Args:
         *metrics: metrics that are named after their class.
@@ -67,10 +71,15 @@ class Meter:
         _check_options(weighted, strict, stage_bytes)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self._plan = Plan(self.metrics, weighted)
-        self.reset()
+        self._busy = Lock()
+        self._forget()
 
     def reset(self) -> None:
         """Forget everything that was counted."""
+        with self._alone():
+            self._forget()
+
+    def _forget(self) -> None:
         self._lanes: dict[torch.device, Lane] = {}
         self._lane: Lane | None = None
         self._carried: list[State] | None = None
@@ -91,19 +100,39 @@ class Meter:
 
         Raises:
             ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
+            StateError: another thread is updating or reading this meter; nothing has then been counted.
         """
         if is_compiling():
             self._trace(preds, target, weights)
             return
-        lane, batch = self._ready(preds, target, weights)
-        lane.push(*batch)
+        if not self._busy.acquire(False):
+            raise _overlapping()
+        try:
+            lane, batch = self._ready(preds, target, weights)
+            lane.push(*batch)
+        finally:
+            self._busy.release()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Inside, no other call may read or change what was counted."""
+        if not self._busy.acquire(False):
+            raise _overlapping()
+        try:
+            yield
+        finally:
+            self._busy.release()
 
     def _ready(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
     ) -> tuple[Lane, tuple[Tensor, Tensor | None, Tensor | None]]:
         """The lane of a batch, and the batch as it takes it. A new layout is checked; nothing is counted."""
         lane = self._lane
-        if lane is None or not isinstance(preds, Tensor) or lane.layout != layout_of(preds, target, weights):
+        try:
+            known = lane is not None and lane.layout == layout_of(preds, target, weights)
+        except RuntimeError:  # a tensor without storage, or without a shape
+            known = False
+        if lane is None or not known:
             preds, target, weights, lane = self._prepare(preds, target, weights)
         return lane, (preds, target, weights)
 
@@ -183,7 +212,8 @@ class Meter:
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one settled host state per tally, and the number of rows."""
-        merged, rows = self._merged(), self.rows
+        with self._alone():
+            merged, rows = self._merged(), self.rows
         return [tally.settle(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
 
     def _merged(self) -> list[State]:
@@ -219,6 +249,10 @@ class Meter:
         return self
 
     def _carry(self, states: Sequence[State], rows: int) -> None:
+        with self._alone():
+            self._add(states, rows)
+
+    def _add(self, states: Sequence[State], rows: int) -> None:
         own = [self._carried] if self._carried is not None else []
         self._carried = [merge(tally, [*(s[k] for s in own), states[k]]) for k, tally in enumerate(self._plan.tallies)]
         self._carried_rows += rows
@@ -328,8 +362,9 @@ class Meter:
             expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
             raise StateError(describe(where, got, expected, "Load it into a meter with equal metrics"))
         states = from_tensors(self._plan.tallies, tensors, where)
-        self.reset()
-        self._carry(states, description.rows)
+        with self._alone():
+            self._forget()
+            self._add(states, description.rows)
 
     def fresh(self) -> Meter:
         """A meter of the same metrics that has counted nothing."""
@@ -375,6 +410,11 @@ def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, 
         if not isinstance(metric, Metric):
             raise ConfigError(describe(name, kind(metric), "a metric", "Pass an instance such as Accuracy()"))
     return everything
+
+
+def _overlapping() -> StateError:
+    got, do = "a call while another one was at work", "Give each thread a meter and add the meters, or share a lock"
+    return StateError(describe("meter", got, "one call at a time", do))
 
 
 def _listed(metrics: Mapping[str, Metric]) -> str:

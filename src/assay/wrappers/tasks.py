@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import torch.distributed as dist
@@ -74,14 +75,17 @@ class Tasks:
             name: (each, given["target"].get(name), given.get("weights", {}).get(name, of_all))
             for name, each in preds.items()
         }
-        ready = []
-        for name, batch in batches.items():
-            try:
-                ready.append(self.meters[name]._ready(*batch))
-            except (InputError, ConfigError) as error:
-                raise type(error)(f"{name}: {error}") from error
-        for lane, batch in ready:
-            lane.push(*batch)
+        with ExitStack() as alone:
+            for meter in {id(self.meters[name]): self.meters[name] for name in batches}.values():
+                alone.enter_context(meter._alone())
+            ready = []
+            for name, batch in batches.items():
+                try:
+                    ready.append(self.meters[name]._ready(*batch))
+                except (InputError, ConfigError) as error:
+                    raise type(error)(f"{name}: {error}") from error
+            for lane, batch in ready:
+                lane.push(*batch)
 
     def _check_names(self, argument: str, tensors: object, known: Mapping[str, object]) -> None:
         if not isinstance(tensors, Mapping):

@@ -44,6 +44,8 @@ class PretendTensor(Tensor):
 
     host: Tensor
     kept_gradient: PretendTensor
+    is_plain: ClassVar[bool] = True
+    """For `assay.devices.placement`: it stands for an ordinary tensor of its device."""
     runner: ClassVar[Runner | None] = None
     """The open device; without one, a tensor can only be brought back to the CPU."""
 

@@ -1,0 +1,298 @@
+"""What an update may be given: tensors of unusual kinds give the right number, or an error that names the argument."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+import warnings
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from assay.errors import DeviceError, DtypeError, ShapeError, StateError
+from assay.meter import Meter
+from assay.metrics.aggregation import Sum
+from assay.metrics.contributions import contributions
+from assay.metrics.rank_correlation import SpearmanCorrCoef
+from assay.metrics.regression import LogCoshError, MeanAbsoluteError, MeanSquaredError
+from assay.wrappers import Bootstrap, Tasks
+from laws import bits
+
+ROWS = 12
+STAGES = pytest.mark.parametrize("stage_bytes", [0, 256, 1 << 21])
+ARGUMENTS = pytest.mark.parametrize("argument", ["preds", "target", "weights"])
+
+
+def meter_of(stage_bytes: int = 1 << 21) -> Meter:
+    metrics = {"mse": MeanSquaredError(), "mae": MeanAbsoluteError(), "cosh": LogCoshError(), "rho": SpearmanCorrCoef()}
+    return Meter(weighted=True, stage_bytes=stage_bytes, **metrics)
+
+
+def meter_of_sums() -> Meter:
+    return Meter(weighted=True, stage_bytes=0, mse=MeanSquaredError(), mae=MeanAbsoluteError())
+
+
+def batch(seed: int = 0) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return {name: torch.randint(1, 9, (ROWS,), generator=generator).float() for name in ("preds", "target", "weights")}
+
+
+def update(meter: Meter, given: dict[str, Tensor]) -> Meter:
+    meter.update(given["preds"], given["target"], weights=given["weights"])
+    return meter
+
+
+class Named(Tensor):
+    """A subclass that leaves operators to torch."""
+
+
+def negative(x: Tensor) -> Tensor:
+    found = torch.complex(x, -x).conj().imag
+    assert found.is_neg()
+    return found
+
+
+def zeros(x: Tensor) -> Tensor:
+    found: Tensor = torch._efficientzerotensor(len(x))  # type: ignore[attr-defined]
+    return found
+
+
+READABLE = {
+    "the negative bit": negative,
+    "the negative bit of a slice": lambda x: negative(x.repeat_interleave(2))[::2],
+    "a tensor of zeros without memory": zeros,
+    "expanded": lambda x: torch.tensor(3.0).expand(len(x)),
+    "overlapping": lambda x: torch.arange(9.0).as_strided((len(x),), (0,), 5),
+    "strided": lambda x: x.repeat_interleave(2)[::2],
+    "a parameter": torch.nn.Parameter,
+    "a subclass": lambda x: x.as_subclass(Named),
+    "inside inference mode": torch.inference_mode()(lambda x: x + 0),
+    "shared": lambda x: x.clone().share_memory_(),
+}
+
+
+@STAGES
+@ARGUMENTS
+@pytest.mark.parametrize("kind", READABLE)
+def test_tensors_of_unusual_kinds_are_counted_as_what_they_hold(kind, argument, stage_bytes):
+    unusual = READABLE[kind](batch(1)[argument])
+    meter, plain = update(meter_of(stage_bytes), batch()), update(meter_of(), batch())
+    for given in (unusual, batch(2)[argument], unusual):
+        update(meter, batch(1) | {argument: given})
+        held = (given.detach() + torch.zeros(ROWS)).as_subclass(Tensor)
+        update(plain, batch(1) | {argument: held})
+    assert bits(meter) == bits(plain)
+
+
+def test_a_large_batch_with_the_negative_bit_keeps_its_sign():
+    values = torch.rand(300_000, generator=torch.Generator().manual_seed(0))
+    assert Sum()(negative(values)).equal(Sum()(values))
+    assert MeanSquaredError()(negative(values), values).item() == 0
+    found = contributions(MeanAbsoluteError(), negative(values), torch.zeros_like(values))
+    assert found is not None
+    assert found.columns["absolute error"].equal(values)
+
+
+def test_a_compiled_update_keeps_the_sign():
+    given = batch()
+    meter, plain = update(meter_of_sums(), given), update(meter_of_sums(), given)
+    step = torch.compile(lambda x, y, w: meter.update(x, y, weights=w), fullgraph=True, backend="eager")
+    step(*map(negative, given.values()))
+    assert bits(meter) == bits(update(plain, given))
+
+
+def test_wrappers_take_the_negative_bit():
+    x, y = batch()["preds"], batch()["target"]
+    for make in (lambda: Tasks(one=Meter(mse=MeanSquaredError())), lambda: Bootstrap(Meter(mse=MeanSquaredError()))):
+        lazy, plain = make(), make()
+        if isinstance(lazy, Tasks):
+            lazy.update({"one": negative(x)}, {"one": negative(y)})
+            plain.update({"one": x}, {"one": y})
+        else:
+            lazy.update(negative(x), negative(y))
+            plain.update(x, y)
+        assert bits(lazy.compute()) == bits(plain.compute())
+
+
+def test_arrays_and_files_that_tensors_are_views_of(tmp_path):
+    import numpy as np
+
+    array = np.arange(24, dtype=np.float32)
+    array.tofile(tmp_path / "values")
+    mapped = torch.from_file(str(tmp_path / "values"), shared=False, size=24)
+    assert Sum()(torch.from_numpy(array[::2])).item() == array[::2].sum()
+    assert Sum()(mapped).item() == array.sum()
+
+
+def freed(x: Tensor) -> Tensor:
+    found = torch.cat([x, x])[ROWS:]
+    found.untyped_storage().resize_(0)
+    return found
+
+
+def cut(x: Tensor) -> Tensor:
+    found = x.clone()
+    found.untyped_storage().resize_(4)
+    return found
+
+
+def fake(x: Tensor) -> Tensor:
+    with FakeTensorMode():
+        return torch.empty(len(x))
+
+
+def masked(x: Tensor) -> Tensor:
+    return torch.masked.masked_tensor(x, x > 3)
+
+
+def nested(x: Tensor, layout: torch.layout) -> Tensor:
+    return torch.nested.nested_tensor([x[:3], x[3:]], layout=layout)
+
+
+REFUSED = {
+    "sparse": (lambda x: x.to_sparse(), ShapeError, "to_dense"),
+    "compressed": (lambda x: x.view(3, 4).to_sparse_csr(), ShapeError, "to_dense"),
+    "of MKL-DNN": (lambda x: x.to_mkldnn(), ShapeError, "to_dense"),
+    "nested": (lambda x: nested(x, torch.strided), ShapeError, "nested"),
+    "jagged": (lambda x: nested(x, torch.jagged), ShapeError, "nested"),
+    "masked": (masked, ShapeError, "MaskedTensor"),
+    "fake": (fake, ShapeError, "FakeTensor"),
+    "freed": (freed, DeviceError, "storage was freed"),
+    "meta": (lambda x: x.to("meta"), DeviceError, "meta"),
+    "uninitialized": (lambda x: torch.nn.UninitializedParameter(), DeviceError, "UninitializedParameter"),
+    "complex": (lambda x: torch.complex(x, x).conj(), DtypeError, "complex64"),
+    "quantized": (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), DtypeError, "dequantize"),
+    "bits": (lambda x: torch.empty(ROWS, dtype=torch.bits8), DtypeError, "bits8"),
+    "4 bits": (lambda x: torch.empty(ROWS, dtype=torch.uint4), DtypeError, "uint4"),
+    "uint64": (lambda x: x.to(torch.uint64), DtypeError, "uint64"),
+}
+
+
+@STAGES
+@ARGUMENTS
+@pytest.mark.parametrize("kind", REFUSED)
+def test_tensors_that_cannot_be_read_are_refused_and_the_meter_is_as_it_was(kind, argument, stage_bytes):
+    make, error, text = REFUSED[kind]
+    meter = update(meter_of(stage_bytes), batch())
+    before = bits(meter)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of kinds that are in beta or on their way out
+        unreadable = make(batch(1)[argument])
+    with pytest.raises(error, match=text) as caught:
+        update(meter, batch(1) | {argument: unreadable})
+    assert str(caught.value).startswith(f"{argument}: got ")
+    assert bits(meter) == before
+    assert bits(update(meter, batch(2))) == bits(update(update(meter_of(), batch()), batch(2)))
+
+
+def test_a_storage_that_was_cut_is_refused_when_its_layout_is_new():
+    meter = Meter(sum=Sum())
+    with pytest.raises(DeviceError, match="preds: got a tensor whose storage was freed"):
+        meter.update(cut(torch.ones(ROWS)))
+
+
+@pytest.mark.parametrize("transform", [torch.func.vmap, torch.func.grad])
+def test_an_update_inside_of_a_transform_is_refused(transform):
+    meter = Meter(sum=Sum())
+    meter.update(torch.ones(ROWS))
+
+    def inside(x):
+        with pytest.raises(ShapeError, match="preds: got a tensor without storage"):
+            meter.update(x)
+        return x.sum()
+
+    transform(inside)(torch.ones(2, ROWS) if transform is torch.func.vmap else torch.ones(ROWS))
+    assert meter.rows == ROWS
+
+
+# --- threads -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy_switching():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(*works) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_threads_that_share_a_meter_count_each_batch_once_or_are_told(busy_switching):
+    meter, counted = Meter(sum=Sum()), [0, 0, 0]
+
+    def work(k: int):
+        def run() -> None:
+            values = torch.full((5 + k,), float(k + 1))
+            for step in range(300):
+                try:
+                    meter.update(values)
+                except StateError:
+                    continue
+                counted[k] += 1
+                if step % 50 == 0:
+                    try:
+                        meter.compute()
+                    except StateError:
+                        continue
+
+        return run
+
+    in_threads(*map(work, range(3)))
+    assert meter.rows == sum(n * (5 + k) for k, n in enumerate(counted))
+    assert meter.compute()["sum"].item() == sum(n * (5 + k) * (k + 1) for k, n in enumerate(counted))
+
+
+CALLS = {
+    "update": lambda meter: meter.update(torch.ones(3)),
+    "compute": lambda meter: meter.compute(),
+    "reset": lambda meter: meter.reset(),
+    "merge": lambda meter: meter.merge(meter.fresh()),
+    "merge into another": lambda meter: meter.fresh().merge(meter),
+    "state_dict": lambda meter: meter.state_dict(),
+    "load_state_dict": lambda meter: meter.load_state_dict(meter.fresh().state_dict()),
+    "pickle": pickle.dumps,
+    "deepcopy": copy.deepcopy,
+    "Tasks": lambda meter: Tasks(one=meter).update({"one": torch.ones(3)}),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_while_another_one_is_at_work_is_refused_and_changes_nothing(call):
+    class Slow(Tensor):
+        """Makes another call while it is being copied."""
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is Tensor.copy_:
+                with pytest.raises(StateError, match="meter: got a call while another one was at work"):
+                    CALLS[call](meter)
+                refused.append(call)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    meter, refused = Meter(sum=Sum()), []
+    meter.update(torch.ones(2))
+    meter.update(torch.ones(2).as_subclass(Slow))
+    assert refused == [call]
+    assert meter.compute()["sum"].item() == 4
+    CALLS[call](meter)  # afterwards there is nothing in the way
+
+
+def test_threads_may_use_a_meter_one_after_the_other_and_a_failed_update_is_over():
+    meter = Meter(sum=Sum())
+    for _ in range(3):
+        in_threads(lambda: meter.update(torch.ones(2)))
+    with pytest.raises(ShapeError):
+        meter.update([1.0])  # type: ignore[arg-type]
+    assert copy.deepcopy(meter).compute()["sum"].item() == 6
+    assert pickle.loads(pickle.dumps(meter)).compute()["sum"].item() == 6
