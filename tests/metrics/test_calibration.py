@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -282,3 +283,26 @@ def test_a_long_row_is_summed_alone_as_among_others(metric):
         assert meter.compute()["value"] == metric(preds, target)
     finally:
         torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("small", [1.0, 1e-30])
+def test_kl_divergence_of_rows_of_any_scale(dtype, small):
+    """The sum of a row may overflow, and a share may be smaller than any float."""
+    top = 1e37 if dtype == torch.float32 else 1e307
+    generator = torch.Generator().manual_seed(0)
+    p, q = (torch.rand(3, 30, generator=generator).to(dtype) for _ in range(2))
+    q[:, 0] *= small
+    for scales in itertools.product((1, top, 1 / top), repeat=2):
+        x, y = (side * scale for side, scale in zip((p, q), scales, strict=True))
+        x, y = x[:, y.amin(0) > 0], y[:, y.amin(0) > 0]
+        for row in range(3):
+            exact = [[Fraction(v) for v in side[row].tolist()] for side in (x, y)]
+            shares = [[v / sum(side) for v in side] for side in exact]
+            logs = [
+                math.log(a.numerator * b.denominator) - math.log(a.denominator * b.numerator)
+                for a, b in zip(*shares, strict=True)
+            ]
+            expected = math.fsum(float(a) * log for a, log in zip(shares[0], logs, strict=True))
+            found = KLDivergence()(x[row : row + 1], y[row : row + 1]).item()
+            assert found == pytest.approx(expected, rel=1e-4 if dtype == torch.float32 else 1e-11)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -347,3 +349,68 @@ def test_predictions_that_are_far_from_the_target_lose_no_digits(metric, oracle)
     for x, y in ((small, large), (large, small)):
         expected = oracle(x.double().numpy(), y.double().numpy()).mean()
         assert metric(x, y).item() == pytest.approx(expected, rel=1e-6)
+
+
+# --- near the ends of floats ---------------------------------------------------------------------------------------
+
+
+def tweedie(power: float, preds: float, target: float) -> Decimal:
+    """The unit deviance, with 60 digits."""
+    p, mu, y = (Decimal(v) for v in (power, preds, target))
+    if p == 1:
+        return 2 * (y * (y / mu).ln() + mu - y)
+    if p == 2:
+        return 2 * ((mu / y).ln() + y / mu - 1)
+    return 2 * (y ** (2 - p) / ((1 - p) * (2 - p)) - y * mu ** (1 - p) / (1 - p) + mu ** (2 - p) / (2 - p))
+
+
+ENDS = (1e-40, 1e-30, 1e-3, 0.5, 0.999, 1.0, 1.0001, 1.3, 3.0, 1e4, 1e30, 3e38)
+
+
+@pytest.mark.parametrize("power", [-0.5, 1, 1.5, 2, 2.5, 3])
+def test_tweedie_deviance_of_close_and_of_extreme_values(power):
+    with localcontext(prec=60):
+        for a, b in itertools.product(ENDS, (*ENDS, None)):
+            preds = torch.tensor([a])
+            target = preds.nextafter(torch.tensor(math.inf)) if b is None else torch.tensor([b])
+            expected = float(tweedie(power, preds.item(), target.item())) if preds.item() != target.item() else 0.0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ValuesWarning)  # terms that are too large for float32
+                found = TweedieDevianceScore(power=power)(preds, target).item()
+            assert found >= 0
+            if expected < 1e35 or found < math.inf:  # near the largest float32, parts of a term may overflow
+                assert found == pytest.approx(expected, rel=1e-5, abs=1e-37)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [(SymmetricMeanAbsolutePercentageError(), 0.4), (MeanAbsolutePercentageError(), 0.5)],
+)
+def test_relative_errors_of_values_whose_sum_overflows(metric, expected):
+    assert metric(torch.tensor([3e38]), torch.tensor([2e38])).item() == pytest.approx(expected, rel=1e-6)
+    assert metric(torch.tensor([-3e38]), torch.tensor([3e38])).item() == pytest.approx(2, rel=1e-6)
+
+
+def test_squared_log_error_of_a_quotient_that_overflows():
+    preds, target = torch.tensor([3e38]), torch.tensor([-1 + 2**-24])
+    expected = (math.log(3e38) + 24 * math.log(2)) ** 2
+    assert MeanSquaredLogError()(preds, target).item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("squared", [True, False])
+def test_relative_squared_error_weighted_by_tiny_spreads(squared):
+    target = torch.rand(3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 1e-200
+    preds = torch.zeros(3, 2).to(torch.float8_e4m3fn)
+    columns = [[Fraction(v) for v in column.tolist()] for column in target.T]
+    spreads = [sum((v - sum(column) / 3) ** 2 for v in column) for column in columns]
+    shares = [sum(v * v for v in column) / spread for column, spread in zip(columns, spreads, strict=True)]
+    values = [share if squared else Fraction(math.sqrt(share)) for share in shares]
+    expected = sum(v * s for v, s in zip(values, spreads, strict=True)) / sum(spreads)
+    metric = RelativeSquaredError(squared=squared, num_outputs=2, multioutput="variance_weighted")
+    assert metric(preds, target).item() == pytest.approx(float(expected), rel=1e-15)
+
+
+def test_an_output_with_a_constant_target_has_no_weight_by_spread():
+    preds, target = torch.tensor([[1.0, 5.0], [2.0, 6.0]]), torch.tensor([[1.0, 4.0], [3.0, 4.0]])
+    metric = RelativeSquaredError(num_outputs=2, multioutput="variance_weighted")
+    assert metric(preds, target).item() == 0.5

@@ -148,13 +148,13 @@ class OverOutputs(OutputMetric):
 
 
 def weighted_mean(values: Sequence[Number], weights: Sequence[Number]) -> Number:
-    """`sum(w v) / sum(w)`, exactly; in floating point where a value is infinite."""
-    finite = [v for v in (*values, *weights) if not isinstance(v, float)]
-    if len(finite) < len(values) + len(weights):
-        total = math.fsum(rounded(v) * rounded(w) for v, w in zip(values, weights, strict=True))
-        return total / math.fsum(map(rounded, weights))
-    exact, weight = finite[: len(values)], finite[len(values) :]
-    return quotient(total_of([v * w for v, w in zip(exact, weight, strict=True)]), total_of(weight))
+    """`sum(w v) / sum(w)`, exactly, over the values whose weight is not 0; infinite or NaN where one of those is."""
+    counted = [(v, w) for v, w in zip(values, weights, strict=True) if w]
+    strange = [x for pair in counted for x in pair if isinstance(x, float) and not math.isfinite(x)]
+    if strange:
+        return sum(strange)
+    exact = [(Fraction(v), Fraction(w)) for v, w in counted]
+    return quotient(total_of([v * w for v, w in exact]), total_of([w for _, w in exact]))
 
 
 def total_of(values: Sequence[Fraction]) -> Fraction:

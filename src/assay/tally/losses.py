@@ -228,6 +228,18 @@ class Losses(SummedTally):
         return self.data.problems(state["strange"])
 
 
+def _shares(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The share of each element in the sum of its row, and its logarithm also where the share is too small for a float.
+
+    A row whose sum could overflow is multiplied by a power of two first.
+    """
+    half = round(math.log2(torch.finfo(x.dtype).max)) // 2
+    largest = x.amax(1, keepdim=True)
+    scale = torch.ones_like(largest).masked_fill_(largest > 2.0**half, 2.0**-half)
+    total = row_sums(x * scale)
+    return (x * scale) / total, x.log() - (total.log() - scale.log())
+
+
 @dataclass(frozen=True)
 class Divergence(SummedTally):
     """The exact sum of the terms of the Kullback-Leibler divergences of rows `(N, d)`; and the weight of the rows."""
@@ -279,8 +291,14 @@ class Divergence(SummedTally):
     def _terms(self, p: Tensor, q: Tensor) -> Tensor:
         if self.log_prob:
             return torch.where(p == -math.inf, 0, p.exp() * (p - q))
-        p, q = p / row_sums(p), q / row_sums(q)
-        return torch.where(p == 0, torch.where(q.isnan(), q, 0), p * (p / q).log())
+        share, log_p = _shares(p)
+        other, log_q = _shares(q)
+        ratio = share / other
+        tiny = torch.finfo(p.dtype).tiny
+        plain = torch.minimum(share, other) >= tiny  # else digits, or all of the share, may be lost
+        logs = torch.where(plain & (ratio < math.inf), ratio.log(), log_p - log_q)
+        none = torch.where(other.isnan(), other, 0)
+        return torch.where((p == 0) & (share == 0), none, share.clamp(min=tiny) * logs)
 
     def problems(self, state: State) -> Sequence[Problem]:
         texts = ("", "rows have NaN, or a sum of 0", "rows have negative probabilities", KINDS[3])

@@ -25,7 +25,7 @@ class PercentageError(FloatTerm):
     """`|preds - target| / max(|target|, 1.17e-6)`."""
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        return (preds - target).abs_() / target.abs().clamp_(min=SMALLEST_TARGET)
+        return _error_over(preds, target, target.abs(), target.abs() * 0.5)
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,15 @@ class SymmetricPercentageError(FloatTerm):
     """`2 |preds - target| / max(|preds| + |target|, 1.17e-6)`."""
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        below = preds.abs().add_(target.abs()).clamp_(min=SMALLEST_TARGET)
-        return (preds - target).abs_().div_(below).mul_(2)
+        left, right = preds.abs(), target.abs()
+        return _error_over(preds, target, left + right, left * 0.5 + right * 0.5).mul_(2)
+
+
+def _error_over(preds: Tensor, target: Tensor, size: Tensor, half: Tensor) -> Tensor:
+    """`|preds - target| / max(size, 1.17e-6)`, from the halves of both where one of them is too large for a float."""
+    error, size = (preds - target).abs_(), size.clamp(min=SMALLEST_TARGET)
+    halved = (preds * 0.5 - target * 0.5).abs_() / half
+    return torch.where(torch.maximum(error, size) < math.inf, error / size, halved)
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,9 @@ class SquaredLogError(FloatTerm):
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
         smaller = torch.minimum(preds, target)
-        logs = ((preds - target).abs_() / (smaller + 1)).log1p_()  # over the larger one, it would cancel near -1
+        error, above = (preds - target).abs_(), smaller + 1
+        grown = error / above  # over the larger one, it would cancel near -1
+        logs = torch.where(grown < math.inf, grown.log1p(), error.log() - above.log())
         return logs.square_().masked_fill_(smaller <= -1, math.nan)
 
 
@@ -88,17 +97,40 @@ class TweedieDeviance(FloatTerm):
         outside = preds <= 0
         if self.power > 0:
             outside = outside.logical_or_(target < 0 if self.power < 2 else target <= 0)
-        return self._deviance(preds, target).masked_fill_(outside, math.nan)
+        deviance = self._deviance(preds, target)
+        too_large = deviance.isnan() & (preds.abs() < math.inf) & (target.abs() < math.inf)  # as inf - inf
+        return (
+            deviance.masked_fill_(too_large, math.inf).masked_fill_(preds == target, 0).masked_fill_(outside, math.nan)
+        )
 
     def _deviance(self, preds: Tensor, target: Tensor) -> Tensor:
         if self.power == 1:
-            deviance = target * _above_log((preds - target) / target, preds / target)
-            return torch.where(target == 0, preds, deviance).mul_(2)
+            x = (preds - target) / target
+            near = target * _above_log(x)
+            far = (preds - target) - target * _log_ratio(preds, target)
+            return torch.where(target == 0, preds, torch.where(x.abs() < 0.5, near, far)).mul_(2)
+        x = (target - preds) / preds
         if self.power == 2:
-            return _above_log((target - preds) / preds, target / preds).mul_(2)
+            return torch.where(x.abs() < 0.5, _above_log(x), x - _log_ratio(target, preds)).mul_(2)
+        if self.power == 3:
+            return x * (x / target)
         one, two = 1 - self.power, 2 - self.power
-        above = power(target.clamp(min=0), two) / (one * two)
-        return (above - target * power(preds, one) / one + power(preds, two) / two).mul_(2)
+        scale = power(preds, two)
+        crossed = target * power(preds, one) if self.power < 2 else target / preds * scale
+        far = power(target.clamp(min=0), two) / (one * two) - crossed / one + scale / two
+        logs = x.log1p()
+        near = scale * _tweedie_series(logs, two)
+        return torch.where(logs.abs() * max(1, abs(two)) < 0.5, near, far.clamp(min=0)).mul_(2)
+
+
+def _tweedie_series(logs: Tensor, two: float) -> Tensor:
+    """`(expm1(two l) / two - expm1(l)) / (two - 1)` for small `l`, without cancellation."""
+    # Its series is that of the sum over k > 1 of (1 + two + ... + two ** (k - 2)) l ** k / k!.
+    last = 20 if logs.dtype == torch.float64 else 12
+    series = torch.zeros_like(logs)
+    for k in range(last, 1, -1):
+        series.mul_(logs).add_(sum(two**j for j in range(k - 1)) / math.factorial(k))
+    return series.mul_(logs).mul_(logs)
 
 
 def power(x: Tensor, exponent: float) -> Tensor:
@@ -117,17 +149,23 @@ def power(x: Tensor, exponent: float) -> Tensor:
     return result
 
 
-def _above_log(x: Tensor, grown: Tensor) -> Tensor:
-    """`x - log(1 + x)`, without cancellation near 0 and, as `1 + x` is given, near -1."""
+def _above_log(x: Tensor) -> Tensor:
+    """`x - log(1 + x)` for `x` from -0.5 to 0.5, without cancellation."""
     # With s = x / (2 + x): log(1 + x) = 2 atanh(s) and x - 2 s = x s.
     s = x.clamp(-0.5, 0.5)
     s = s / (s + 2)
     square = s * s
     series = torch.zeros_like(square)
-    for k in range(21 if x.dtype == torch.float64 else 9, 1, -2):
+    for k in range(33 if x.dtype == torch.float64 else 15, 1, -2):
         series.add_(1 / k).mul_(square)
-    near = (x - 2 * series) * s
-    return torch.where(x.abs() < 0.5, near, x - grown.log())
+    return (x - 2 * series) * s
+
+
+def _log_ratio(a: Tensor, b: Tensor) -> Tensor:
+    """`log(a / b)`, also where the quotient is too large or too small for a float."""
+    ratio = a / b
+    fits = (ratio >= torch.finfo(ratio.dtype).tiny) & (ratio < math.inf)
+    return torch.where(fits, ratio.log(), a.log() - b.log())
 
 
 @dataclass(frozen=True)
