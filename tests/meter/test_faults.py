@@ -66,7 +66,7 @@ def test_an_exception_in_compute_leaves_the_meter_as_it_was(stage_bytes, allowed
 
 WRONG = [
     (lambda x, y: (x, y[:-1]), ShapeError, "target: got 3 samples, expected as many as preds has, 4"),
-    (lambda x, y: (x, y[:, None]), ShapeError, r"target: got shape \(N, 1\)"),
+    (lambda x, y: (x, y[:, None, None]), ShapeError, r"target: got shape \(N, 1, 1\)"),
     (lambda x, y: (x, None), ShapeError, "target: got nothing"),
     (lambda x, y: (x.to(torch.complex64), y), DtypeError, r"preds: got torch\.complex64"),
     (lambda x, y: (x.tolist(), y), ShapeError, "preds: got list, expected a tensor"),

@@ -16,9 +16,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from assay.errors import DeviceError, DtypeError, ShapeError, StateError
 from assay.meter import Meter
 from assay.metrics.aggregation import Sum
+from assay.metrics.calibration import CalibrationError, LogLoss
+from assay.metrics.classification import Accuracy
 from assay.metrics.contributions import contributions
+from assay.metrics.explained import R2Score
 from assay.metrics.rank_correlation import SpearmanCorrCoef
+from assay.metrics.ranking import AUROC
 from assay.metrics.regression import LogCoshError, MeanAbsoluteError, MeanSquaredError
+from assay.metrics.text import Perplexity
 from assay.wrappers import Bootstrap, Tasks
 from laws import bits
 
@@ -296,3 +301,59 @@ def test_threads_may_use_a_meter_one_after_the_other_and_a_failed_update_is_over
         meter.update([1.0])  # type: ignore[arg-type]
     assert copy.deepcopy(meter).compute()["sum"].item() == 6
     assert pickle.loads(pickle.dumps(meter)).compute()["sum"].item() == 6
+
+
+# --- one output ----------------------------------------------------------------------------------------------------
+
+ONE_OUTPUT = [MeanSquaredError(), R2Score(), SpearmanCorrCoef(), Accuracy(), AUROC(), LogLoss(), CalibrationError()]
+
+
+def one_output(metric):
+    generator = torch.Generator().manual_seed(0)
+    preds, target = torch.rand(20, generator=generator), torch.randint(0, 2, (20,), generator=generator)
+    return preds, target if type(metric).__name__ in (
+        "Accuracy",
+        "AUROC",
+        "LogLoss",
+        "CalibrationError",
+    ) else target / 2
+
+
+@pytest.mark.parametrize("metric", ONE_OUTPUT, ids=lambda metric: type(metric).__name__)
+def test_one_output_of_a_network_is_taken_as_one_value_a_sample(metric):
+    preds, target = one_output(metric)
+    meter, plain = Meter(metric, weighted=True), Meter(metric, weighted=True)
+    weights = torch.arange(20)
+    for x, y, w in (
+        (preds[:, None], target, weights),
+        (preds, target[:, None], weights[:, None]),
+        (preds, target, weights),
+    ):
+        meter.update(x, y, weights=w)
+        plain.update(preds, target, weights=weights)
+    assert bits(meter) == bits(plain)
+    assert bits(metric(preds[:, None], target)) == bits(metric(preds, target))
+    wide, flat = contributions(metric, preds[:, None], target), contributions(metric, preds, target)
+    assert (wide is None) == (flat is None)
+    assert wide is None or flat is None or bits(dict(wide.columns)) == bits(dict(flat.columns))
+
+
+def test_nothing_else_is_reshaped():
+    with pytest.raises(ShapeError, match=r"squeeze\(-1\)"):
+        MeanSquaredError()(torch.zeros(4, 3), torch.zeros(4))
+    with pytest.raises(ShapeError):
+        MeanSquaredError()(torch.zeros(1, 4), torch.zeros(1))
+    with pytest.raises(ShapeError, match="squeeze"):
+        R2Score(num_outputs=2)(torch.zeros(4, 1), torch.zeros(4))
+    with pytest.raises(ShapeError, match=r"Pass preds\.squeeze\(1\)"):
+        Accuracy()(torch.zeros(4, 1, 5, 5), torch.zeros(4, 5, 5, dtype=torch.int64))
+    assert Perplexity()(torch.zeros(4, 1), torch.zeros(4, dtype=torch.int64)).item() == 1  # one word in the vocabulary
+
+
+@pytest.mark.parametrize("metric", [Accuracy(num_classes=3), AUROC(num_classes=3), LogLoss(num_classes=3)], ids=repr)
+def test_one_hot_targets_are_refused_with_the_way_out(metric):
+    preds, target = torch.rand(5, 3), torch.eye(3)[[0, 1, 2, 1, 0]]
+    with pytest.raises(DtypeError, match=r"target: got torch\.float32, of shape \(N, 3\).*target\.argmax\(1\)"):
+        metric(preds, target)
+    with pytest.raises(ShapeError, match=r"target\.argmax\(1\)"):
+        metric(preds, target.long())

@@ -494,6 +494,7 @@ def test_labels_that_no_sample_has():
     close(BalancedAccuracy(num_labels=2, ignore_index=-1)(preds, ignored), 1)
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 @every_task
 def test_everything_ignored_reads_nan(task):
     data = sample(task)
@@ -504,6 +505,7 @@ def test_everything_ignored_reads_nan(task):
             assert leaf.isnan().all() if leaf.is_floating_point() else not leaf.any()
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 def test_agreement_of_constants():
     constant = torch.zeros(4, dtype=torch.long)
     close(MatthewsCorrCoef(num_classes=3)(constant, constant), 0)

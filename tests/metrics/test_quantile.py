@@ -73,6 +73,7 @@ def test_the_shape_follows_q_and_the_outputs():
     assert Quantile((0.0, 0.5, 1.0), num_outputs=2)(x).tolist() == [[0, 1], [10, 11], [20, 21]]
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -102,6 +103,7 @@ def test_without_data_it_is_nan_and_warns():
     assert read["all"].isnan().all()
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 @example([0.0] * 8 + [-0.0], 1, Random(0))
 @given(st.lists(st.floats(width=16, allow_nan=False), min_size=1, max_size=40), st.integers(1, 7), st.randoms())
 def test_no_split_and_no_dtype_changes_the_bits(values, size, random):

@@ -72,6 +72,7 @@ def test_as_the_definition_in_exact_arithmetic(metric, rows):
     assert same(metric(*tensors(x, y)).item(), expected(metric, x, y, [1] * len(x)))
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @given(SAMPLES, st.sampled_from([1.0, 0.375, 2.0**-130]))
 def test_weights_are_exact_and_only_their_ratios_matter(metric, rows, unit):
@@ -133,6 +134,7 @@ def test_without_num_outputs_every_element_is_a_sample():
     assert SpearmanCorrCoef()(x, y) == SpearmanCorrCoef()(x.flatten(), y.flatten())
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_without_two_samples_it_is_nan(metric):
     assert metric(torch.tensor([1.0]), torch.tensor([2.0])).isnan()
@@ -141,6 +143,7 @@ def test_without_two_samples_it_is_nan(metric):
         assert Meter(m=metric).compute()["m"].isnan()
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_a_constant_has_no_rank_correlation(metric):
     value = metric(torch.ones(5), torch.arange(5)).item()
@@ -159,6 +162,7 @@ def test_weights_that_cannot_be_raise(bad):
         SpearmanCorrCoef()(*tensors([1, 2], [1, 2]), weights=torch.tensor([1.0, bad]))
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @given(SAMPLES, st.integers(1, 9), st.randoms())
 def test_no_split_changes_the_bits(metric, rows, size, random):

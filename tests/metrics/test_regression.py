@@ -208,6 +208,7 @@ def test_many_outputs_are_averaged_to_the_last_bit():
     assert R2Score(num_outputs=100)(x, y).item() == float(sum(raw) / 100)
 
 
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
 def test_constant_targets_follow_scikit_learn():
     y = torch.full((4,), 2.5)
     for x, r2 in ((y, 1.0), (y + 1, 0.0), (normal(1, 4), 0.0)):

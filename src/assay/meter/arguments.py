@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from assay.devices.placement import bring_together, has_values, is_freed, is_plain, plain
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
+from assay.tally.base import Column, Layout
 
 _DTYPES = {
     *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.int8, torch.int16, torch.int32, torch.int64),
@@ -47,6 +48,36 @@ def checked(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str,
             expected = f"as many as preds has, {rows}"
             raise ShapeError(describe(name, f"{tensor.shape[0]} samples", expected, "Dimension 0 counts the samples"))
     return tensors
+
+
+def fitted(tensors: dict[str, Tensor], check: Callable[[Layout], None]) -> dict[str, Tensor]:
+    """The arguments after their layout was checked; where `(N, 1)` meets `(N,)` and only that fits, all as `(N,)`.
+
+    A network with one output gives `(N, 1)`, and targets of one value are `(N,)`. Nothing is broadcast.
+
+    Raises:
+        InputError: what `check` raises for the arguments as they came.
+    """
+    flat = {name: t[:, 0] if t.ndim == 2 and t.shape[1] == 1 else t for name, t in tensors.items()}
+    data = [t.ndim for name, t in tensors.items() if name != "weights"]
+    if sorted(data) != [1, 2] or any(t.ndim != 1 for t in flat.values()):
+        check(layout(tensors))
+        return tensors
+    try:
+        check(layout(tensors))
+    except ShapeError as error:
+        try:
+            check(layout(flat))
+        except ShapeError:
+            raise error from None
+        return flat
+    return tensors
+
+
+def layout(tensors: Mapping[str, Tensor]) -> Layout:
+    """The metadata of arguments."""
+    columns = {name: Column(tensor.dtype, tuple(tensor.shape[1:])) for name, tensor in tensors.items()}
+    return Layout(columns["preds"], columns.get("target"), columns.get("weights"))
 
 
 def kind(value: object) -> str:

@@ -16,13 +16,13 @@ from torch.compiler import is_compiling
 
 from assay.errors import ConfigError, NoDataWarning, StateError, ValuesError, ValuesWarning, describe, warn
 from assay.meter import file
-from assay.meter.arguments import checked, kind
+from assay.meter.arguments import checked, fitted, kind
 from assay.meter.file import ABOUT, Description, from_tensors, to_tensors
 from assay.meter.lane import Lane, layout_of
 from assay.meter.plan import Plan
 from assay.meter.sync import synced
 from assay.metrics.base import Metric
-from assay.tally.base import Column, Layout, State, Tally, merge
+from assay.tally.base import State, Tally, merge
 
 STAGE_BYTES = 1 << 21
 
@@ -94,8 +94,9 @@ class Meter:
         """Count a batch.
 
         Args:
-            preds: shape `(N, ...)`, as the metrics state; a 0-dimensional tensor is one sample.
-            target: shape `(N, ...)`.
+            preds: shape `(N, ...)`, as the metrics state; a 0-dimensional tensor is one sample. Where the metrics want
+                the shape of `target`, `(N, 1)` is taken as `(N,)`; nothing else is reshaped.
+            target: shape `(N, ...)`; likewise.
             weights: shape `(N,)`, or that of `target`; only for a meter made with `weighted=True`.
 
         Raises:
@@ -167,10 +168,8 @@ class Meter:
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The arguments on one device and with a sample dimension, after their metadata was found to be right."""
         tensors = checked({"preds": preds, "target": target, "weights": weights}, self.weighted, self.strict)
-        target, weights = tensors.get("target"), tensors.get("weights")
-        columns = {name: Column(tensor.dtype, tuple(tensor.shape[1:])) for name, tensor in tensors.items()}
-        self._plan.check(Layout(columns["preds"], columns.get("target"), columns.get("weights")))
-        return tensors["preds"], target, weights
+        tensors = fitted(tensors, self._plan.check)
+        return tensors["preds"], tensors.get("target"), tensors.get("weights")
 
     def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
         """The value of every metric, read on the host.
@@ -199,7 +198,8 @@ class Meter:
         tally, state = self._plan.state_of(name, states)
         if not rows:
             warn(describe(name, "no data", "at least one sample", "It reads NaN; call update first"), NoDataWarning)
-        for problem in tally.problems(state):
+        problems = tally.problems(state)
+        for problem in problems:
             message = describe(
                 name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples"
             )
@@ -208,7 +208,12 @@ class Meter:
             warn(message, ValuesWarning)
         if tally not in counted:
             counted[tally] = tally.read(state)
-        return self.metrics[name].read(counted[tally])
+        metric = self.metrics[name]
+        value = metric.read(counted[tally])
+        if rows and not problems and metric.needs and _undefined(metric, value):
+            do = "The value is NaN; look at what was given"
+            warn(describe(name, f"{rows} samples for which it is undefined", metric.needs, do), NoDataWarning)
+        return value
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one settled host state per tally, and the number of rows."""
@@ -410,6 +415,14 @@ def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, 
         if not isinstance(metric, Metric):
             raise ConfigError(describe(name, kind(metric), "a metric", "Pass an instance such as Accuracy()"))
     return everything
+
+
+def _undefined(metric: Metric, value: Any) -> bool:
+    """Whether a value is NaN, or that of an output; single classes may well have none."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        return False
+    nan = value.isnan()
+    return bool(nan.any() if hasattr(metric, "num_outputs") else nan.all())
 
 
 def _overlapping() -> StateError:

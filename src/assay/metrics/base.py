@@ -30,9 +30,12 @@ class Metric(Operators, ABC):
 
     Attributes:
         better: which values are better; empty where neither is.
+        needs: what samples must be like for the value to be defined, for the warning that it is NaN; empty where `read`
+            itself warns.
     """
 
     better: ClassVar[Direction] = ""
+    needs: ClassVar[str] = "enough samples that have weight, are not ignored and differ"
 
     def __post_init__(self) -> None:
         """Make numbers of NumPy and torch plain ones; raise for what is no number where one is stated."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.policies import policy
-from assay.tally.base import Batch, Column, Layout
+from assay.tally.base import Batch
 
 if TYPE_CHECKING:
     from assay.metrics.base import Metric
@@ -119,13 +119,11 @@ def decisions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> Te
 
 def _batch(metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
     """A batch whose metadata was found to be right."""
-    from assay.meter.arguments import checked, readable  # the meter knows metrics; they meet it when they are called
+    from assay.meter.arguments import checked, fitted, readable  # the meter knows metrics; they meet when called
 
-    given = {"preds": preds, "target": target, "weights": weights}
-    tensors = {name: readable(each.detach()) for name, each in checked(given, weights is not None, False).items()}
-    columns = {name: Column(each.dtype, tuple(each.shape[1:])) for name, each in tensors.items()}
-    layout = Layout(columns["preds"], columns.get("target"), columns.get("weights"))
-    metric.tally(weights is not None).check(layout)
+    given = checked({"preds": preds, "target": target, "weights": weights}, weights is not None, False)
+    fit = fitted(given, metric.tally(weights is not None).check)
+    tensors = {name: readable(each.detach()) for name, each in fit.items()}
     compiled = policy(tensors["preds"].device).compiled.value
     return Batch(tensors["preds"], tensors.get("target"), tensors.get("weights"), compiled=compiled)
 

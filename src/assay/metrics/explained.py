@@ -51,6 +51,8 @@ class R2Score(OverOutputs):
     Source: Kvålseth, The American Statistician 39 (1985), 279-285, equation 1; scikit-learn user guide.
     """
 
+    needs: ClassVar[str] = "samples with weight, 2 or more, and more than adjusted + 1 where it is adjusted"
+
     adjusted: int = 0
 
     def __post_init__(self) -> None:

@@ -76,6 +76,8 @@ class RankingMetric(Metric):
     Thresholds are then logits or log-odds; `torch.sigmoid(threshold)` is the probability.
     """
 
+    needs: ClassVar[str] = ""  # what is read says itself which class is missing
+
     num_classes: int | None = None
     num_labels: int | None = None
     ignore_index: int | None = None

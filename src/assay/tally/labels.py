@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.decide import Decision, Rows, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
-from assay.tally.base import Batch, Layout, shown
+from assay.tally.base import Batch, Column, Layout, shown
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,10 @@ class Labels:
         if target is None:
             raise ShapeError(describe("target", "nothing", "one label per row", "Pass preds and target"))
         if target.dtype.is_floating_point or target.dtype.is_complex:
-            raise DtypeError(describe("target", target.dtype, "an integer or bool dtype", "Pass target.long()"))
+            one_hot = self._one_hot(target)
+            got = f"{target.dtype}, of shape {shown(target.tail)}" if one_hot else target.dtype
+            do = "Pass target.argmax(1), if it is one-hot" if one_hot else "Pass target.long()"
+            raise DtypeError(describe("target", got, "an integer or bool dtype", do))
         if preds.dtype.is_complex:
             raise DtypeError(describe("preds", preds.dtype, "scores or labels", "Pass real numbers"))
         if isinstance(self.decision, TopK) and not preds.dtype.is_floating_point:
@@ -87,10 +90,18 @@ class Labels:
                 )
             )
 
+    def _one_hot(self, target: Column) -> bool:
+        """Whether a target has a dimension of the classes, which classes as indices do not have."""
+        return self.multiclass and target.tail[:1] == (self.num_classes,)
+
     def _advice(self, layout: Layout) -> str:
         """What to do about predictions of another shape."""
         assert layout.target is not None
         first, *others = layout.preds.tail or (0,)
+        if self._one_hot(layout.target) and layout.preds.tail == layout.target.tail:
+            return "Pass target.argmax(1), if it is one-hot"
+        if first == 1 and tuple(others) == layout.target.tail:
+            return "Pass preds.squeeze(1)"
         binary = not self.multiclass and self.num_labels is None
         if binary and first > 1 and tuple(others) == layout.target.tail and layout.preds.dtype.is_floating_point:
             return f"Pass num_classes={first}, as preds has {first} scores for each target"
