@@ -17,7 +17,7 @@
     AssayWarning(UserWarning)
     ├── PlacementWarning                 a tensor was on another device and has been moved
     ├── ValuesWarning                    bad values were found when reading and left out
-    └── NoDataWarning                    nothing was counted, so the value is NaN
+    └── NoDataWarning                    nothing was counted, or nothing that defines the value, so it is NaN
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class ValuesWarning(AssayWarning):
 
 
 class NoDataWarning(AssayWarning):
-    """Nothing has been counted, so the value is NaN."""
+    """Nothing has been counted, or nothing that defines the value (one class, a constant), so it is NaN."""
 
 
 def describe(what: str, got: object, expected: str, do: str) -> str:

@@ -210,9 +210,9 @@ class Meter:
             counted[tally] = tally.read(state)
         metric = self.metrics[name]
         value = metric.read(counted[tally])
-        if rows and not problems and metric.needs and _undefined(metric, value):
+        if rows and not problems and metric.defined_for and _undefined(metric, value):
             do = "The value is NaN; look at what was given"
-            warn(describe(name, f"{rows} samples for which it is undefined", metric.needs, do), NoDataWarning)
+            warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)
         return value
 
     def _states(self) -> tuple[list[State], int]:

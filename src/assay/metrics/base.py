@@ -30,12 +30,11 @@ class Metric(Operators, ABC):
 
     Attributes:
         better: which values are better; empty where neither is.
-        needs: what samples must be like for the value to be defined, for the warning that it is NaN; empty where `read`
-            itself warns.
+        defined_for: which samples define the value, for the warning that it is NaN; empty where `read` itself warns.
     """
 
     better: ClassVar[Direction] = ""
-    needs: ClassVar[str] = "enough samples that have weight, are not ignored and differ"
+    defined_for: ClassVar[str] = "enough samples that have weight, are not ignored and differ"
 
     def __post_init__(self) -> None:
         """Make numbers of NumPy and torch plain ones; raise for what is no number where one is stated."""

@@ -46,7 +46,7 @@ class Correlation(OutputMetric):
     """A metric that is read from the spread of each output."""
 
     better: ClassVar[Direction] = "higher"
-    needs: ClassVar[str] = "samples with weight in which neither preds nor target is constant"
+    defined_for: ClassVar[str] = "samples with weight in which neither preds nor target is constant"
 
     @property
     def terms(self) -> frozenset[Term]:

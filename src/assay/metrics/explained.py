@@ -51,7 +51,7 @@ class R2Score(OverOutputs):
     Source: Kvålseth, The American Statistician 39 (1985), 279-285, equation 1; scikit-learn user guide.
     """
 
-    needs: ClassVar[str] = "samples with weight, 2 or more, and more than adjusted + 1 where it is adjusted"
+    defined_for: ClassVar[str] = "samples with weight, 2 or more, and more than adjusted + 1 where it is adjusted"
 
     adjusted: int = 0
 
@@ -122,7 +122,7 @@ class RelativeSquaredError(OverOutputs):
 
     Returns:
         float64, shape `()`, or `(num_outputs,)` for raw values. With a constant target: infinite, or NaN when there is
-        no error either. NaN without data.
+        no error either; weighted by the spread, such an output does not count unless all are. NaN without data.
 
     Raises:
         ConfigError: an unknown `multioutput`, `num_outputs` below 1.

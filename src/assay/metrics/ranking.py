@@ -76,7 +76,7 @@ class RankingMetric(Metric):
     Thresholds are then logits or log-odds; `torch.sigmoid(threshold)` is the probability.
     """
 
-    needs: ClassVar[str] = ""  # what is read says itself which class is missing
+    defined_for: ClassVar[str] = ""  # what is read says itself which class is missing
 
     num_classes: int | None = None
     num_labels: int | None = None

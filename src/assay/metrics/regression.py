@@ -303,7 +303,7 @@ class MinkowskiDistance(ElementwiseMetric):
 
     `sum(w |preds - target| ** p) ** (1 / p)`. For `p` of 1 and 2 the value is that of exact arithmetic on the given
     inputs, rounded once; for another `p` each sample's power is computed in float32 (float64 where an argument is
-    float64), and their sum is exact.
+    float64), and their sum is exact: powers below 1e-38 count as 0 in float32, so pass tiny errors as float64.
 
     Args:
         p: the exponent, 1 or more.
@@ -358,7 +358,7 @@ class TweedieDevianceScore(ElementwiseMetric):
     `2 (target log(target / preds) + preds - target)` for 1, `2 (log(preds / target) + target / preds - 1)` for 2, and
     `2 (max(target, 0)^(2-p) / ((1-p)(2-p)) - target preds^(1-p) / (1-p) + preds^(2-p) / (2-p))` for another power `p`.
     Power 0 is exact and rounded once. Otherwise each sample's term is computed in float32 (float64 where an argument is
-    float64), for powers 1 and 2 without cancellation, and their sum is exact.
+    float64), without cancellation and so never negative, and their sum is exact.
 
     Args:
         power: of the variance as a function of the mean; not between 0 and 1.
