@@ -25,13 +25,15 @@ from assay._atomic import write_whole
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluate.account import Account
 from assay.evaluate.follow import Followers, part_of, prefixed
+from assay.evaluate.identity import same
 from assay.evaluate.ranks import Ranks
+from assay.evaluate.source import Trail
 from assay.meter import Meter
 from assay.meter.file import checksum
 
 Folder: TypeAlias = "str | os.PathLike[str] | None"
 
-SCHEMA = "assay.checkpoint/2"
+SCHEMA = "assay.checkpoint/3"
 MOST_OF_THE_TIME = 0.05
 _ABOUT, _SUM = "assay.checkpoint", "sha256"
 _METER, _FOLLOWERS, _SEEN, _KEYS = "meter", "followers", "seen", "keys"
@@ -51,6 +53,7 @@ class Part:
     rows: int
     repeated: int
     elapsed_s: float
+    trail: str
 
 
 class Checkpoints:
@@ -58,14 +61,17 @@ class Checkpoints:
 
     Args:
         folder: where they are; None to keep none.
-        run: what must be the same when an evaluation goes on: metrics, data, model.
+        run: what must be the same when an evaluation resumes; see `identity`.
         ranks: who evaluates together.
         every_s: how long to count between two files, in seconds; longer where writing takes long.
+        trail: has seen the batches of a stream; None where the data are none.
     """
 
-    def __init__(self, folder: Folder, run: dict[str, Any], ranks: Ranks, every_s: float) -> None:
+    def __init__(
+        self, folder: Folder, run: dict[str, Any], ranks: Ranks, every_s: float, trail: Trail | None = None
+    ) -> None:
         self._folder = None if folder is None else Path(folder)
-        self._run, self._ranks, self._every_s = run, ranks, every_s
+        self._run, self._ranks, self._every_s, self._trail = run, ranks, every_s, trail
         self._next = time.monotonic() + every_s
         self._start = time.monotonic()
         self.before_s = 0.0
@@ -102,6 +108,8 @@ class Checkpoints:
         self.before_s = max((part.elapsed_s for part in parts), default=0.0)
         self.resumed_rows = sum(part.rows for part in parts)
         position = sum(part.position for part in mine)
+        if self._trail is not None and mine:  # a stream has one file a rank
+            self._trail.expected = position, mine[0].trail
         foreign = [part for part in mine if _number(part.name) >= self._ranks.count]
         if foreign:
             self.save(meter, followers, account, position)
@@ -138,6 +146,7 @@ class Checkpoints:
             "position": position,
             "rows": account.rows,
             "repeated": account.repeated,
+            "trail": "" if self._trail is None else self._trail.at(position),
             "elapsed_s": self.before_s + start - self._start,
         }
         about = json.dumps(said, sort_keys=True)
@@ -189,7 +198,7 @@ class Checkpoints:
         seen = np.unpackbits(tensors.pop(_SEEN).numpy(), count=size).astype(bool)
         keys = json.loads(tensors.pop(_KEYS).numpy().tobytes())
         state, followed = part_of(_METER, tensors), part_of(_FOLLOWERS, tensors)
-        numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s"))
+        numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail"))
         return Part(path.name, state, followed, seen, keys, *numbers)
 
     def _check(self, where: str, said: dict[str, Any]) -> None:
@@ -198,7 +207,7 @@ class Checkpoints:
             if said.get(name) != value:
                 got, do = f"a checkpoint of {name} {said.get(name)}", f"Go on with that version. Or: {_ANEW}"
                 raise StateError(describe(where, got, f"{name} {value}, for the same bits", do))
-        others = [name for name, value in self._run.items() if said["run"].get(name) != value]
+        others = [name for name, value in self._run.items() if not same(value, said["run"].get(name))]
         if others:
             got = f"a checkpoint of other {', '.join(others)}"
             raise StateError(describe(where, got, "one of this evaluation", _ANEW))

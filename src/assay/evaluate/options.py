@@ -44,6 +44,7 @@ class Options:
     num_workers: int = 0
     shards: bool | None = None
     resume: str | os.PathLike[str] | None = None
+    run_id: str | None = None
     checkpoint_s: float = 30.0
     on_error: str = "raise"
     progress: bool | None = None
@@ -66,6 +67,9 @@ class Options:
             raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
         if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):
             raise ConfigError(describe("resume", repr(self.resume), "a folder for checkpoints", "Name one"))
+        if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):
+            do = "Pass a string, or None where everything has a digest"
+            raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))
         if isinstance(self.classes, str):
             do = "Pass a list of names"
             raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))

@@ -26,6 +26,7 @@ class Program(nn.Module):
         program: the program.
 
     Attributes:
+        program: the program, on the device that it was moved to.
         least: the fewest rows that it takes.
         most: the most rows that it takes; None for any number.
 
@@ -41,7 +42,7 @@ class Program(nn.Module):
 
     def __init__(self, program: ExportedProgram) -> None:
         super().__init__()
-        self._program = program
+        self.program = program
         self.module = program.module()
         self.least, self.most = _rows(program)
         self.forward = _signed(self._run, list(inspect.signature(self.module.forward).parameters.values()))
@@ -62,8 +63,8 @@ class Program(nn.Module):
             raise DtypeError(describe("an exported program", f"to({device})", "a device", do))
         from torch.export.passes import move_to_device_pass
 
-        self._program = move_to_device_pass(self._program, str(torch.device(device)))
-        self.module = self._program.module()
+        self.program = move_to_device_pass(self.program, str(torch.device(device)))
+        self.module = self.program.module()
         return self
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +20,7 @@ from assay.evaluate.details import Details, details_of
 from assay.evaluate.follow import Follower, Followers
 from assay.evaluate.forward import Forward, locations, ready
 from assay.evaluate.groups import Groups
+from assay.evaluate.identity import Identity
 from assay.evaluate.kept import MOST, Kept
 from assay.evaluate.loop import Loop
 from assay.evaluate.options import Options
@@ -30,11 +29,13 @@ from assay.evaluate.progress import Progress
 from assay.evaluate.ranks import TIMEOUT_S, Ranks, local_rank, process_group
 from assay.evaluate.reported import Done, reported
 from assay.evaluate.slices import Asked, Slicer, Slices, asked
-from assay.evaluate.source import Source, source
+from assay.evaluate.source import Source, Trail, source
 from assay.meter import Meter
-from assay.meter.file import Description
 from assay.metrics.base import Metric
 from assay.report import Report
+
+TRAIL_BYTES = 1 << 15
+"""Of a tensor in a stream, at its beginning and at its end, that tell streams apart."""
 
 
 def evaluate(
@@ -61,6 +62,7 @@ def evaluate(
     num_workers: int = 0,
     shards: bool | None = None,
     resume: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
     checkpoint_s: float = 30.0,
     on_error: str = "raise",
     progress: bool | None = None,
@@ -99,7 +101,10 @@ def evaluate(
         num_workers: processes that load such a data set.
         shards: with several processes: every one has samples of its own (True), all have the same data (False), or
             find out (None).
-        resume: a folder for checkpoints. What is there is gone on from, with the bits of a run without interruption.
+        resume: a folder for checkpoints. The evaluation resumes from what is there, with the bits of a run without
+            interruption; a checkpoint of other data, another model, functions, options or metrics is refused.
+        run_id: with `resume`, a name for what cannot be told from others by its values: an object with a lock, or
+            samples with other values each time. Give it another name whenever that changes.
         checkpoint_s: seconds between checkpoints.
         on_error: "raise", or "skip" to leave out batches that fail; the report says which.
         progress: draw a bar; None: where the error stream is a terminal.
@@ -148,6 +153,7 @@ def evaluate(
         num_workers=num_workers,
         shards=shards,
         resume=resume,
+        run_id=run_id,
         checkpoint_s=checkpoint_s,
         on_error=on_error,
         progress=progress,
@@ -201,6 +207,10 @@ def _evaluate(
     alike = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
     ready_made = made[0]
     meter, assigned = ready_made.meter, ready_made.assigned
+    identity = Identity(options.run_id)
+    trail = None
+    if options.resume is not None and options.run_id is None:
+        trail = Trail(lambda batch: identity.digest(batch, "data", tensor_bytes=TRAIL_BYTES))
     seen = source(
         data,
         ranks,
@@ -208,11 +218,12 @@ def _evaluate(
         num_workers=options.num_workers,
         pin=assigned.pin.value,
         shards=options.shards,
+        trail=trail,
     )
     account = _account(seen, ready_made.reader)
     followers = Followers(ready_made.reader, {**_followers(ready_made, seen, options, ranks), **more})
-    identity = _identity(model, meter, seen, options, ranks)
-    checkpoints = Checkpoints(options.resume, identity, ranks, options.checkpoint_s)
+    run = {} if options.resume is None else identity.of(model, meter, seen, options, ranks)
+    checkpoints = Checkpoints(options.resume, run, ranks, options.checkpoint_s, trail if seen.shares is None else None)
     done, position = checkpoints.restore(meter, followers, account)
     loop = Loop(
         ready_made.forward,
@@ -330,25 +341,6 @@ def _compiled(model: Any, options: Options) -> Any:
         raise ConfigError(
             describe("compile", f"{type(error).__name__}: {error}", "what torch.compile takes", do)
         ) from error
-
-
-def _identity(model: Any, meter: Meter, seen: Source, options: Options, ranks: Ranks) -> dict[str, Any]:
-    """What must be the same when an evaluation goes on."""
-    if options.resume is None:
-        return {}
-    metrics = json.loads(Description.of(meter.metrics, meter.weighted, 0).to_json())
-    data: Any = f"a stream on {ranks.count} ranks"
-    if seen.shares is not None:
-        data = [len(seen.shares.expected), hashlib.sha256(seen.shares.expected.tobytes()).hexdigest()]
-    deal = None if options.level is None else options.seed  # a seed deals samples to groups
-    followed = [options.samples, deal, list(asked(options.slices).slices.items())]
-    return {
-        "metrics": metrics,
-        "data": data,
-        "model": fingerprint(model),
-        "precision": options.precision,
-        "slices, samples, intervals or seed": json.loads(json.dumps(followed)),
-    }
 
 
 @contextmanager

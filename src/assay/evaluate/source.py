@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -12,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, StateError, describe
 from assay.evaluate.account import Lists, Shares, shared
 from assay.evaluate.errors import BatchError
 from assay.evaluate.ranks import Ranks
@@ -43,6 +46,8 @@ class Source:
         total: how many batches this rank has, where that is known.
         how: how the data are seen, in words.
         unused: how many samples of the data set the loader gives to nobody.
+        dataset: the data set; None for a stream.
+        read: samples by their indices, each as a batch of its own.
     """
 
     shares: Shares | None
@@ -50,6 +55,56 @@ class Source:
     total: int | None
     how: str
     unused: int = 0
+    dataset: Any = None
+    read: Callable[[list[int]], list[Unit]] = lambda index: []
+
+
+class Trail:
+    """A digest of the batches of a stream so far: a stream resumes only where it is the same up to there.
+
+    Args:
+        digest: of a batch.
+
+    Attributes:
+        expected: the number of batches that were counted before, and their digest.
+    """
+
+    def __init__(self, digest: Callable[[Any], str]) -> None:
+        self._digest = digest
+        self._count = 0
+        self._before = self._now = ""
+        self.expected: tuple[int, str] = 0, ""
+
+    def step(self, batch: Any) -> None:
+        """Add a batch.
+
+        Raises:
+            StateError: the batches so far are not those that were counted before.
+        """
+        now = hashlib.sha256((self._now + self._digest(batch)).encode()).hexdigest()
+        count, digest = self.expected
+        if self._count + 1 == count and now != digest:
+            self._refuse(f"a stream whose first {count:,} batches are not those that were counted before")
+        self._count, self._before, self._now = self._count + 1, self._now, now
+
+    def end(self) -> None:
+        """Note that the stream ended.
+
+        Raises:
+            StateError: it is shorter than what was counted before.
+        """
+        if self._count < self.expected[0]:
+            self._refuse(f"a stream of {self._count:,} batches, after {self.expected[0]:,} were counted before")
+
+    def at(self, position: int) -> str:
+        """The digest of so many batches: all that came, all but the last, or, before those came, all counted before."""
+        if position == self._count:
+            return self._now
+        return self._before if position == self._count - 1 else self.expected[1]
+
+    def _refuse(self, got: str) -> None:
+        do = "Give the same batches in the same order, or name another folder"
+        raise StateError(describe("data", got, "the stream that the checkpoint is of", do))
 
 
 class _Lists:
@@ -66,7 +121,14 @@ class _Lists:
 
 
 def source(
-    data: Any, ranks: Ranks, *, batch_size: int, num_workers: int, pin: bool, shards: bool | None, stage: str = "data"
+    data: Any,
+    ranks: Ranks,
+    *,
+    batch_size: int,
+    num_workers: int,
+    pin: bool,
+    shards: bool | None,
+    trail: Trail | None = None,
 ) -> Source:
     """Understand the data.
 
@@ -80,7 +142,7 @@ def source(
         num_workers: the same.
         pin: whether the loader puts batches into pinned memory.
         shards: every rank's data are its own; False: all ranks have the same; None: find out.
-        stage: what to call the data in messages.
+        trail: sees every batch of a stream, also those that are not counted again.
 
     Raises:
         ConfigError: the data are nothing of that, or ranks cannot tell whether they have the same.
@@ -94,8 +156,8 @@ def source(
         data = DataLoader(data, batch_size=batch_size, num_workers=num_workers)
     if isinstance(data, str | bytes | dict | torch.Tensor) or not hasattr(data, "__iter__"):
         got, expected = structure(data), "a data loader, a data set, or batches one can iterate over"
-        raise ConfigError(describe(stage, got, expected, "Wrap tensors in torch.utils.data.TensorDataset"))
-    return _stream(data, ranks, shards)
+        raise ConfigError(describe("data", got, expected, "Wrap tensors in torch.utils.data.TensorDataset"))
+    return _stream(data, ranks, shards, trail)
 
 
 def _is_dataset(data: Any) -> bool:
@@ -124,8 +186,28 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, shards: bool | No
         assert not isinstance(left, int)
         return _loaded(_again(loader, [batch - start for batch in left], pin), left)
 
+    def read(index: list[int]) -> list[Unit]:
+        lists = [np.array([each]) for each in index]
+        with _random_kept(loader.generator):
+            return list(_loaded(_again(loader, [each - start for each in lists], pin=False, workers=1), lists))
+
     how = f"a data set of {whole:,} samples, by index{'; every rank has its own' if start or whole > size else ''}"
-    return Source(shares, batches, len(shares.lists), how, whole - int(shares.expected.sum()))
+    unused = whole - int(shares.expected.sum())
+    return Source(shares, batches, len(shares.lists), how, unused, loader.dataset, read)
+
+
+@contextmanager
+def _random_kept(generator: torch.Generator | None) -> Iterator[None]:
+    """Random numbers as if the block had drawn none."""
+    states = random.getstate(), np.random.get_state(), None if generator is None else generator.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        if generator is not None and states[2] is not None:
+            generator.set_state(states[2])
 
 
 def _known(loader: DataLoader[Any], ranks: Ranks) -> tuple[int, Lists]:
@@ -166,10 +248,11 @@ def _told_apart(dataset: Any, size: int, ranks: Ranks) -> bool:
     raise ConfigError(describe("data", got, "the same data set on all ranks, or to be told", _BY))
 
 
-def _again(loader: DataLoader[Any], lists: Lists, pin: bool) -> Iterator[Any]:
-    """The same loader, for these batches."""
+def _again(loader: DataLoader[Any], lists: Lists, pin: bool, workers: int | None = None) -> Iterator[Any]:
+    """The same loader, for these batches, with at most so many workers."""
     options: dict[str, Any] = {}
-    if loader.num_workers:
+    workers = min(loader.num_workers, len(lists), loader.num_workers if workers is None else workers)
+    if workers:
         options["prefetch_factor"] = loader.prefetch_factor
         options["multiprocessing_context"] = loader.multiprocessing_context
         options["worker_init_fn"] = loader.worker_init_fn
@@ -178,10 +261,10 @@ def _again(loader: DataLoader[Any], lists: Lists, pin: bool) -> Iterator[Any]:
         loader.dataset,
         batch_sampler=_Lists(lists),
         collate_fn=loader.collate_fn,
-        num_workers=min(loader.num_workers, len(lists)),
+        num_workers=workers,
         pin_memory=pin or loader.pin_memory,
         generator=loader.generator,
-        **(options if min(loader.num_workers, len(lists)) else {}),
+        **options,
     )
     return iter(made)
 
@@ -198,7 +281,7 @@ def _loaded(iterator: Iterator[Any], lists: Lists) -> Iterator[Unit]:
             yield Unit(index, None, error)
 
 
-def _stream(data: Iterable[Any], ranks: Ranks, shards: bool | None) -> Source:
+def _stream(data: Iterable[Any], ranks: Ranks, shards: bool | None, trail: Trail | None) -> Source:
     def batches(start: Lists | int) -> Iterator[Unit]:
         assert isinstance(start, int)
         items = _told(data)
@@ -207,8 +290,12 @@ def _stream(data: Iterable[Any], ranks: Ranks, shards: bool | None) -> Source:
             peeked = _Peeked(items)
             items, same = iter(peeked), _is_same(peeked, ranks, shards)
         for number, batch in enumerate(items):
+            if trail is not None:
+                trail.step(batch)
             if number >= start:
                 yield Unit(None, ANOTHERS if same and number % ranks.count != ranks.own else batch)
+        if trail is not None:
+            trail.end()
 
     total = len(data) if isinstance(data, list | tuple) else None
     return Source(None, batches, total, "a stream of batches")
