@@ -22,10 +22,15 @@ def main() -> None:
     """Run the command line; what assay raises on purpose, and what the system refuses, is one line and exit code 2."""
     import sys
 
+    from assay.cli._streams import prepare_streams
     from assay.errors import AssayError
 
+    prepare_streams()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except (AssayError, OSError) as error:
         print(f"assay: {error}", file=sys.stderr)
         sys.exit(2)

@@ -19,6 +19,7 @@ from assay.audit.runner import audit
 from assay.audit.sarif import save
 from assay.audit.show import show
 from assay.audit.sighting import MOVED, NOT_MOVED, USAGES
+from assay.cli._streams import write_then_show
 from assay.errors import ConfigError, describe
 
 USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
@@ -60,12 +61,11 @@ def run(target: str, options: Options) -> None:
     if os.getcwd() not in sys.path:  # as "python -m" has it: modules of the working folder can be named
         sys.path.insert(0, os.getcwd())
     result = _audit(target, options)
-    if options.sarif is not None:
-        save(result, options.sarif)
-    if options.as_json:
-        print(result.to_json())
-    else:
-        show(result, notes=options.notes or options.fail_on == "note")
+    notes = options.notes or options.fail_on == "note"
+    write_then_show(
+        lambda: [] if options.sarif is None else [save(result, options.sarif)],
+        lambda: print(result.to_json()) if options.as_json else show(result, notes=notes),
+    )
     raise typer.Exit(result.exit_code(options.fail_on))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.cli._streams import write_then_show
 from assay.errors import ConfigError, describe
-from assay.report import Report, compare
+from assay.report import Comparison, Report, compare
 from assay.report.compare import short_names
 
 
@@ -51,10 +53,17 @@ def run(paths: list[Path], options: Options) -> None:
         names=short_names(paths),
         slices=options.slices,
     )
+    write_then_show(lambda: _written(comparison, options), lambda: _show(comparison, options))
+
+
+def _written(comparison: Comparison, options: Options) -> Iterator[Path]:
     if options.html is not None:
-        comparison.to_html(options.html)
+        yield comparison.to_html(options.html)
     if options.out is not None:
-        comparison.save(options.out)
+        yield comparison.save(options.out)
+
+
+def _show(comparison: Comparison, options: Options) -> None:
     if options.as_json:
         print(comparison.to_json(), end="")
     elif options.markdown:

@@ -16,7 +16,7 @@ from assay.report.terminal import show
 
 
 def run(out: Path, epochs: int = EPOCHS) -> Report:
-    """Train, evaluate, print the report, and write it as JSON and as a page.
+    """Train, evaluate, write the report as JSON and as a page, and print it.
 
     Args:
         out: the folder for ``report.json`` and ``report.html``; made where it is missing.
@@ -48,9 +48,11 @@ def run(out: Path, epochs: int = EPOCHS) -> Report:
         ),
         duration_s=time.perf_counter() - start,
     )
-    show(report, console)
-    with console.status("Writing the report"):
-        written = report.save(out / "report.json"), report.to_html(out / "report.html")
+    try:
+        with console.status("Writing the report"):
+            written = report.save(out / "report.json"), report.to_html(out / "report.html")
+    finally:
+        show(report, console)
     console.print(f"\nWritten in {time.perf_counter() - start:.0f} s:")
     for path in written:
         console.print(f"  {path}", markup=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from assay.cli._streams import write_then_show
 from assay.cli.named.columns import Data
 from assay.cli.named.datasets import open_data
 from assay.cli.named.forms import Asked, forms
@@ -26,7 +27,7 @@ from assay.report import Report
 
 
 def run(options: Options) -> None:
-    """Evaluate, print what was found, and write it where a folder was named; of several processes the first one does.
+    """Evaluate, write what was found where a folder was named, and print it; of several processes the first one does.
 
     Args:
         options: what was asked for.
@@ -43,16 +44,8 @@ def run(options: Options) -> None:
         found = _found(options)
     if os.environ.get("RANK", "0") != "0":
         return
-    if options.json:
-        print((found if isinstance(found, Report) else found.comparison).to_json(), end="")
-    elif isinstance(found, Report):
-        found.show(verbose=options.verbose)
-    else:
-        found.show()
-    if options.out is not None:
-        for path in _written(found, options.out):
-            print(path, file=sys.stderr)
-    elif not (options.json or options.verbose):
+    write_then_show(lambda: _written(found, options.out), lambda: _show(found, options))
+    if options.out is None and not (options.json or options.verbose):
         print("Tables and plots: add --verbose, or --out FOLDER for a page.", file=sys.stderr)
 
 
@@ -120,7 +113,18 @@ def _told(report: Report, model: Model, data: Data, options: Options) -> Report:
     return replace(report, notes=(*report.notes, *about))
 
 
-def _written(found: Report | Parity, out: Path) -> list[Path]:
+def _show(found: Report | Parity, options: Options) -> None:
+    if options.json:
+        print((found if isinstance(found, Report) else found.comparison).to_json(), end="")
+    elif isinstance(found, Report):
+        found.show(verbose=options.verbose)
+    else:
+        found.show()
+
+
+def _written(found: Report | Parity, out: Path | None) -> list[Path]:
+    if out is None:
+        return []
     if isinstance(found, Parity):
         return found.save(out)
     return [found.save(out / "report.json"), found.to_html(out / "report.html")]

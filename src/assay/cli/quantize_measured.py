@@ -13,6 +13,7 @@ from torch import nn
 
 from assay._atomic import write_text
 from assay.cli.language import read_text, tokenizer_of
+from assay.cli._streams import write_then_show
 from assay.cli.named.datasets import open_data
 from assay.cli.named.metrics import open_metrics
 from assay.cli.named.models import Model, open_model
@@ -197,16 +198,23 @@ def _folder(out: Path) -> Path:
 
 
 def _told(report: Report, model: Model, options: Options, asked: Measuring) -> None:
-    """Print a report with what it is of, and write it where a folder was named."""
+    """Write a report with what it is of where a folder was named, and print it."""
     about = f"Model: {model.name} ({model.what}).", f"Data: {Path(asked.data).name}."
     report = replace(report, notes=(*report.notes, *about))
+    write_then_show(lambda: _written(report, options.out), lambda: _show(report, options))
+
+
+def _written(report: Report, out: Path | None) -> list[Path]:
+    if out is None:
+        return []
+    folder = _folder(out)
+    return [report.save(folder / "report.json"), report.to_html(folder / "report.html")]
+
+
+def _show(report: Report, options: Options) -> None:
     if options.as_json:
         print(report.to_json(), end="")
     elif options.as_markdown:
         print(report.to_markdown(), end="")
     else:
         report.show()
-    if options.out is not None:
-        folder = _folder(options.out)
-        for path in (report.save(folder / "report.json"), report.to_html(folder / "report.html")):
-            print(path, file=sys.stderr)

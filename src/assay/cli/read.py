@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assay.cli._streams import write_then_show
 from assay.errors import ConfigError, describe
 
 TOOLS = ("lm-eval",)
@@ -29,9 +30,7 @@ def run(tool: str, path: Path, out: Path | None, title: str, as_json: bool) -> N
     from assay.integrations.lm_eval import read_lm_eval
 
     report = read_lm_eval(path, title)
-    if out is not None:
-        report.save(out)
-    if as_json:
-        print(report.to_json(), end="")
-    else:
-        report.show()
+    write_then_show(
+        lambda: [] if out is None else [report.save(out)],
+        lambda: print(report.to_json(), end="") if as_json else report.show(),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from assay.evaluate.follow import Followers, Known
 from assay.evaluate.forward import Forward
 from assay.evaluate.memory import Limit
 from assay.evaluate.ranks import Ranks
-from assay.evaluate.source import ANOTHERS, Index, Unit
+from assay.evaluate.source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
 from assay.evaluate.tree import row_count, structure, take
 from assay.meter import Meter
 
@@ -65,13 +65,22 @@ class Loop:
     failures: list[tuple[str, str]] = field(default_factory=list)
     torn: bool = False
 
-    def run(self, units: Iterator[Unit], watcher: Watcher | None = None) -> None:
+    def run(self, units: Units, watcher: Watcher | None = None) -> None:
         """Count all batches.
 
         Raises:
-            BatchError: a batch failed, unless it is to be skipped.
+            BatchError: a batch failed, unless it is to be skipped; or the loader did, which is never skipped.
             RankError: another rank is gone.
         """
+        try:
+            with closing(units):  # a loader's workers end now, whatever happens
+                self._run(units, watcher)
+        except RuntimeError as error:
+            if is_of_the_loader(error):
+                raise broken_loader(error) from error
+            raise
+
+    def _run(self, units: Units, watcher: Watcher | None) -> None:
         ranks, due = self.ranks, self.checkpoints.due
         with torch.inference_mode():
             for unit in units:
@@ -180,13 +189,13 @@ class Loop:
 
     def _failed(self, index: Index, batch: Any, error: Exception, doing: str) -> int:
         """Leave a batch out, or raise."""
-        if isinstance(error, ConfigError | ShapeError | RankError | CapacityError):
+        if isinstance(error, ConfigError | ShapeError | RankError | CapacityError) or is_of_the_loader(error):
             raise error  # not this batch, but how it is to be read
         named = self._named(index, batch)
         if self.on_error != "skip":
             shown = "" if batch is None else f" ({structure(batch)})"
             got = f"{type(error).__name__} while {doing}: {error}"
-            do = 'Mend the sample or the model, or pass on_error="skip" to leave such batches out'
+            do = 'Correct the sample or the model, or pass on_error="skip" to leave such batches out'
             raise BatchError(describe(f"batch with {named}{shown}", got, "predictions", do)) from error
         rows = len(index) if index is not None else (row_count(batch) or 0)
         self.account.skip(index, self._ids(index, batch), rows)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from traceback import walk_tb
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch._utils import ExceptionWrapper
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from assay.errors import ConfigError, StateError, describe
@@ -36,6 +38,9 @@ class Unit:
     error: Exception | None = None
 
 
+Units: TypeAlias = Generator[Unit, None, None]
+
+
 @dataclass(frozen=True)
 class Source:
     """What this rank evaluates.
@@ -51,7 +56,7 @@ class Source:
     """
 
     shares: Shares | None
-    batches: Callable[[Lists | int], Iterator[Unit]]
+    batches: Callable[[Lists | int], Units]
     total: int | None
     how: str
     unused: int = 0
@@ -182,14 +187,15 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, shards: bool | No
         start, whole = sum(sizes[: ranks.own]), sum(sizes)
     shares = shared([batch + start for batch in lists], whole, ranks)
 
-    def batches(left: Lists | int) -> Iterator[Unit]:
+    def batches(left: Lists | int) -> Units:
         assert not isinstance(left, int)
-        return _loaded(_again(loader, [batch - start for batch in left], pin), left)
+        return _loaded(_again(loader, [batch - start for batch in left], pin), left, loader.num_workers > 0)
 
     def read(index: list[int]) -> list[Unit]:
         lists = [np.array([each]) for each in index]
         with _random_kept(loader.generator):
-            return list(_loaded(_again(loader, [each - start for each in lists], pin=False, workers=1), lists))
+            again = _again(loader, [each - start for each in lists], pin=False, workers=1)
+            return list(_loaded(again, lists, loader.num_workers > 0))
 
     how = f"a data set of {whole:,} samples, by index{'; every rank has its own' if start or whole > size else ''}"
     unused = whole - int(shares.expected.sum())
@@ -269,20 +275,47 @@ def _again(loader: DataLoader[Any], lists: Lists, pin: bool, workers: int | None
     return iter(made)
 
 
-def _loaded(iterator: Iterator[Any], lists: Lists) -> Iterator[Unit]:
-    """Batches with their indices; the loader gives them in the order of its lists, whatever its workers do."""
+def _loaded(iterator: Iterator[Any], lists: Lists, with_workers: bool) -> Units:
+    """Batches with their indices; the loader gives them in the order of its lists, whatever its workers do.
+
+    After an error that is not of one batch a loader may give any later batch, or none for ever: it is not asked again.
+    """
+    broken: BatchError | None = None
     for index in lists:
         try:
-            yield Unit(index, next(iterator))
+            unit = Unit(index, next(iterator))
         except StopIteration:
             got = f"no batch for {len(index)} indices"
             raise BatchError(describe("data", got, "one batch a list of indices", "Run without workers")) from None
         except Exception as error:
-            yield Unit(index, None, error)
+            if with_workers and not _is_of_a_batch(error):
+                broken = broken_loader(error)
+            unit = Unit(index, None, error)
+        if broken is not None:
+            del iterator, unit  # raised without the loader's frames, so that its other workers end now
+            raise broken
+        yield unit
+
+
+def _is_of_a_batch(error: Exception) -> bool:
+    """Whether a worker sent an error in place of a batch; any other is of the loader."""
+    return any(frame.f_code is ExceptionWrapper.reraise.__code__ for frame, _ in walk_tb(error.__traceback__))
+
+
+def is_of_the_loader(error: BaseException) -> bool:
+    """Whether it says that a worker is dead: torch raises that by a signal, whatever the main thread is doing."""
+    return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")
+
+
+def broken_loader(error: BaseException) -> BatchError:
+    """The error of a loader that cannot go on."""
+    got = f"{type(error).__name__}: {error}"
+    do = "Find out what ended the worker (less memory: fewer workers); with resume= the same call resumes"
+    return BatchError(describe("data loader", got, "workers that live until the last batch", do))
 
 
 def _stream(data: Iterable[Any], ranks: Ranks, shards: bool | None, trail: Trail | None) -> Source:
-    def batches(start: Lists | int) -> Iterator[Unit]:
+    def batches(start: Lists | int) -> Units:
         assert isinstance(start, int)
         items = _told(data)
         same = False
@@ -309,8 +342,10 @@ def _told(data: Iterable[Any]) -> Iterator[Any]:
             yield item
             number += 1
     except Exception as error:
+        if is_of_the_loader(error):
+            raise broken_loader(error) from error
         got = f"{type(error).__name__}: {error}"
-        do = "Mend the data; what was counted before is in the checkpoint, if resume= was given"
+        do = "Correct the data; what was counted before is in the checkpoint, if resume= was given"
         raise BatchError(describe(f"batch number {number} of the stream", got, "a batch", do)) from error
 
 

@@ -1,0 +1,64 @@
+"""Standard output and what is written besides: a reader that goes away loses nothing, and files come first."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TextIO
+
+
+def prepare_streams() -> None:
+    """Let output to a pipe that is closed, or to a stream that never was open, vanish without an error.
+
+    The command then ends as it would have ended: its files are written and its exit code is its own.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next file that is opened would take this number, and be printed to
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
+        elif stream is getattr(sys, f"__{name}__"):
+            setattr(sys, name, _patient(stream))
+
+
+def write_then_show(write: Callable[[], Iterable[Path]], show: Callable[[], object]) -> None:
+    """Write files, print what was found, and name the files; what could not be written is printed all the same.
+
+    Args:
+        write: writes the files and gives their paths.
+        show: prints.
+    """
+    written: Iterable[Path] = ()
+    try:
+        written = list(write())
+    finally:
+        show()
+    for path in written:
+        print(path, file=sys.stderr)
+
+
+class _Pipe(io.FileIO):
+    """A file that goes on as the null device when nobody reads it any more."""
+
+    def write(self, data: object) -> int:
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except BrokenPipeError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
+            return len(data)  # type: ignore[arg-type]
+
+
+def _patient(stream: TextIO) -> TextIO:
+    stream.flush()
+    raw = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
+    lines = stream.line_buffering or stream is sys.__stderr__
+    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=lines)
