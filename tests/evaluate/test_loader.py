@@ -1,4 +1,4 @@
-"""A loader that breaks loses nothing and shifts nothing: an error at once, no hang, and every sample under its own id."""
+"""A loader that breaks loses nothing and shifts nothing: an error, no hang, and every sample under its own id."""
 
 from __future__ import annotations
 

@@ -18,11 +18,18 @@ app = typer.Typer(
 )
 
 
+def _local(path: str) -> Path:
+    """A path to write to; an address such as s3://bucket/run would become a folder called s3:."""
+    if "://" in path:
+        raise typer.BadParameter(f"got {path}, expected a path on this machine: write there, and copy it afterwards")
+    return Path(path)
+
+
 def main() -> None:
     """Run the command line; what assay raises on purpose, and what the system refuses, is one line and exit code 2."""
     import sys
 
-    from assay.cli._streams import prepare_streams
+    from assay.cli._streams import finish_output, prepare_streams
     from assay.errors import AssayError
 
     prepare_streams()
@@ -30,7 +37,7 @@ def main() -> None:
         try:
             app()
         finally:
-            sys.stdout.flush()
+            finish_output()
     except (AssayError, OSError) as error:
         print(f"assay: {error}", file=sys.stderr)
         sys.exit(2)
@@ -69,7 +76,9 @@ def _devices(
 
 @app.command("demo")
 def _demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the report as JSON and HTML.")] = Path("assay-demo"),
+    out: Annotated[Path, typer.Option("--out", parser=_local, help="Folder for the report as JSON and HTML.")] = Path(
+        "assay-demo"
+    ),
 ) -> None:
     """Real data, a few seconds, a report to look at."""
     from assay.cli.demo import run
@@ -97,7 +106,7 @@ def _audit(
         typer.Option("--input", help="Shape and dtype of what a module takes: 8x3x32x32, 8x16:int64. One for each."),
     ] = None,
     engine: Annotated[str, typer.Option("--engine", help="Of pretend devices: auto, native or wrapper.")] = "auto",
-    sarif: Annotated[Path | None, typer.Option("--sarif", help="Write SARIF for a code host.")] = None,
+    sarif: Annotated[Path | None, typer.Option("--sarif", parser=_local, help="Write SARIF for a code host.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     notes: Annotated[bool, typer.Option("--notes", help="Print notes, too.")] = False,
     rules: Annotated[bool, typer.Option("--list-rules", help="Show the rules and exit.")] = False,
@@ -139,8 +148,10 @@ def _compare(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page that needs nothing else.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the comparison as JSON.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", parser=_local, help="Write a page that needs nothing else.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", parser=_local, help="Write the comparison as JSON.")] = None,
 ) -> None:
     """Compare runs with a baseline, slice by slice, and sample by sample where both kept their samples."""
     from assay.cli.compare import Options, run
@@ -206,7 +217,7 @@ def _gate(
 def _import(
     tool: Annotated[str, typer.Argument(help="What wrote it: lm-eval.")],
     path: Annotated[Path, typer.Argument(help="Its results_*.json, or the folder of one run.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Write the report as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", parser=_local, help="Write the report as JSON.")] = None,
     title: Annotated[str, typer.Option("--title", help="Of the report; the model's name unless said.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
@@ -368,14 +379,30 @@ def _evaluate(
         typer.Option("--config", help="TOML with these options; what is said here wins.", rich_help_panel=_RUN),
     ] = (None),
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for reports as JSON and HTML.", rich_help_panel=_RUN)
+        Path | None,
+        typer.Option("--out", parser=_local, help="Folder for reports as JSON and HTML.", rich_help_panel=_RUN),
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option("--resume", help="Folder for checkpoints to go on from.", rich_help_panel=_RUN)
+        Path | None,
+        typer.Option("--resume", parser=_local, help="Folder for checkpoints to go on from.", rich_help_panel=_RUN),
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            "--run-id", help="With --resume: a name for what has no digest, such as random data.", rich_help_panel=_RUN
+        ),
     ] = None,
     checkpoint_s: Annotated[
         float | None,
         typer.Option("--checkpoint-s", help="Seconds between checkpoints; 30 unless said.", rich_help_panel=_RUN),
+    ] = None,
+    rank_timeout_s: Annotated[
+        float | None,
+        typer.Option(
+            "--rank-timeout-s",
+            help="Seconds until a silent process counts as lost; 60 by default.",
+            rich_help_panel=_RUN,
+        ),
     ] = None,
     on_error: Annotated[
         str | None, typer.Option("--on-error", help="raise, or skip batches that fail.", rich_help_panel=_RUN)
@@ -466,7 +493,9 @@ def _quantize(
         str, typer.Option("--release", help="An older torch, such as 2.4: plan with what it is known to have lacked.")
     ] = "",
     only_plan: Annotated[bool, typer.Option("--plan", help="Print the plan and do nothing.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder, or .safetensors file, to write.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", parser=_local, help="Folder, or .safetensors file, to write.")
+    ] = None,
     factory: Annotated[str, typer.Option("--factory", help="What makes the model that weights are for.")] = "",
     trust: Annotated[bool, typer.Option("--trust", help="Let model files run code.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of random numbers, where a factory makes weights.")] = 0,

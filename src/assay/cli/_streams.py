@@ -28,6 +28,20 @@ def prepare_streams() -> None:
             setattr(sys, name, _patient(stream))
 
 
+def finish_output() -> None:
+    """Print what is left in the buffer.
+
+    Raises:
+        OSError: that cannot be printed, as on a full disk; nothing more is tried then.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        if isinstance(getattr(sys.stdout, "buffer", None), io.BufferedWriter):
+            _to_null(sys.stdout.fileno())
+        raise
+
+
 def write_then_show(write: Callable[[], Iterable[Path]], show: Callable[[], object]) -> None:
     """Write files, print what was found, and name the files; what could not be written is printed all the same.
 
@@ -51,14 +65,18 @@ class _Pipe(io.FileIO):
         try:
             return super().write(data)  # type: ignore[arg-type]
         except BrokenPipeError:
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self.fileno())
-            os.close(null)
+            _to_null(self.fileno())
             return len(data)  # type: ignore[arg-type]
+
+
+def _to_null(number: int) -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, number)
+    os.close(null)
 
 
 def _patient(stream: TextIO) -> TextIO:
     stream.flush()
     raw = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
-    lines = stream.line_buffering or stream is sys.__stderr__
+    lines = bool(stream.line_buffering) or stream is sys.__stderr__
     return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=lines)

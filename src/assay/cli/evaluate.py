@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import warnings
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli._streams import write_then_show
-from assay.cli.named.columns import Data
+from assay.cli.named.columns import Columns, Data
 from assay.cli.named.datasets import open_data
 from assay.cli.named.forms import Asked, forms
 from assay.cli.named.metrics import open_metrics
@@ -61,7 +62,7 @@ def _found(options: Options) -> Report | Parity:
 def _report(options: Options, metrics: Mapping[str, Metric]) -> Report:
     """The report of the model that was named, with what it and the data are."""
     model = _model(options)
-    data = open_data(options, model, metrics)
+    data = _opened(options, model, metrics)
     report = evaluate(model.model, data.data, metrics, **arguments(data, options), title=options.title or model.name)
     return _told(report, model, data, options)
 
@@ -100,8 +101,28 @@ def _datas(asked: Mapping[str, Asked], models: Sequence[Model], metrics: Mapping
         kind = model.dtype, model.folder, model.classes
         first = next(iter(opened.values()), None)
         if kind not in opened:
-            opened[kind] = first if first is not None and first.is_made else open_data(each.options, model, metrics)
+            opened[kind] = first if first is not None and first.is_made else _opened(each.options, model, metrics)
     return [opened[model.dtype, model.folder, model.classes] for model in models]
+
+
+def _opened(options: Options, model: Model, metrics: Mapping[str, Metric]) -> Data:
+    """The data, and, where a run may resume, the digest of the file or folder that they are in."""
+    data = open_data(options, model, metrics)
+    dataset = getattr(data.data, "dataset", None)
+    if options.resume is not None and isinstance(dataset, Columns):
+        dataset.content_digest = _digest(Path(options.data))
+    return data
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names and sizes of the files in a folder."""
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    found = sorted(
+        (each.relative_to(path).as_posix(), each.stat().st_size) for each in path.rglob("*") if each.is_file()
+    )
+    return hashlib.sha256(repr(found).encode(errors="surrogatepass")).hexdigest()
 
 
 def _model(options: Options) -> Model:
@@ -151,7 +172,9 @@ def arguments(data: Data, options: Options) -> dict[str, Any]:
         "num_workers": options.workers,
         "shards": options.shards,
         "resume": options.resume,
+        "run_id": options.run_id,
         "checkpoint_s": options.checkpoint_s,
+        "rank_timeout_s": options.rank_timeout_s,
         "on_error": options.on_error,
         "seed": options.seed,
     }

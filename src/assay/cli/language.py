@@ -34,6 +34,7 @@ _FITTING = (
     "level",
     "out",
     "resume",
+    "run_id",
     "seed",
     "title",
     "json",
@@ -74,6 +75,7 @@ def evaluated(options: Asked) -> Report:
         level=LEVEL if options.level is None else options.level or None,  # 0 is for no intervals
         precision=options.precision or None,
         resume=options.resume,
+        run_id=options.run_id,
         title=options.title or model.name,
     )
     about = f"Model: {model.name} ({model.what}).", f"Data: {Path(options.data).name}.", _tokens(model)

@@ -12,8 +12,8 @@ from typing import Any
 from torch import nn
 
 from assay._atomic import write_text
-from assay.cli.language import read_text, tokenizer_of
 from assay.cli._streams import write_then_show
+from assay.cli.language import read_text, tokenizer_of
 from assay.cli.named.datasets import open_data
 from assay.cli.named.metrics import open_metrics
 from assay.cli.named.models import Model, open_model

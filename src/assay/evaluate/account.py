@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.errors import ConfigError, describe
 from assay.evaluate.ranks import Ranks
 from assay.meter.deal import numbers_of
 from assay.report import Table
 
 Lists: TypeAlias = list[NDArray[np.int64]]
 Mask: TypeAlias = NDArray[np.bool_]
+_LAYOUT = 48  # bits of a mark that are of the values; those above are of the layout
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Proof:
 
 
 class Account:
-    """What this rank counted: a bit a sample where the data have indices, a set of ids where they bring some.
+    """What this rank counted: a bit a sample where the data have indices, the ids where they bring some.
 
     Args:
         expected: which samples of the data set are expected on any rank; None where that is not known.
@@ -147,7 +149,7 @@ class Account:
         self.repeated = 0
         self.counts = np.zeros(0 if expected is None else len(expected), np.uint8)
         self.failed = np.zeros(len(self.counts), bool)
-        self.keys: set[Any] = set()
+        self.keys: dict[Any, int] = {}
         self.rows = 0
         self.skipped: list[Any] = []
         self.skipped_rows = 0
@@ -158,17 +160,35 @@ class Account:
         if index is not None:
             self.counts[index] += 1
 
-    def fresh(self, keys: Sequence[Any]) -> list[int]:
-        """Which rows of a batch have ids that were not there before; `know` them once they are counted."""
+    def fresh(self, keys: Sequence[Any], marks: Sequence[int]) -> list[int]:
+        """Which rows of a batch have ids that were not there before; `know` them once they are counted.
+
+        Args:
+            keys: the ids of the rows.
+            marks: what tells rows apart besides; see `row_marks`.
+
+        Raises:
+            ConfigError: two different samples have one id.
+        """
         first: dict[Any, int] = {}
         for row, key in enumerate(keys):
-            if key not in self.keys:
-                first.setdefault(key, row)
+            known = self.keys.get(key)
+            if known is None and key in first:
+                known = marks[first[key]]
+            if known is None:
+                first[key] = row
+            elif known != marks[row] and known >> _LAYOUT == marks[row] >> _LAYOUT:
+                self._refuse(key, [*self.keys, *keys[: row + 1]], self.rows + row + 1)
         return list(first.values())
 
-    def know(self, keys: Iterable[Any]) -> None:
-        """Note the ids of rows that were counted."""
-        self.keys.update(keys)
+    def _refuse(self, key: Any, keys: Iterable[Any], rows: int) -> NoReturn:
+        got = f"the id {key!r} for two different samples ({rows:,} rows so far, {len(set(keys)):,} distinct ids)"
+        do = "Name a part that is unique, or leave ids out to count every row"
+        raise ConfigError(describe("ids", got, "one id for each sample", do))
+
+    def know(self, keys: Iterable[Any], marks: Iterable[int]) -> None:
+        """Note the ids of rows that were counted, and what tells the rows apart."""
+        self.keys.update(zip(keys, marks, strict=True))
 
     def skip(self, index: NDArray[np.int64] | None, ids: Iterable[Any], rows: int) -> None:
         """Note that a batch was left out."""

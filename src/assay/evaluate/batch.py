@@ -82,6 +82,7 @@ class Reader:
             if not isinstance(each, int | str) or isinstance(each, bool):
                 do = "Give one whole number or text a sample"
                 raise ConfigError(describe("ids", f"{type(each).__name__} in {structure(batch)}", "ids", do))
+        _check_texts("ids", found)
         return found
 
     def slices(self, batch: Any) -> dict[str, Any]:
@@ -205,9 +206,26 @@ def _copied(values: Any, name: str) -> Any:
     if isinstance(values, np.ndarray) and values.ndim:
         return values.copy()
     if isinstance(values, list | tuple):
+        _check_texts(f"slices: {name}", values)
         return list(values)
     do = "Give a part, or a function, with one value a sample"
     raise ConfigError(describe(f"slices: {name}", structure(values), "a tensor, an array or a list", do))
+
+
+def _check_texts(what: str, values: Sequence[Any]) -> None:
+    """Raise where a text is no Unicode: it could not be written at the end."""
+    try:
+        "".join(each for each in values if isinstance(each, str)).encode()
+    except UnicodeEncodeError:
+        row, each = next((row, each) for row, each in enumerate(values) if isinstance(each, str) and not _is_text(each))
+        do = 'Decode the bytes that it comes from with errors="replace", or write it with ascii()'
+        raise ConfigError(
+            describe(what, f"{each!a} in row {row} of a batch", "text without lone surrogates", do)
+        ) from None
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def _as_arguments(value: Any) -> Arguments:

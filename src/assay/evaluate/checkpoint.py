@@ -24,7 +24,7 @@ from assay import __version__
 from assay._atomic import write_whole
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluate.account import Account
-from assay.evaluate.follow import Followers, part_of, prefixed
+from assay.evaluate.follow import Followers, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluate.identity import same
 from assay.evaluate.ranks import Ranks
 from assay.evaluate.source import Trail
@@ -36,7 +36,7 @@ Folder: TypeAlias = "str | os.PathLike[str] | None"
 SCHEMA = "assay.checkpoint/3"
 MOST_OF_THE_TIME = 0.05
 _ABOUT, _SUM = "assay.checkpoint", "sha256"
-_METER, _FOLLOWERS, _SEEN, _KEYS = "meter", "followers", "seen", "keys"
+_METER, _FOLLOWERS, _SEEN, _KEYS, _MARKS = "meter", "followers", "seen", "keys", "marks"
 _ANEW = "Name another folder, or delete this one to start anew"
 
 
@@ -48,7 +48,7 @@ class Part:
     state: dict[str, Tensor]
     followed: dict[str, Tensor]
     seen: NDArray[np.bool_]
-    keys: list[Any]
+    keys: dict[Any, int]
     position: int
     rows: int
     repeated: int
@@ -135,8 +135,9 @@ class Checkpoints:
         start = time.monotonic()
         tensors = prefixed(_METER, meter.state_dict()) | prefixed(_FOLLOWERS, followers.saved())
         tensors[_SEEN] = torch.from_numpy(np.packbits(account.counts > 0))
-        keys = json.dumps(sorted(account.keys, key=str), separators=(",", ":")).encode()
-        tensors[_KEYS] = torch.from_numpy(np.frombuffer(keys, np.uint8).copy())
+        keys = sorted(account.keys, key=str)
+        tensors[_KEYS] = as_bytes(keys)
+        tensors[_MARKS] = torch.tensor([account.keys[key] for key in keys], dtype=torch.int64)
         said = {
             "schema": SCHEMA,
             "assay": __version__,
@@ -196,7 +197,7 @@ class Checkpoints:
         self._check(where, said)
         size = said["size"]
         seen = np.unpackbits(tensors.pop(_SEEN).numpy(), count=size).astype(bool)
-        keys = json.loads(tensors.pop(_KEYS).numpy().tobytes())
+        keys = dict(zip(from_bytes(tensors.pop(_KEYS)), tensors.pop(_MARKS).tolist(), strict=True))
         state, followed = part_of(_METER, tensors), part_of(_FOLLOWERS, tensors)
         numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail"))
         return Part(path.name, state, followed, seen, keys, *numbers)

@@ -135,7 +135,8 @@ class Kept:
             classes: the names of the classes, where decisions and targets are class numbers.
         """
         if self.full:
-            note = f"What each sample contributed was not kept: {self._rows:,} samples are more than {self._most:,}."
+            count = max(self._rows, self._expected)
+            note = f"What each sample contributed was not kept: {count:,} samples are more than {self._most:,}."
             return KeptSamples(notes=(note,))
         series = self._whole()
         names, notes = _names(self._ids, series.get(_INDEX))

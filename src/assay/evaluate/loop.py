@@ -20,7 +20,7 @@ from assay.evaluate.forward import Forward
 from assay.evaluate.memory import Limit
 from assay.evaluate.ranks import Ranks
 from assay.evaluate.source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
-from assay.evaluate.tree import row_count, structure, take
+from assay.evaluate.tree import row_count, row_marks, structure, take
 from assay.meter import Meter
 
 _NAMED = 8
@@ -164,7 +164,7 @@ class Loop:
             self.followers.push(known, self.account.rows, preds, target, weights)
         self.account.count(index, rows)
         if index is None and ids is not None:
-            self.account.know(ids)
+            self.account.know(ids, self._marks(batch, rows))
         self.torn = False
         return rows
 
@@ -181,11 +181,15 @@ class Loop:
     def _new_rows(self, batch: Any) -> Any:
         """A batch of a stream without the samples whose ids were there before; None when none is left."""
         ids = self.reader.ids(batch)
-        kept = self.account.fresh(ids)
+        kept = self.account.fresh(ids, self._marks(batch, len(ids)))
         if len(kept) == len(ids):
             return batch
         self.account.repeated += len(ids) - len(kept)
         return take(batch, len(ids), kept) if kept else None
+
+    def _marks(self, batch: Any, rows: int) -> list[int]:
+        marks: list[int] = row_marks(batch, rows).tolist()
+        return marks
 
     def _failed(self, index: Index, batch: Any, error: Exception, doing: str) -> int:
         """Leave a batch out, or raise."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from assay.evaluate.ranks import TIMEOUT_S
 from assay.evaluate.slices import Slices
 
 ON_ERROR = ("raise", "skip")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path drops the second slash
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,9 @@ class Options:
             raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
         if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):
             raise ConfigError(describe("resume", repr(self.resume), "a folder for checkpoints", "Name one"))
+        if self.resume is not None and _ADDRESS.match(os.fspath(self.resume)):
+            got, do = os.fspath(self.resume), "Name a local folder, or one that is mounted"
+            raise ConfigError(describe("resume", got, "a folder on this machine", do))
         if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):
             do = "Pass a string, or None where everything has a digest"
             raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))

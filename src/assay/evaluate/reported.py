@@ -90,6 +90,10 @@ def _told(done: Done) -> Told:
 def _notes(proof: Proof, done: Done, failures: list[tuple[str, str]]) -> list[str]:
     known = proof.expected is not None or proof.twice is not None
     notes = [f"Every sample once: {proof}." if known else f"Samples are known by {proof.by}: {proof}."]
+    if proof.repeated and done.loop.account.keyed:
+        notes.append(
+            f"{proof.repeated:,} rows had the id of an earlier row that is the same, and were not counted again."
+        )
     if done.seen.unused:
         unused = f"{done.seen.unused:,} samples"
         notes.append(f"The loader gives {unused} of the data set to nobody (a sampler, or drop_last).")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.evaluate import evaluate
+from assay.evaluate.stable_digest import stable_digest
 from assay.language.causal import CausalModel, vocabulary_of
 from assay.language.losses import MeanLoss, TokenLosses, check_vocabulary
 from assay.language.tokens import Tokenizer, Tokens, tokens_of
@@ -37,6 +38,7 @@ def perplexity(
     level: float | None = LEVEL,
     seed: int = 0,
     resume: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
     progress: bool | None = None,
     title: str = "Perplexity",
 ) -> Report:
@@ -62,6 +64,7 @@ def perplexity(
         level: the confidence level of the intervals, which are over windows; None for none.
         seed: where the random numbers of the intervals start.
         resume: a folder for checkpoints.
+        run_id: with `resume`, a name for parts of the model that have no digest; as in `assay.evaluate`.
         progress: draw a bar; None: where there is a terminal.
         title: of the report.
 
@@ -88,6 +91,8 @@ def perplexity(
     largest = int(tokens.ids.max())
     check_vocabulary(largest, vocabulary_of(causal.model) or largest + 1)  # an accelerator would not survive it
     windows = Windows(tokens, *sizes(window, stride, causal.positions))
+    if resume is not None:
+        windows.content_digest = stable_digest([tokens.ids, windows.window, windows.stride], "data")
     report = evaluate(
         TokenLosses(causal, largest),
         windows,
@@ -101,6 +106,7 @@ def perplexity(
         batch_size=batch_size,
         precision=precision,
         resume=resume,
+        run_id=run_id,
         progress=progress,
         title=title,
     )

@@ -30,6 +30,9 @@ class Windows(Dataset[dict[str, Tensor]]):
     A sample is `{"input_ids": (W,), "labels": (W,)}`, int64; labels are the tokens after the inputs, and
     `IGNORED` where an earlier window predicts them.
 
+    Attributes:
+        content_digest: of all tokens; empty where nobody needs it.
+
     Raises:
         ConfigError: a stride that would leave tokens out, or sizes below 1.
 
@@ -46,6 +49,7 @@ class Windows(Dataset[dict[str, Tensor]]):
         self.scored = len(tokens) - 1
         self.window = min(window, self.scored)
         self._last = self.scored - self.window
+        self.content_digest = ""
 
     def __len__(self) -> int:
         return 1 + -(-self._last // self.stride)

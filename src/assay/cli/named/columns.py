@@ -28,10 +28,14 @@ class Columns(Dataset[Any]):
     Args:
         parts: tensors with a row a sample, arrays of texts, or columns that make rows when they are asked for. What
             comes without a name of its own (``""``) is a mapping, and joins the batch.
+
+    Attributes:
+        content_digest: of the file or folder that they are in; empty where nobody needs it.
     """
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         self.parts = dict(parts)
+        self.content_digest = ""
         self._size = len(next(iter(self.parts.values()))) if self.parts else 0
 
     def __len__(self) -> int:

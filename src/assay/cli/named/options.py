@@ -60,7 +60,9 @@ class Options:
     details: bool | None = None
     out: Path | None = None
     resume: Path | None = None
+    run_id: str | None = None
     checkpoint_s: float | None = None
+    rank_timeout_s: float | None = None
     on_error: str = "raise"
     seed: int = 0
     title: str = ""
@@ -205,6 +207,9 @@ def _number(where: str, value: Any) -> float:
 def _placed(name: str, value: Any, folder: Path) -> Any:
     """A value in which paths are seen from the folder of the file."""
     if name in ("out", "resume"):
+        if "://" in str(value):
+            do = "Write there, and copy it afterwards"
+            raise ConfigError(describe(name, value, "a path on this machine", do))
         return folder / value
     if name in ("model", "data"):
         return _if_there(value, folder)
