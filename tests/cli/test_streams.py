@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from assay.cli._streams import write_then_show
@@ -18,8 +19,6 @@ import torch
 from torch.utils.data import TensorDataset
 def model(): return torch.nn.Linear(4, 3)
 def data(): return TensorDataset(torch.ones(41, 4), torch.zeros(41, dtype=torch.int64))
-class Metric:
-    pass
 """
 
 
@@ -97,3 +96,16 @@ def test_an_address_is_no_folder(folder, option):
     assert done.returncode == 2
     assert "s3://bucket/x" in done.stderr
     assert not (folder / "s3:").exists()
+
+
+def test_a_run_resumes_only_with_the_file_that_it_began_with(folder):
+    x, y = np.ones((41, 4), np.float32), np.zeros(41, np.int64)
+    np.savez(folder / "a.npz", x=x, y=y)
+    y[23] = 1  # between the samples that are read
+    np.savez(folder / "b.npz", x=x, y=y)
+    found = []
+    for name in ("a", "a", "b"):
+        command = f"{ASSAY} evaluate given:model --data {name}.npz --target y --metrics accuracy:num_classes=3"
+        found.append(shell(f"{command} --device cpu --resume same", folder))
+    assert [done.returncode for done in found] == [0, 0, 2]
+    assert "a checkpoint of other data" in found[2].stderr

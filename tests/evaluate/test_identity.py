@@ -247,6 +247,26 @@ def test_a_stream_resumes_only_behind_the_same_batches(tmp_path):
         accuracy(tmp_path, Stops(), Stream(), batch_size=10)
 
 
+class Fails(Stops):
+    def __call__(self, x):
+        if self.left == 4:
+            self.left = 0
+            raise ZeroDivisionError("by design")
+        return super().__call__(x)
+
+
+def test_batches_of_a_stream_that_were_left_out_are_not_forgotten(tmp_path):
+    data = [(X[k : k + 10], Y[k : k + 10]) for k in range(0, 60, 10)]
+    how = {"device": "cpu", "resume": tmp_path, "on_error": "skip"}
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(Fails(6), data, METRIC, **how)
+    report = evaluate(Fails(), data, METRIC, **how)
+    tables = {table.name: table for table in report.sections[0].tables}
+    assert dict(tables["Every sample once"].rows)["seen"] == 50
+    assert dict(tables["Every sample once"].rows)["skipped"] == 10
+    assert tables["Batches left out"].rows == (("ZeroDivisionError: by design", "number 2 of the stream"),)
+
+
 VALUES = """
 import functools, re, sys
 sys.path.insert(0, sys.argv[1])

@@ -87,12 +87,12 @@ def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
     monkeypatch.setattr(kept.Kept.__init__, "__defaults__", (0, 80))
     found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1})
     assert found.samples is None
-    assert "What each sample contributed was not kept: 90 samples are more than 80." in notes
+    assert "What each sample contributed was not kept: there are more than 80 samples." in notes
     assert [each.members for each in found.slices] == [None] * 3
     assert value(found, "loss").note.startswith("bootstrap")  # as it cannot come from what samples contribute
     found, notes = section([{"input": SCORES, "y": Y, "id": list(range(90))}], inputs="input", ids="id")
     assert found.samples is None
-    assert "What each sample contributed was not kept: 90 samples are more than 80." in notes
+    assert "What each sample contributed was not kept: there are more than 80 samples." in notes
 
 
 def test_targets_that_are_not_kept_tell_data_sets_apart():

@@ -142,6 +142,9 @@ class Account:
         expected: which samples of the data set are expected on any rank; None where that is not known.
         given_again: how many times samples were given again, on all ranks, as was found before the loop.
         keyed: whether batches bring ids; where samples have an index, ids only name them.
+
+    Attributes:
+        failures: of batches that were left out, the error and what their samples are called.
     """
 
     def __init__(self, expected: Mask | None, given_again: int = 0, keyed: bool = False) -> None:
@@ -151,7 +154,7 @@ class Account:
         self.failed = np.zeros(len(self.counts), bool)
         self.keys: dict[Any, int] = {}
         self.rows = 0
-        self.skipped: list[Any] = []
+        self.failures: list[tuple[str, str]] = []
         self.skipped_rows = 0
 
     def count(self, index: NDArray[np.int64] | None, rows: int) -> None:
@@ -190,12 +193,12 @@ class Account:
         """Note the ids of rows that were counted, and what tells the rows apart."""
         self.keys.update(zip(keys, marks, strict=True))
 
-    def skip(self, index: NDArray[np.int64] | None, ids: Iterable[Any], rows: int) -> None:
-        """Note that a batch was left out."""
+    def skip(self, index: NDArray[np.int64] | None, rows: int, error: str, named: str) -> None:
+        """Note that a batch was left out, why, and what its samples are called."""
         if index is not None:
             self.failed[index] = True
         self.skipped_rows += rows
-        self.skipped += list(ids)[: max(0, 1000 - len(self.skipped))]
+        self.failures.append((error, named))
 
     def proof(self, ranks: Ranks, rows: int) -> Proof:
         """What became of all samples, from what every rank counted.

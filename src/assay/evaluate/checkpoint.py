@@ -54,6 +54,7 @@ class Part:
     repeated: int
     elapsed_s: float
     trail: str
+    skipped: tuple[int, list[list[str]]]
 
 
 class Checkpoints:
@@ -104,7 +105,11 @@ class Checkpoints:
             account.repeated += part.repeated
             account.keys.update(part.keys)
             if account.expected is not None:
-                account.counts[part.seen] = 1
+                account.counts[part.seen] = 1  # batches that were left out are tried again
+            else:  # the stream goes on behind them
+                rows, failures = part.skipped
+                account.skipped_rows += rows
+                account.failures += [(error, named) for error, named in failures]
         self.before_s = max((part.elapsed_s for part in parts), default=0.0)
         self.resumed_rows = sum(part.rows for part in parts)
         position = sum(part.position for part in mine)
@@ -147,6 +152,7 @@ class Checkpoints:
             "position": position,
             "rows": account.rows,
             "repeated": account.repeated,
+            "skipped": [account.skipped_rows, account.failures],
             "trail": "" if self._trail is None else self._trail.at(position),
             "elapsed_s": self.before_s + start - self._start,
         }
@@ -199,7 +205,7 @@ class Checkpoints:
         seen = np.unpackbits(tensors.pop(_SEEN).numpy(), count=size).astype(bool)
         keys = dict(zip(from_bytes(tensors.pop(_KEYS)), tensors.pop(_MARKS).tolist(), strict=True))
         state, followed = part_of(_METER, tensors), part_of(_FOLLOWERS, tensors)
-        numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail"))
+        numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail", "skipped"))
         return Part(path.name, state, followed, seen, keys, *numbers)
 
     def _check(self, where: str, said: dict[str, Any]) -> None:

@@ -135,8 +135,7 @@ class Kept:
             classes: the names of the classes, where decisions and targets are class numbers.
         """
         if self.full:
-            count = max(self._rows, self._expected)
-            note = f"What each sample contributed was not kept: {count:,} samples are more than {self._most:,}."
+            note = f"What each sample contributed was not kept: there are more than {self._most:,} samples."
             return KeptSamples(notes=(note,))
         series = self._whole()
         names, notes = _names(self._ids, series.get(_INDEX))

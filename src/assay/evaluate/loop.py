@@ -48,7 +48,6 @@ class Loop:
         on_error: "raise" or "skip".
         limit: how many samples are predicted at once.
         position: how many batches of a stream were read.
-        failures: of batches that were left out, the error and the ids.
         torn: something is counted of which it is not noted yet what it was; nothing can be saved then.
     """
 
@@ -62,7 +61,6 @@ class Loop:
     on_error: str = "raise"
     limit: Limit = field(default_factory=Limit)
     position: int = 0
-    failures: list[tuple[str, str]] = field(default_factory=list)
     torn: bool = False
 
     def run(self, units: Units, watcher: Watcher | None = None) -> None:
@@ -202,8 +200,7 @@ class Loop:
             do = 'Correct the sample or the model, or pass on_error="skip" to leave such batches out'
             raise BatchError(describe(f"batch with {named}{shown}", got, "predictions", do)) from error
         rows = len(index) if index is not None else (row_count(batch) or 0)
-        self.account.skip(index, self._ids(index, batch), rows)
-        self.failures.append((f"{type(error).__name__}: {error}", named))
+        self.account.skip(index, rows, f"{type(error).__name__}: {error}", named)
         return rows
 
     def _too_large(self, index: Index, batch: Any) -> int:

@@ -84,7 +84,7 @@ def reported(done: Done) -> Report:
 
 def _told(done: Done) -> Told:
     loop = done.loop
-    return Told(str(done.assigned.device.value), loop.failures, str(loop.limit), _rounded(loop.forward))
+    return Told(str(done.assigned.device.value), loop.account.failures, str(loop.limit), _rounded(loop.forward))
 
 
 def _notes(proof: Proof, done: Done, failures: list[tuple[str, str]]) -> list[str]:
