@@ -342,7 +342,8 @@ def _told(data: Iterable[Any]) -> Iterator[Any]:
             yield item
             number += 1
     except Exception as error:
-        if is_of_the_loader(error):
+        with_workers = isinstance(data, DataLoader) and data.num_workers > 0
+        if is_of_the_loader(error) or (with_workers and not _is_of_a_batch(error)):
             raise broken_loader(error) from error
         got = f"{type(error).__name__}: {error}"
         do = "Correct the data; what was counted before is in the checkpoint, if resume= was given"
