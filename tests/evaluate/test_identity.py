@@ -312,6 +312,26 @@ def test_digests_of_kinds_of_values():
     assert digests == [stable_digest(value, "other") for value in values]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.LSTM(4, 3, 2, bidirectional=True),
+        lambda: nn.TransformerEncoderLayer(4, 2, 8),
+        lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.GELU(), nn.EmbeddingBag(4, 2)),
+        lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)),
+        lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3)),
+        lambda: torch.fx.symbolic_trace(nn.Linear(4, 3)),
+    ],
+)
+def test_modules_of_torch(make):
+    def made(seed):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return stable_digest(make(), "model")
+
+    assert made(0) == made(0) != made(1)
+
+
 def test_a_part_of_a_tensor():
     one, other = torch.zeros(1000), torch.zeros(1000)
     other[500] = 1

@@ -188,7 +188,12 @@ class _Digester:
         inner = module.module if isinstance(module, _WRAPPERS) else module._modules.get("_orig_mod")
         if inner is not None:
             return self.of(inner, path)
-        extra = {name: each for name, each in module.__dict__.items() if name not in _OWN}
+        state = module.__dict__
+        with suppress(Exception):  # parametrized modules refuse
+            state = module.__getstate__()  # what it is pickled from, without references to its own weights
+        extra = (
+            {name: each for name, each in state.items() if name not in _OWN} if isinstance(state, dict) else {"": state}
+        )
         if isinstance(module, GraphModule):  # its class is made from its graph
             kind = _scalar(module.code)
             extra = {name: each for name, each in extra.items() if isinstance(each, Tensor)}
