@@ -189,8 +189,8 @@ class _Digester:
         if inner is not None:
             return self.of(inner, path)
         state = module.__dict__
-        with suppress(Exception):  # parametrized modules refuse
-            state = module.__getstate__()  # what it is pickled from, without references to its own weights
+        with suppress(Exception):  # what it is pickled from, where it can be: no references to its own weights
+            state = module.__getstate__()  # type: ignore[no-untyped-call]
         extra = (
             {name: each for name, each in state.items() if name not in _OWN} if isinstance(state, dict) else {"": state}
         )
