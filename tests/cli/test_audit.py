@@ -27,9 +27,19 @@ def test_findings_are_printed_and_the_exit_code_is_1():
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert done.stderr == ""
+    assert not [line for line in done.stderr.splitlines() if "compiling the engine" not in line]
     assert "error  mixed-devices  mps; moved first, not moved" in done.stdout
     assert "Make `weights` on the device of the inputs" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("compiled", "engine", "lines"), [(False, "auto", 1), (True, "auto", 0), (False, "wrapper", 0)]
+)
+def test_the_first_compilation_is_reported_where_there_is_no_terminal(monkeypatch, compiled, engine, lines):
+    monkeypatch.setattr(module, "has_engine", lambda: compiled)
+    done = invoke(f"{BUGGY}:MixedDevices", "--on", "mps", "--usage", "moved", "--engine", engine)
+    assert done.exit_code == 1, done.output
+    assert done.stderr.count("assay devices --prepare") == lines
 
 
 def test_json_and_sarif(tmp_path):

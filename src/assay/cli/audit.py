@@ -20,6 +20,7 @@ from assay.audit.sarif import save
 from assay.audit.show import show
 from assay.audit.sighting import MOVED, NOT_MOVED, USAGES
 from assay.cli._streams import write_then_show
+from assay.devices.pretend.cache import has_engine
 from assay.errors import ConfigError, describe
 
 USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
@@ -71,6 +72,13 @@ def run(target: str, options: Options) -> None:
 
 def _audit(target: str, options: Options) -> Audit:
     on = listed(options.on)
+    if options.engine != "wrapper" and not has_engine():
+        print(
+            "assay: compiling the engine of pretend devices first (once; a minute or two of CPU time; "
+            "assay devices --prepare does it ahead of time)",
+            file=sys.stderr,
+            flush=True,
+        )
     with _Bars(on) as bars:
         return audit(
             target,

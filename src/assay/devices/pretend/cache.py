@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -20,3 +21,12 @@ def cache_folder() -> Path | None:
     except (OSError, RuntimeError):  # a file in its place, no permission; a user without a home
         return None
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def has_engine() -> bool:
+    """Whether an engine for the installed torch lies in the cache; told by its name, without importing torch."""
+    folder = cache_folder()
+    try:
+        return folder is not None and any(folder.glob(f"engine-torch{version('torch')}-*.so"))
+    except PackageNotFoundError:
+        return False
