@@ -46,6 +46,7 @@ STOREYS = (
     ("tally", "decide"),
     ("native",),
     ("devices",),
+    ("stats",),
     ("errors", "_atomic", "_lazy", "_sealed"),
 )
 NEIGHBOURS = {("tally", "decide")}  # the exception on one storey: tallies may take decisions

@@ -48,12 +48,12 @@ def gate(monkeypatch):
         ("--min accuracy=0.89", 2),
         ("--min accuracy=0.89 --point", 0),
         ("--min accuracy=0.91 --point", 1),
-        ("--min accuracy=0.89 --level 0.5", 0),
+        ("--min accuracy=0.89 --level 0.3", 0),
         ("--min accuracy=0.95", 1),
         ("--min accuracy=0.89 --max accuracy=0.5", 1),
         ("--min f1=0.1", 1),
         ("--max-drop accuracy=0.1", 1),
-        ("--max-rise accuracy=0.1", 1),
+        ("--max-rise accuracy=0.1", 2),
         ("--worst-slice accuracy=0.999", 2),
         ("--worst-slice-max accuracy=0.5", 1),
         ("--worst-slice accuracy=0.5 --min-slice-size 251", 1),
@@ -77,7 +77,7 @@ def test_exit_codes(report, gate, arguments, code, capsys):
 
 def test_a_baseline(report, gate, tmp_path, capsys):
     main = write(tmp_path / "main.json", 460)
-    assert gate(report, "--baseline", main, "--max-drop", "accuracy=0.05", "--max-rise", "test/accuracy=0") == 0
+    assert gate(report, "--baseline", main, "--max-drop", "accuracy=0.05", "--max-drop", "test/accuracy=0.06") == 0
     assert gate(report, "--baseline", main, "--max-drop", "accuracy=0.02") == 2
     assert gate(report, "--baseline", main, "--max-drop", "accuracy[first half]=0.1") == 0
     assert gate(report, "--baseline", main, "--max-drop", "accuracy=0.001") == 1

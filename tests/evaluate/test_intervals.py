@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError, R2Score
 from assay.errors import ConfigError
 from assay.evaluate import evaluate
-from assay.evaluate.groups import dealt
 from assay.metrics import LogLoss, MatthewsCorrCoef, Mean, PearsonCorrCoef, Recall
+from assay.stats.sampling import groups_of
 
 GENERATOR = torch.Generator().manual_seed(4)
 SCORES = torch.rand(300, 3, generator=GENERATOR).softmax(1)
@@ -41,7 +41,7 @@ def test_the_method_is_stated_and_the_value_is_between_the_ends(level):
         "acc": "Wilson's interval",
         "F1": "bootstrap",
         "MCC": "bootstrap",
-        "loss": "BCa bootstrap",
+        "loss": "Student's interval, corrected for skewness",
     }
     for each in found.values():
         assert each.level == level
@@ -138,7 +138,7 @@ def test_slices_have_intervals_too():
     )
     for part in report.sections[0].slices:
         found = {each.name: each for each in part.values}
-        assert [found[name].note for name in ("acc", "loss")] == ["Wilson's interval", "BCa bootstrap"]
+        assert [found[name].note for name in ("acc", "loss")] == ["Wilson's interval", "Student's interval, corrected for skewness"]
         assert all(found[name].lower < found[name].value < found[name].upper for name in ("acc", "loss"))
         assert found["F1"].lower is None
 
@@ -161,8 +161,8 @@ def mixed(number):
 def test_samples_are_dealt_by_a_known_hash_and_evenly(seed):
     numbers = np.array([0, 1, 2, -5, 2**62, -(2**63)])
     expected = [mixed((int(number) + mixed(seed % 2**64)) % 2**64) % 100 for number in numbers]
-    assert dealt(numbers, seed, 100).tolist() == expected
-    counts = np.bincount(dealt(np.arange(100_000), seed, 100), minlength=100)
+    assert groups_of(numbers, seed, 100).tolist() == expected
+    counts = np.bincount(groups_of(np.arange(100_000), seed, 100), minlength=100)
     assert ((counts - 1000) ** 2 / 1000).sum() < 160  # chi-squared of 99 degrees of freedom: exceeded 1 in 10,000 times
 
 

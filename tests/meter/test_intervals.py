@@ -10,15 +10,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from assay import Meter
 from assay.errors import ConfigError, StateError, ValuesError
 from assay.meter.intervals import (
-    _student,
     bootstrap,
     closed_forms,
-    expanded_tail,
     group_count,
     needing_bootstrap,
 )
@@ -195,15 +192,6 @@ def test_there_is_no_interval_where_drawing_is_biased_beyond_its_spread():
     assert bootstrap(dealt(lambda: Meter(CalibrationError(n_bins=100)), 128, 1, preds, target)) == {}
     wrong = dealt(lambda: Meter(CalibrationError()), 128, 1, preds, 1 - target)
     assert bootstrap(wrong).keys() == {"CalibrationError"}
-
-
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99, 0.999])
-@pytest.mark.parametrize("freedom", [9, 15, 127])
-def test_students_quantile_is_scipys(level, freedom):
-    expected = stats.t.ppf((1 + level) / 2, freedom)
-    assert _student(level, freedom) == pytest.approx(expected, rel=0.006)
-    tail = stats.norm.cdf(-math.sqrt((freedom + 1) / freedom) * expected)
-    assert expanded_tail(level, freedom + 1) == pytest.approx(tail, rel=0.1)
 
 
 def test_a_level_beyond_the_draws_takes_their_standard_error():

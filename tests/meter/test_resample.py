@@ -13,8 +13,10 @@ from scipy import stats
 
 from assay.meter import resample
 from assay.meter.intervals import _replicates
-from assay.meter.resample import combined, poisson_draws
+from assay.meter.resample import combined
 from assay.metrics.base import named_numbers
+from assay.stats import bootstrap
+from assay.stats.bootstrap import poisson_draws
 from laws import CASES, value
 
 DRAWS = np.array([[1, 1, 1, 1], [0, 2, 1, 3], [3, 0, 0, 1]])
@@ -32,9 +34,9 @@ def test_draws_are_poisson_and_depend_on_the_seed_alone():
 
 
 def test_the_bounds_of_the_draws_are_those_of_the_distribution():
-    exact = stats.poisson.cdf(np.arange(len(resample._CUMULATIVE)), 1)
-    assert pytest.approx(exact, abs=1e-15) == resample._CUMULATIVE / 2.0**64
-    assert len(resample._CUMULATIVE) >= 19  # beyond 19 is less likely than 2 ** -64
+    exact = stats.poisson.cdf(np.arange(len(bootstrap._CUMULATIVE)), 1)
+    assert pytest.approx(exact, abs=1e-15) == bootstrap._CUMULATIVE / 2.0**64
+    assert len(bootstrap._CUMULATIVE) >= 19  # beyond 19 is less likely than 2 ** -64
 
 
 @given(

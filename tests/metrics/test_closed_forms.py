@@ -36,7 +36,7 @@ from assay.metrics import (
     Specificity,
 )
 from assay.metrics.base import named_numbers
-from assay.metrics.closed_forms import delong_error, fisher_z, on_logit_scale, order_statistics, wilson
+from assay.stats.intervals import delong_error, fisher_z, on_logit_scale, order_statistics, wilson
 from assay.tally.curves import of_samples
 from laws import CASES, CLASSES, public_metrics, value
 

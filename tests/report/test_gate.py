@@ -17,16 +17,23 @@ from assay.report.evidence import Measured, interval_of
 from assay.report.gate import EXIT_CODES, KINDS
 from assay.report.gate_config import parse_rule, read_config
 from assay.report.gate_show import condition, show, to_markdown
-from assay.report.statistics import mcnemar, paired_proportions, wilson
+from assay.stats.hypothesis_tests import mcnemar
+from assay.stats.intervals import clopper_pearson, paired_proportions
 
 
 def run(
-    right: int, n: int, *, name: str = "accuracy", section: str = "test", title: str = "run", **more: object
+    right: int,
+    n: int,
+    *,
+    name: str = "accuracy",
+    section: str = "test",
+    title: str = "run",
+    better: str = "higher",
 ) -> Report:
     """The first ``right`` of ``n`` samples are right."""
     correct = np.arange(n) < right
     samples = Samples.pack(range(n), {"correct": correct}, data="made up")
-    value = Value(name, right / n, column="correct", better="higher")
+    value = Value(name, right / n, column="correct", better=better)
     return Report(title, [Section(section, [value], samples=samples)])
 
 
@@ -72,7 +79,7 @@ def test_by_the_number_alone(kind, bound, expected):
 
 def test_intervals_come_from_the_samples():
     (check,) = gate(run(450, 500), {"min": {"accuracy": 0.85}}, level=0.9).checks
-    assert (check.lower, check.upper) == pytest.approx(wilson(450, 500, 0.9))
+    assert (check.lower, check.upper) == pytest.approx(clopper_pearson(450, 500, 0.9))
     assert check.outcome == "pass"
     assert outcome(run(9, 10), "min", 0.85) == "not enough evidence"
 
@@ -104,7 +111,7 @@ def test_a_perfect_recall_has_the_interval_of_a_share():
     samples = Samples.pack(range(300), {"hit": positive, "positive": positive})
     report = Report("r", [Section("s", [Value("recall", 1.0, column="hit", over="positive")], samples=samples)])
     (check,) = gate(report, {"min": {"recall": 0.95}}).checks
-    assert (check.lower, check.upper) == wilson(100, 100)
+    assert (check.lower, check.upper) == clopper_pearson(100, 100)
     assert check.outcome == "pass"
     assert gate(report, {"min": {"recall": 0.97}}).outcome == "not enough evidence"
 
@@ -136,7 +143,6 @@ def test_a_missing_metric_fails(kind, point):
 
 
 @pytest.mark.parametrize("point", [False, True])
-@pytest.mark.parametrize("kind", ["max-drop", "max-rise"])
 @pytest.mark.parametrize(
     ("baseline", "reason"),
     [
@@ -154,13 +160,13 @@ def test_a_missing_metric_fails(kind, point):
         (Report("b", [Section("test", [Value("accuracy", math.nan)])]), "undefined or infinite"),
     ],
 )
-def test_a_baseline_that_does_not_serve_fails(baseline, reason, kind, point):
-    (check,) = gate(run(9, 10), {kind: {"accuracy": 1.0}}, baseline, point=point).checks
+def test_a_baseline_that_does_not_serve_fails(baseline, reason, point):
+    (check,) = gate(run(9, 10), {"max-drop": {"accuracy": 1.0}}, baseline, point=point).checks
     assert (check.outcome, check.reason) == ("fail", reason)
 
 
 def test_drops_and_rises_are_paired_with_the_baseline():
-    baseline, new = run(450, 500, title="main"), run(440, 500)
+    baseline, new = run(450, 500, title="main", better=""), run(440, 500, better="")
     lower, upper = paired_proportions(10, 0, 500)
     (check,) = gate(new, {"max-drop": {"accuracy": 0.05}}, baseline).checks
     assert (check.value, check.lower, check.upper) == pytest.approx((-0.02, lower, upper))
@@ -175,8 +181,8 @@ def test_drops_and_rises_are_paired_with_the_baseline():
 
 
 def test_the_same_run_passes_where_there_are_samples_enough():
-    assert outcome(run(450, 500), "max-drop", 0.01, run(450, 500)) == "pass"
-    assert outcome(run(9, 10), "max-drop", 0.01, run(9, 10)) == "not enough evidence"
+    assert outcome(run(450, 500), "max-drop", 0.01, run(450, 500, title="main")) == "pass"
+    assert outcome(run(9, 10), "max-drop", 0.01, run(9, 10, title="main")) == "not enough evidence"
 
 
 def test_drops_that_cannot_be_paired_say_so():
@@ -205,7 +211,7 @@ def test_the_worst_slice_is_judged_and_named():
     assert check.outcome == "pass"
     assert check.where == "test/accuracy in 'part 1' (n = 100)"
     assert check.reason == "3 of 3 slices: pass, this is the worst; 1 too small"
-    assert (check.lower, check.upper) == pytest.approx(wilson(80, 100))
+    assert (check.lower, check.upper) == pytest.approx(clopper_pearson(80, 100))
     (check,) = gate(report, rule).checks
     assert (check.outcome, check.where) == ("not enough evidence", "test/accuracy in 'part 3' (n = 3)")
     (check,) = gate(report, {"worst-slice": {"accuracy": 0.9}}).checks
@@ -378,7 +384,7 @@ def test_it_is_shown(capsys):
     show(found, Console(width=150))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("pass  test/accuracy ≥ 0.5")
-    assert "0.9000  [0.8706, 0.9233]; Wilson's interval" in lines[0]
+    assert "0.9000  [0.8703, 0.9249]; Clopper-Pearson interval" in lines[0]
     assert lines[1].startswith("FAIL  f1 ≤ 1")
     assert "missing: there is test/accuracy" in lines[1]
     assert lines[2].startswith("FAIL  test/accuracy drops by ≤ 0.2")
@@ -425,7 +431,7 @@ def test_the_configuration_says_what_the_options_say(tmp_path):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("[min", StateError, "gate.toml: got a file that is not TOML: .*, expected TOML. Correct it."),
+        ("[min", StateError, "gate.toml: got a file that is not TOML: .*, expected TOML"),
         ("[minimum]\nx = 1", ConfigError, "gate.toml: got the key 'minimum', expected one of min, max, max-drop"),
         ("max_drop = 1", ConfigError, "got the key 'max_drop'"),
         ("min = 0.9", ConfigError, r"gate.toml: min: got 0.9, expected a table of metrics. Write \[min\]."),
@@ -455,7 +461,7 @@ def test_intervals_of_numbers_and_quotients():
     loss, weight = rng.exponential(1, 300), rng.integers(1, 4, 300)
     samples = Samples.pack(range(300), {"loss": loss, "weighted": loss * weight, "weight": weight})
     mean = interval_of(Measured(Value("loss", loss.mean(), column="loss"), samples), 0.95)
-    assert mean.method == "BCa bootstrap"
+    assert mean.method.startswith("Student's interval")
     assert mean.lower < loss.mean() < mean.upper
     quotient = float((loss * weight).sum() / weight.sum())
     weighted = interval_of(Measured(Value("loss", quotient, column="weighted", over="weight"), samples), 0.95)

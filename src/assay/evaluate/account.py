@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from assay.errors import ConfigError, describe
 from assay.evaluate.ranks import Ranks
-from assay.meter.deal import numbers_of
 from assay.report import Table
+from assay.stats.sampling import numbers_of
 
 Lists: TypeAlias = list[NDArray[np.int64]]
 Mask: TypeAlias = NDArray[np.bool_]

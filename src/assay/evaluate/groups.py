@@ -13,8 +13,8 @@ from assay.evaluate.follow import Rows, Tensors, as_bytes, from_bytes, part_of, 
 from assay.evaluate.kept import Kept
 from assay.evaluate.partition import Partition
 from assay.meter import Meter
-from assay.meter.deal import dealt, numbers_of
 from assay.meter.intervals import Interval, bootstrap, group_count, needing_bootstrap
+from assay.stats.sampling import groups_of, numbers_of
 
 
 class Groups:
@@ -63,7 +63,7 @@ class Groups:
             numbers = np.arange(rows.first, rows.first + len(rows))
             self.nameless = not self._alone
         if not self.nameless:
-            self._partition.count(rows, dealt(numbers, self._seed, self._groups), lambda code: (str(code),))
+            self._partition.count(rows, groups_of(numbers, self._seed, self._groups), lambda code: (str(code),))
 
     def _choose(self, names: list[str]) -> None:
         """Count these metrics from now on."""

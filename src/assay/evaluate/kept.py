@@ -13,10 +13,10 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.evaluate.follow import Array, Rows, Tensors, as_bytes, from_bytes
-from assay.meter.deal import mixed
 from assay.metrics.base import Metric
 from assay.metrics.contributions import contributions, decisions
 from assay.report import Samples
+from assay.stats.sampling import mixed
 
 MOST = 2_000_000
 """Samples that are kept; of more than that, none."""

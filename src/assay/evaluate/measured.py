@@ -11,7 +11,7 @@ from assay.evaluate.groups import Groups
 from assay.evaluate.kept import Kept, KeptSamples
 from assay.evaluate.options import Options
 from assay.evaluate.slices import SliceFound, Slicer
-from assay.evaluate.values import DRAWS_OF_SLICES, Evidence, rest_of, values_of
+from assay.evaluate.values import Evidence, rest_of, values_of
 from assay.meter import Meter
 from assay.meter.intervals import closed_forms
 from assay.metrics.base import Metric
@@ -47,7 +47,7 @@ def measured(
     keeper: Kept | None = followed.get("samples")
     kept = KeptSamples() if keeper is None else keeper.result(details.named)
     groups: Groups | None = followed.get("groups")
-    evidence = Evidence(options.level, options.seed, kept.samples, kept.terms)
+    evidence = Evidence(options.level, kept.samples, kept.terms)
     if options.level is not None:
         drawn = {} if groups is None else groups.intervals(options.level, options.replicates)
         evidence = replace(evidence, closed=closed_forms(total, options.level), drawn=drawn)
@@ -87,7 +87,7 @@ def _slices(
         rows = each.meter.rows
         closed = {} if of_all.level is None else closed_forms(each.meter, of_all.level)
         terms = of_all.terms if each.members is not None else {}
-        evidence = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms, draws=DRAWS_OF_SLICES)
+        evidence = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms)
         values = [evidence.known_of(value) for _, value in values_of(each.values(names), metrics, rows)]
         if each.members is None:
             slices.append(Slice(each.name, rows, tuple(values)))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError
@@ -16,15 +15,9 @@ from assay.meter.intervals import Interval
 from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionMatrix, Plot, Samples, Table, Value
 from assay.report.evidence import Measured, interval_of
-from assay.report.resampling import DRAWS, bootstrap
-from assay.report.statistics import mean_interval
+from assay.stats.intervals import wilson
 
 MOST_CLASSES = 100
-MOST_DRAWN = 1000
-"""Samples up to which the interval of a mean is drawn; Student's is as good for more, and costs nothing."""
-DRAWS_OF_SLICES = 999
-"""There may be many slices."""
-_FEW = 10  # below, the bootstrap is too narrow
 
 
 @dataclass(frozen=True)
@@ -33,23 +26,19 @@ class Evidence:
 
     Attributes:
         level: their level; None for none.
-        seed: of what is drawn.
         samples: what each sample contributed.
         terms: by metric, the column that it is the mean of, and the one that is divided by.
         members: which samples count; all unless given.
         closed: intervals of closed form, by value.
         drawn: intervals of the bootstrap.
-        draws: how often the contributions of samples are drawn.
     """
 
     level: float | None = None
-    seed: int = 0
     samples: Samples | None = None
     terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     members: Array | None = None
     closed: Mapping[str, Interval] = field(default_factory=dict)
     drawn: Mapping[str, Interval] = field(default_factory=dict)
-    draws: int = DRAWS
 
     def known_of(self, value: Value) -> Value:
         """A value with its column and its interval, as far as there are any."""
@@ -75,23 +64,12 @@ class Evidence:
 
     def _of_terms(self, value: Value, level: float) -> Interval | None:
         measured = Measured(value, self.samples, self.members)
-        if measured.share() is None:
-            terms = measured.terms().astype(np.float64)
-            if _FEW <= len(terms) <= MOST_DRAWN and np.isfinite(terms).all() and (terms != terms[0]).any():
-                ends = bootstrap(terms, level, self.seed, draws=self.draws)
-                return Interval(*ends, level, "BCa bootstrap")
-            return _of_mean(terms, level)
-        found = interval_of(measured, level, self.seed)
+        if (share := measured.share()) is not None:
+            return Interval(*wilson(int(share[0].sum()), int(share[1].sum()), level), level, "Wilson's interval")
+        found = interval_of(measured, level)
         if found.lower is None or found.upper is None:
             return None
         return Interval(found.lower, found.upper, level, found.method)
-
-
-def _of_mean(terms: Array, level: float) -> Interval | None:
-    """Student's interval; none where the terms say nothing of other samples."""
-    if len(terms) < 2 or not np.isfinite(terms).all() or (terms == terms[0]).all():
-        return None
-    return Interval(*mean_interval(terms, level), level, "Student's interval")
 
 
 def _between(value: Value, interval: Interval) -> Value:

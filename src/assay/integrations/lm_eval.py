@@ -17,8 +17,8 @@ from typing import Any
 from assay.errors import ConfigError, StateError, describe
 from assay.integrations.lm_eval_samples import Logged, exp, of_task, read_samples
 from assay.report import Report, Samples, Section, Table, Value
-from assay.report.distributions import normal_quantile
 from assay.report.evidence import Measured, interval_of
+from assay.stats.distributions import normal_quantile
 
 LEVEL = 0.95
 """Of the intervals that are stored; `assay compare` and `assay gate` find others from the samples."""

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
@@ -16,9 +15,11 @@ from torch import Tensor
 
 from assay.errors import AssayWarning, ConfigError, StateError, ValuesError, describe
 from assay.meter.meter import Meter
-from assay.meter.resample import LEAST, Groups, Whole, poisson_draws
+from assay.meter.resample import LEAST, Groups
 from assay.metrics.base import Metric, named_numbers
-from assay.metrics.closed_forms import normal_quantile
+from assay.stats.bootstrap import Whole, expanded_tail, poisson_draws
+from assay.stats.distributions import student_quantile
+from assay.stats.intervals import skewed_ends
 from assay.tally.base import Problem
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -174,7 +175,8 @@ def bootstrap(
 
     Every sample has been dealt to a group by chance (a hash of its id), and counted by the meter of that group. In each
     replicate every group counts as often as a draw from Poisson(1) says; the values of the replicates spread as those
-    of other samples would. The ends are percentiles, moved outwards for the number of groups as Student's t is.
+    of other samples would. The ends are percentiles, moved outwards for the number of groups as Student's t is, and for
+    the skewness of the replicates (`assay.stats.intervals.skewed_ends`).
     Whole numbers decide everything up to the values, so the intervals do not depend on how a group was counted.
 
     Metrics that keep samples are read less often, the more samples there are (from 25 times on). With fewer than 200
@@ -205,7 +207,7 @@ def bootstrap(
         ...     group.update(x[k::20], x[k::20] + 200 * torch.sin(x[k::20] ** 2))
         >>> found = bootstrap(groups)["R2Score"]
         >>> round(found.lower, 2), round(found.upper, 2), found.method
-        (0.56, 0.64, 'bootstrap: 400 draws of 20 groups')
+        (0.55, 0.64, 'bootstrap: 400 draws of 20 groups')
 
     Source: N. Chamandy et al., Estimating uncertainty for massive data streams, Google 2012, for Poisson weights;
     K. Wolter, Introduction to Variance Estimation, chapter 2, for random groups; T. Hesterberg, What teachers should
@@ -258,6 +260,8 @@ def _drawn(value: float, others: Sequence[float], level: float, groups: int) -> 
         method, lower, upper = "bootstrap", float(known[beyond - 1]), float(known[-beyond])
     if not (lower <= value <= upper and lower < upper):
         return None
+    least, most = _skewed(value, known, level, groups)
+    lower, upper = min(lower, least), max(upper, most)
     method += f": {len(others)} draws of {groups} groups"
     return Interval(lower, upper, level, f"{method}, {undefined} undefined" if undefined else method)
 
@@ -275,39 +279,28 @@ def _alike(filled: Sequence[Meter], groups: Sequence[Meter]) -> Sequence[Meter]:
     return filled
 
 
-def expanded_tail(level: float, groups: int) -> float:
-    """The share of replicates beyond each end: less than `(1 - level) / 2`, as the spread of few groups is uncertain.
-
-    ``Φ(-sqrt(G / (G - 1)) t)`` with the quantile t of Student's distribution of ``G - 1`` degrees of freedom.
-
-    Example:
-        >>> round(expanded_tail(0.95, 128), 4), round(expanded_tail(0.95, 16), 4)
-        (0.0235, 0.0139)
-
-    Source: Hesterberg 2015, section 4.4.
-    """
-    return NormalDist().cdf(-math.sqrt(groups / (groups - 1)) * _student(level, groups - 1))
-
-
-def _student(level: float, freedom: float) -> float:
-    """The two-sided quantile of Student's distribution: four terms of Abramowitz & Stegun 26.7.5."""
-    z, n = normal_quantile(level), freedom
-    terms = (
-        z,
-        (z**3 + z) / (4 * n),
-        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
-    )
-    return math.fsum(terms)
-
-
 def _spread(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
     """The error of the standard deviation is that of few groups and that of few draws together."""
     freedom = 1 / (1 / (groups - 1) + 1 / (len(known) - 1))
     with np.errstate(invalid="ignore"):  # of infinite values
         deviation = float(known.std(ddof=1))
-    half = deviation * math.sqrt(groups / (groups - 1)) * _student(level, freedom)
+    half = deviation * math.sqrt(groups / (groups - 1)) * student_quantile((1 + level) / 2, freedom)
     return value - half, value + half
+
+
+def _skewed(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
+    """The ends that allow for the skewness of the replicates, as far as it is more than that of so many normal numbers.
+
+    None are further out where replicates are infinite.
+    """
+    with np.errstate(invalid="ignore"):
+        deviation = float(known.std(ddof=1))
+        apart = (known - known.mean()) / deviation
+    if not np.isfinite(apart).all():
+        return math.inf, -math.inf
+    error, skewness = deviation * math.sqrt(groups / (groups - 1)), float((apart**3).mean())
+    skewness = math.copysign(max(0.0, abs(skewness) - math.sqrt(6 / len(known))), skewness)
+    return skewed_ends(value, error, skewness, groups, level)
 
 
 def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]:

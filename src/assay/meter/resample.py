@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from assay.stats.bootstrap import Whole
 from assay.tally.base import State, Tally, merge
 from assay.tally.samples import SampleStore
 from assay.tally.together import Together
-
-Whole: TypeAlias = NDArray[np.int64]
 
 CHUNK_BYTES = 1 << 26  # of the states of replicates that are there at a time
 READ_ELEMENTS = 1 << 24
@@ -30,34 +28,6 @@ LEAST = 25
 
 _EXACT = 1 << 53  # whole numbers up to here are exact in float64, in which products of matrices are fast
 _HALF = 31  # bits
-
-
-def poisson_draws(replicates: int, groups: int, seed: int) -> Whole:
-    """How often each group counts in each replicate: independent draws from Poisson(1), `(replicates, groups)`.
-
-    Whole numbers from a counter are compared with whole numbers, so the draws are the same on every machine.
-
-    Example:
-        >>> poisson_draws(2, 8, seed=0)
-        array([[0, 0, 0, 1, 1, 0, 3, 4],
-               [0, 0, 1, 0, 1, 0, 2, 2]])
-
-    Source: J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011 (Philox).
-    """
-    numbers = np.random.Philox(key=seed % 2**128).random_raw(replicates * groups)
-    return np.searchsorted(_CUMULATIVE, numbers, side="right").astype(np.int64).reshape(replicates, groups)
-
-
-def _poisson_cumulative() -> NDArray[np.uint64]:
-    """`2 ** 64 P(X <= k)` for X from Poisson(1): 1 / e is the sum of `(-1) ** k / k!`, in whole numbers."""
-    unit = 1 << 128
-    rest = sum((-1) ** k * unit // math.factorial(k) for k in range(40))
-    shares = [rest // math.factorial(k) for k in range(30)]
-    totals = [sum(shares[: k + 1]) >> 64 for k in range(30)]
-    return np.array([total for total in totals if total < (1 << 64) - 1], dtype=np.uint64)
-
-
-_CUMULATIVE = _poisson_cumulative()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.closed_forms import Ends
 from assay.metrics.contributions import Contributions
 from assay.metrics.operators import Operators
+from assay.stats.intervals import Ends
 from assay.tally.base import Batch, Tally
 
 Direction = Literal["higher", "lower", ""]

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, number
-from assay.metrics.closed_forms import Ends
 from assay.metrics.contributions import Contributions
 from assay.metrics.stat_scores import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean, of_jaccard
+from assay.stats.intervals import Ends
 from assay.tally.confusion import ClassTotals, Counts
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, number, vector
 from assay.metrics.classification import F1Score, Precision, Recall
-from assay.metrics.closed_forms import Ends, wilson
 from assay.metrics.contributions import Contributions
 from assay.metrics.stat_scores import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
+from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
 from assay.tally.sample_hits import SampleHits, SampleTotals

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric
-from assay.metrics.closed_forms import Ends, fisher_z
 from assay.metrics.contributions import Contributions
 from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
 from assay.metrics.rational import over_root, quotient, result, rounded
+from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.rowwise import Cosine, RowSum
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals

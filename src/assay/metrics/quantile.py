@@ -15,8 +15,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, ValuesError, describe
 from assay.metrics.base import Metric, number, plain, vector
-from assay.metrics.closed_forms import Ends, order_statistics
 from assay.metrics.rational import rounded
+from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Tally
 from assay.tally.samples import Kept, Samples
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric
-from assay.metrics.closed_forms import Ends, fisher_z
 from assay.metrics.contributions import single
 from assay.metrics.rational import over_root, result
+from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.samples import Kept, Samples
 

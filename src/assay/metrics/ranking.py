@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
 from assay.metrics.base import Direction, Metric, number, vector
-from assay.metrics.closed_forms import Ends, delong_error, on_logit_scale
+from assay.stats.intervals import Ends, delong_error, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, Interval, Ranking

@@ -16,7 +16,6 @@ from typing import ClassVar
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction
-from assay.metrics.closed_forms import Ends, wilson
 from assay.metrics.outputs import (
     SQUARES,
     ElementwiseMetric,
@@ -29,6 +28,7 @@ from assay.metrics.outputs import (
     squared_error,
 )
 from assay.metrics.rational import quotient, root, rounded
+from assay.stats.intervals import Ends, wilson
 from assay.tally.sums import AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
 from assay.tally.terms import (
     AbsolutePower,

@@ -15,8 +15,8 @@ from torch import Tensor
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Direction, Metric, number, vector
-from assay.metrics.closed_forms import Ends, wilson
 from assay.metrics.contributions import Contributions
+from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Counts, class_tally
 from assay.tally.labels import Labels, true_labels

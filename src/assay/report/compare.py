@@ -10,14 +10,14 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.report.comparison import Comparison, Delta, Flips, Run, Unmatched
-from assay.report.evidence import Measured, difference, why_not_the_same
+from assay.report.evidence import REPORT, SAMPLES, Measured, difference, have_equal_samples, why_not_the_same
 from assay.report.flips import flips as flips_of
 from assay.report.packed import Array
 from assay.report.report import Report, Section
 from assay.report.samples import Samples, align
 from assay.report.slices import Slice
-from assay.report.statistics import correct
 from assay.report.value import Value
+from assay.stats.hypothesis_tests import correct
 
 FLIPS = 10
 """Samples listed for each way to flip; all of them are counted."""
@@ -29,6 +29,19 @@ class _Settings:
     seed: int
     flips: int
     slices: bool | None
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """What two sections have in common.
+
+    Args:
+        whole: what `align` says of all samples of both; None where one has none.
+        equal: what is equal of them; see `assay.report.evidence.difference`.
+    """
+
+    whole: Array | str | None
+    equal: str
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ def compare(
         more: further runs; each is compared with the baseline.
         level: the confidence level of the intervals; also how small a corrected p must be, 1 - level.
         correction: ``"holm"``, ``"bh"`` or ``"none"``, over all metrics, slices and runs.
-        seed: where the random numbers of bootstrap and sign flips start.
+        seed: where the random numbers of sign flips start.
         flips: how many samples to list for each way to flip.
         names: what to call the reports, the baseline first; their titles where these differ, unless given.
         slices: whether to compare slices; those that both have, unless said. True where there must be one.
@@ -149,22 +162,25 @@ def _compared(run: str, a: Report, b: Report, settings: _Settings) -> Iterator[D
         expected = f"one of the sections of {run!r} ({', '.join(map(repr, sections)) or 'none'})"
         do = "Give the sections that belong together one name"
         raise ConfigError(describe("the baseline", got, expected, do))
+    same = a == b
     for section in a.sections:
-        yield from _section(run, section, sections.pop(section.name, Section(section.name)), settings)
+        yield from _section(run, section, sections.pop(section.name, Section(section.name)), same, settings)
     for rest in sections.values():
-        yield from _section(run, Section(rest.name), rest, settings)
+        yield from _section(run, Section(rest.name), rest, same, settings)
 
 
-def _section(run: str, a: Section, b: Section, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
+def _section(run: str, a: Section, b: Section, same: bool, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
     whole = None if a.samples is None or b.samples is None else align(a.samples, b.samples)
+    equal = REPORT if same else SAMPLES if have_equal_samples(a.samples, b.samples, whole) else ""
+    pairing = _Pairing(whole, equal)
     first, second = (_Part(each.name, "", each.values, each.samples) for each in (a, b))
-    yield from _part(run, first, second, whole, settings)
+    yield from _part(run, first, second, pairing, settings)
     if settings.slices is not False and a.slices and b.slices:
-        yield from _slices(run, a, b, whole, settings)
+        yield from _slices(run, a, b, pairing, settings)
 
 
 def _slices(
-    run: str, a: Section, b: Section, whole: Array | str | None, settings: _Settings
+    run: str, a: Section, b: Section, pairing: _Pairing, settings: _Settings
 ) -> Iterator[Delta | Flips | Unmatched]:
     firsts, seconds = ({each.name: each for each in section.slices} for section in (a, b))
     for name in dict.fromkeys([*firsts, *seconds]):
@@ -173,7 +189,7 @@ def _slices(
         elif (count := min(firsts[name].count, seconds[name].count)) < (least := max(a.min_slice, b.min_slice)):
             yield Unmatched(run, a.name, "", f"{count:,} samples, fewer than {least:,}", name)
         else:
-            yield from _part(run, _of_slice(a, firsts[name]), _of_slice(b, seconds[name]), whole, settings)
+            yield from _part(run, _of_slice(a, firsts[name]), _of_slice(b, seconds[name]), pairing, settings)
 
 
 def _of_slice(section: Section, part: Slice) -> _Part:
@@ -182,9 +198,7 @@ def _of_slice(section: Section, part: Slice) -> _Part:
     return _Part(section.name, part.name, part.values, section.samples, part.members.values)
 
 
-def _part(
-    run: str, a: _Part, b: _Part, whole: Array | str | None, settings: _Settings
-) -> Iterator[Delta | Flips | Unmatched]:
+def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
     firsts, seconds = [v.name for v in a.values], [v.name for v in b.values]
     for name in dict.fromkeys(firsts + seconds):
         times = firsts.count(name), seconds.count(name)
@@ -195,10 +209,14 @@ def _part(
         if why := why_not_the_same(first, second):
             yield Unmatched(run, a.section, name, f"another metric of the same name: {why}", a.slice)
             continue
-        delta = _delta(run, a, first, second, whole, settings)
+        delta = _delta(run, a, first, second, pairing, settings)
         yield delta
-        if delta.paired and first.has_terms() and first.terms().dtype.kind == "b":
-            yield flips_of(delta, first, second, whole, settings.flips)
+        if delta.paired and _is_yes_or_no(first) and _is_yes_or_no(second):
+            yield flips_of(delta, first, second, pairing.whole, settings.flips)
+
+
+def _is_yes_or_no(measured: Measured) -> bool:
+    return measured.has_terms() and measured.terms().dtype.kind == "b"
 
 
 def _why_not(times: tuple[int, int]) -> str:
@@ -207,8 +225,8 @@ def _why_not(times: tuple[int, int]) -> str:
     return "missing in the run" if times[0] else "missing in the baseline"
 
 
-def _delta(run: str, part: _Part, a: Measured, b: Measured, whole: Array | str | None, settings: _Settings) -> Delta:
-    found = difference(a, b, settings.level, settings.seed, whole)
+def _delta(run: str, part: _Part, a: Measured, b: Measured, pairing: _Pairing, settings: _Settings) -> Delta:
+    found = difference(a, b, settings.level, settings.seed, pairing.whole, equal=pairing.equal)
     return Delta(
         run,
         part.section,

@@ -8,11 +8,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from assay.report import resampling, statistics
-from assay.report.distributions import normal_quantile, normal_two_sided
 from assay.report.packed import Array
 from assay.report.samples import Samples, align, is_known_to_be_the_same
 from assay.report.value import Value, columns_of
+from assay.stats import effect_sizes, hypothesis_tests
+from assay.stats.distributions import normal_quantile, normal_two_sided
+from assay.stats.intervals import FEWEST, clopper_pearson, mean_interval, paired_proportions, risky_end
+
+UP_TO = 10_000
+"""Samples from which on paired differences are tested by Student's t: their mean is as good as normal."""
+
+UP_TO_IN_SLICES = 1_000
+"""The same where a mean is one of many, those of the slices of a section: flipping signs for each would take long."""
+
+_ALIKE = 1e-6  # terms may be float32: what differs by less is rounding
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,8 @@ class Evidence:
         method: how interval and p were found.
         paired: whether the same samples were compared.
         note: what could not be done, and why.
+        risky: the end of the interval that may miss more often than its level says: ``"lower"``, ``"upper"`` or
+            ``"both"``; empty where neither does. A gate passes nothing by such an end.
     """
 
     lower: float | None = None
@@ -38,6 +49,7 @@ class Evidence:
     method: str = ""
     paired: bool = False
     note: str = ""
+    risky: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,15 +70,20 @@ class Measured:
         """Whether it is known what each sample contributed."""
         return bool(self.value.column) and self.samples is not None
 
-    def share(self) -> tuple[Array, Array] | None:
+    def share(self, *, lenient: bool = False) -> tuple[Array, Array] | None:
         """Which samples are yes, and among which; None where the value is no share of samples.
 
-        Recall is one: the true positives among the positives.
+        Recall is one: the true positives among the positives. Numbers are yes or no where they are 0 and 1.
+
+        Args:
+            lenient: numbers that are all 0, or all 1, are yes or no, too: known of another value of this metric.
         """
         assert self.samples is not None, self.value.name
-        yes = self.samples.column(self.value.column)
-        among = self.samples.column(self.value.over) if self.value.over else np.ones(len(yes), dtype=bool)
-        if yes.dtype.kind != "b" or among.dtype.kind != "b" or (yes & ~among).any():
+        yes = _yes_or_no(self.samples.column(self.value.column), 1 if lenient else 2)
+        if yes is None:
+            return None
+        among = _yes_or_no(self.samples.column(self.value.over), 1) if self.value.over else np.ones(len(yes), bool)
+        if among is None or (yes & ~among).any():
             return None
         return (yes, among) if self.members is None else (yes[self.members], among[self.members])
 
@@ -87,14 +104,33 @@ class Measured:
             quotient = terms.sum() / weights.sum()
             return np.asarray(quotient + (terms - quotient * weights) / weights.mean())
 
+    def effective_count(self) -> float:
+        """How many samples of equal weight say as much: ``(Σ w)² / Σ w²`` (Kish 1965, Survey Sampling, section 8.2)."""
+        assert self.samples is not None, self.value.name
+        _, weights = columns_of(self.samples, self.value.column, self.value.over, self.members)
+        largest = float(np.abs(weights).max(initial=0))
+        if not largest or not math.isfinite(largest):
+            return 0.0
+        scaled = weights / largest
+        return float(scaled.sum() ** 2 / (scaled**2).sum())
 
-def interval_of(measured: Measured, level: float, seed: int = 0) -> Evidence:
+
+def _yes_or_no(column: Array, least: int) -> Array | None:
+    """A column as booleans; None where it holds other numbers than 0 and 1, or fewer different ones than ``least``."""
+    if column.dtype.kind == "b":
+        return column
+    yes = column == 1
+    if not (yes | (column == 0)).all() or len(np.unique(yes)) < least:
+        return None
+    return np.asarray(yes)
+
+
+def interval_of(measured: Measured, level: float) -> Evidence:
     """The interval of one value: from its samples, else the stored one where it has the level asked for.
 
     Args:
         measured: the value.
         level: the confidence level.
-        seed: where the random numbers of the bootstrap start.
 
     Returns:
         The interval and how it was found, or no interval and why.
@@ -102,38 +138,55 @@ def interval_of(measured: Measured, level: float, seed: int = 0) -> Evidence:
     Example:
         >>> samples = Samples.pack(range(10), {"correct": [True] * 9 + [False]})
         >>> found = interval_of(Measured(Value("accuracy", 0.9, column="correct"), samples), 0.95)
-        >>> round(found.lower, 4), found.method
-        (0.5958, "Wilson's interval")
+        >>> round(found.lower, 3), found.method
+        (0.555, 'Clopper-Pearson interval')
     """
     value = measured.value
     if measured.has_terms():
         share = measured.share()
         if share is None:
-            return _interval_of_terms(measured.terms(), level, seed, _up_to(measured))
-        lower, upper = statistics.wilson(int(share[0].sum()), int(share[1].sum()), level)
-        return Evidence(lower, upper, method="Wilson's interval")
+            return _interval_of_terms(measured, level)
+        lower, upper = clopper_pearson(int(share[0].sum()), int(share[1].sum()), level)
+        return Evidence(lower, upper, method="Clopper-Pearson interval")
     if value.lower is None or value.upper is None:
         return Evidence(note="neither samples nor an interval are stored")
     if math.isnan(value.lower) or math.isnan(value.upper):
         return Evidence(note="the stored interval is undefined")
+    if not value.lower <= value.value <= value.upper:
+        return Evidence(note=f"the stored interval [{value.lower:g}, {value.upper:g}] does not contain the value")
+    if value.lower == value.upper:
+        return Evidence(note="the stored interval is a point, which says nothing of other samples")
     if value.level is None:
         return Evidence(note="the level of the stored interval is not known")
     if value.level < level:
         return Evidence(note=f"the stored interval is of level {value.level:g}, not {level:g}")
-    return Evidence(value.lower, value.upper, method=f"stored interval of level {value.level:g}")
+    method = f"stored interval of level {value.level:g}"
+    return Evidence(value.lower, value.upper, method=method, risky="both" if _is_few(value.count) else "")
 
 
-def _interval_of_terms(terms: Array, level: float, seed: int, up_to: int) -> Evidence:
+def _is_few(count: int | None) -> bool:
+    return count is not None and count < FEWEST
+
+
+def _interval_of_terms(measured: Measured, level: float) -> Evidence:
+    terms = measured.terms()
     if len(terms) < 2 or not np.isfinite(terms).all():
         return Evidence(note="there are fewer than two samples, or some are not finite")
-    if (terms == terms[0]).all():
+    if _are_alike(terms):
         return Evidence(note="all samples contribute the same, which says nothing of others")
-    (lower, upper), method = resampling.interval(terms, level, seed, up_to)
-    return Evidence(lower, upper, method=method)
+    count = measured.effective_count()
+    lower, upper = mean_interval(terms, level, count)
+    return Evidence(lower, upper, method=MEAN, risky=risky_end(terms, count))
 
 
-def _up_to(measured: Measured) -> int:
-    return resampling.UP_TO if measured.members is None else resampling.UP_TO_IN_SLICES
+MEAN = "Student's interval, corrected for skewness"
+"""How the interval of a mean of numbers is found."""
+
+
+def _are_alike(terms: Array, size: float | None = None) -> bool:
+    """Whether numbers differ by rounding only; ``size`` is that of the numbers that they were computed from."""
+    scale = float(np.abs(terms).max()) if size is None else size
+    return float(np.ptp(terms)) <= _ALIKE * scale
 
 
 def why_not_the_same(a: Measured, b: Measured) -> str:
@@ -151,17 +204,94 @@ def why_not_the_same(a: Measured, b: Measured) -> str:
         names = getattr(first, what), getattr(second, what)
         if first.column and second.column and names[0] != names[1]:
             return f"{names[0]!r} is counted in one, {names[1]!r} in the other"
-    if a.has_terms() and b.has_terms() and (a.terms().dtype != b.terms().dtype):
+    if a.has_terms() and b.has_terms() and not _may_be_of_one_kind(a, b):
         return "samples contribute yes or no in one, numbers in the other"
     return ""
 
 
+def _may_be_of_one_kind(a: Measured, b: Measured) -> bool:
+    """False where the samples of one are booleans, and those of the other are numbers that are not all 0 or 1."""
+    columns = [each.samples.column(each.value.column) for each in (a, b) if each.samples is not None]
+    kinds = {column.dtype.kind == "b" for column in columns}
+    return len(kinds) == 1 or all(_yes_or_no(column, 0) is not None for column in columns)
+
+
+REPORT, SAMPLES = "report", "samples"
+"""What is equal of two sections: the whole report, or all that was stored of each sample."""
+
+
+def have_equal_samples(a: Samples | None, b: Samples | None, position: Array | str | None) -> bool:
+    """Whether all that was stored of each sample is the same in two reports: columns and decisions.
+
+    That takes decisions or numbers: of yes or no alone, different models are often right on the same samples.
+
+    Args:
+        a: the samples of one section.
+        b: those of the other.
+        position: what `align` says of them.
+
+    Example:
+        >>> first, second = (Samples.pack(ids, {"loss": np.array(ids) / 7}) for ids in ([0, 1], [1, 0]))
+        >>> have_equal_samples(first, second, align(first, second))
+        True
+    """
+    if a is None or b is None or position is None or isinstance(position, str):
+        return False
+    columns = {column.name: column.values.values for column in a.columns}
+    others = {column.name: column.values.values for column in b.columns}
+    if columns.keys() != others.keys() or (a.decision is None) != (b.decision is None):
+        return False
+    pairs = [(values, others[name]) for name, values in columns.items()]
+    if a.decision is not None and b.decision is not None:
+        pairs.append((a.decision.values, b.decision.values))
+    elif all(values.dtype.kind == "b" for values in columns.values()):
+        return False
+    return all(_are_equal(first, second[position]) for first, second in pairs)
+
+
+def _are_equal(a: Array, b: Array) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
+
+
+def _have_equal_inputs(a: Measured, b: Measured, whole: Array | str | None, equal: str) -> bool:
+    """Whether two values are the same number of the same inputs, in sections of which ``equal`` says what is equal.
+
+    A value that is no mean over samples must also have the same interval, or samples that hold numbers and not only
+    decisions: equal decisions may come from other scores.
+    """
+    first, second = a.value, b.value
+    if not equal or first.value != second.value:
+        return False
+    if a.samples is not None and isinstance(pair(a, b, whole), str):
+        return False
+    if equal == REPORT or (first.column and second.column):
+        return True
+    if (first.lower, first.upper, first.level) != (second.lower, second.upper, second.level):
+        return False
+    return first.lower is not None or _hold_numbers(a.samples)
+
+
+def _hold_numbers(samples: Samples | None) -> bool:
+    if samples is None:
+        return False
+    series = [column.values for column in samples.columns]
+    series += [] if samples.decision is None else [samples.decision]
+    return any(each.values.dtype.kind == "f" for each in series)
+
+
 def difference(
-    a: Measured, b: Measured, level: float = 0.95, seed: int = 0, whole: Array | str | None = None
+    a: Measured,
+    b: Measured,
+    level: float = 0.95,
+    seed: int = 0,
+    whole: Array | str | None = None,
+    *,
+    equal: str = "",
 ) -> Evidence:
     """What is known of the difference of two values, the second minus the first.
 
-    Paired by sample where that can be done; else unpaired, with the reason as note.
+    Paired by sample where that can be done; else unpaired, with the reason as note. The difference of equal inputs is 0
+    exactly.
 
     Args:
         a: the first, the baseline.
@@ -169,6 +299,8 @@ def difference(
         level: the confidence level.
         seed: where random numbers start.
         whole: what `align` says of all samples of both, where that is known.
+        equal: `REPORT` where both are of the same report, `SAMPLES` where all that was stored of each sample is the
+            same (see `have_equal_samples`), else empty.
 
     Example:
         >>> of = lambda *right: Samples.pack(range(len(right)), {"correct": np.array(right, dtype=bool)})
@@ -178,6 +310,8 @@ def difference(
     """
     if not math.isfinite(a.value.value) or not math.isfinite(b.value.value):
         return Evidence(note="undefined or infinite on one side")
+    if _have_equal_inputs(a, b, whole, equal):
+        return Evidence(0.0, 0.0, 1.0, method="equal inputs", paired=True)
     if not a.has_terms() or not b.has_terms():
         return _of_intervals(a, b, level)
     assert a.samples is not None, a.value.name
@@ -186,11 +320,11 @@ def difference(
     if not all(len(each) and np.isfinite(each).all() for each in terms):
         return Evidence(note="no samples, or some contribute nothing finite")
     position = pair(a, b, whole)
-    shares = a.share(), b.share()
+    shares = _shares(a, b)
     if isinstance(position, str):
-        found = _unpaired_shares(shares, level) or _unpaired(*terms, level)
-        return replace(found, note=f"not paired: {position}")
-    found = _paired_shares(shares, position, level) or _paired(terms[0], terms[1][position], level, seed, _up_to(a))
+        found = _unpaired_shares(shares, level) or _unpaired(a, b, level)
+        return replace(found, note="; ".join(part for part in (f"not paired: {position}", found.note) if part))
+    found = _paired_shares(shares, position, level) or _paired(a, b, position, level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return found
     alone = "paired by ids alone: no targets, no name of the data"
@@ -225,72 +359,127 @@ def pair(a: Measured, b: Measured, whole: Array | str | None = None) -> Array | 
     return np.asarray((np.cumsum(second) - 1)[position[first]])
 
 
-_Shares: TypeAlias = tuple[tuple[Array, Array] | None, tuple[Array, Array] | None]
+_Shares: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]] | None
+
+
+def _shares(a: Measured, b: Measured) -> _Shares:
+    """Both values as shares of samples; None where one is none."""
+    first, second = a.share(), b.share()
+    if (first is None) != (second is None):
+        first, second = a.share(lenient=True), b.share(lenient=True)
+    return None if first is None or second is None else (first, second)
 
 
 def _paired_shares(shares: _Shares, position: Array, level: float) -> Evidence | None:
     """Two shares among the same samples; None where they are none."""
-    if shares[0] is None or shares[1] is None:
+    if shares is None:
         return None
     (a, among), (b, other) = shares[0], (each[position] for each in shares[1])
     if not np.array_equal(among, other):
         return None
     down, up = int((a & ~b).sum()), int((~a & b).sum())
-    lower, upper = statistics.paired_proportions(down, up, int(among.sum()), level)
-    p, odds = statistics.mcnemar(down, up), statistics.odds_ratio(down, up)
+    lower, upper = paired_proportions(down, up, int(among.sum()), level)
+    p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, Bonett-Price interval"
     return Evidence(lower, upper, p, _known(odds), "odds ratio", method, paired=True)
 
 
 def _unpaired_shares(shares: _Shares, level: float) -> Evidence | None:
-    if shares[0] is None or shares[1] is None:
+    if shares is None:
         return None
-    s1, n1, s2, n2 = (int(each.sum()) for share in (shares[0], shares[1]) for each in share)
-    p, (lower, upper) = statistics.two_proportions(s1, n1, s2, n2, level)
-    effect = statistics.cohens_h(s1 / n1, s2 / n2)
+    s1, n1, s2, n2 = (int(each.sum()) for share in shares for each in share)
+    if not n1 or not n2:
+        return Evidence(note="no samples on one side")
+    p, (lower, upper) = hypothesis_tests.two_proportions(s1, n1, s2, n2, level)
+    effect = effect_sizes.cohens_h(s1 / n1, s2 / n2)
     return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
 
 
-def _paired(a: Array, b: Array, level: float, seed: int, up_to: int) -> Evidence:
-    apart = b - a
+def _paired(a: Measured, b: Measured, position: Array, level: float, seed: int) -> Evidence:
+    first, second = a.terms().astype(np.float64), b.terms()[position].astype(np.float64)
+    apart = second - first
     if len(apart) < 2:
         return Evidence(paired=True, note="there are fewer than two samples")
-    p, test = resampling.paired_test(apart, seed, up_to)
-    if (apart == apart[0]).all():  # nothing to draw from
-        same = float(apart[0])
-        return Evidence(same, same, p, None, "", test, paired=True)
-    (lower, upper), how = resampling.interval(apart, level, seed, up_to)
-    return Evidence(lower, upper, p, statistics.cohens_dz(apart), "Cohen's dz", f"{test}, {how}", paired=True)
+    p, test = hypothesis_tests.paired_test(apart, seed, UP_TO if a.members is None else UP_TO_IN_SLICES)
+    if _are_alike(apart, float(max(np.abs(first).max(), np.abs(second).max()))):
+        note = "all samples differ by the same, which says nothing of others"
+        return Evidence(p=p, method=test, paired=True, note=note if apart.any() else "no sample differs")
+    count = min(a.effective_count(), b.effective_count())
+    effect, risky = effect_sizes.cohens_dz(apart), risky_end(apart, count)
+    return Evidence(
+        *mean_interval(apart, level, count), p, effect, "Cohen's dz", f"{test}, {MEAN}", paired=True, risky=risky
+    )
 
 
-def _unpaired(a: Array, b: Array, level: float) -> Evidence:
-    if min(len(a), len(b)) < 2:
-        return Evidence()
-    p, (lower, upper) = statistics.welch(a, b, level)
-    return Evidence(lower, upper, p, _known(statistics.cohens_d(a, b)), "Cohen's d", "Welch's test and interval")
+def _unpaired(a: Measured, b: Measured, level: float) -> Evidence:
+    first, second = a.terms(), b.terms()
+    if min(len(first), len(second)) < 2:
+        return Evidence(note="there are fewer than two samples on one side")
+    p, ends = hypothesis_tests.welch(first, second, level)
+    effect = _known(effect_sizes.cohens_d(first, second))
+    if _are_alike(first) and _are_alike(second):
+        note = "all samples of a side contribute the same, which says nothing of others"
+        return Evidence(p=p, effect=effect, scale="Cohen's d", method="Welch's test", note=note)
+    return Evidence(*ends, p, effect, "Cohen's d", "Welch's test and interval", risky=_risky_of_two(a, b))
+
+
+def _risky_of_two(a: Measured, b: Measured) -> str:
+    """Of the second minus the first: what is risky at the upper end of the first is so at the lower of both."""
+    turned = {"lower": "upper", "upper": "lower"}
+    ends = {risky_end(b.terms(), b.effective_count())}
+    first = risky_end(a.terms(), a.effective_count())
+    ends = (ends | {turned.get(first, first)}) - {""}
+    return "both" if len(ends) > 1 else "".join(ends)
 
 
 def _of_intervals(a: Measured, b: Measured, level: float) -> Evidence:
     """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
-    errors = [_standard_error(each) for each in (a, b)]
-    if errors[0] is None or errors[1] is None:
-        return Evidence(note="neither samples nor intervals of a known level on both sides")
-    error, apart = math.hypot(errors[0], errors[1]), b.value.value - a.value.value
+    for each, side in ((a, "the baseline"), (b, "the run")):
+        if why := _why_no_error(each):
+            return Evidence(note=f"not tested: {why} ({side})")
+    error, apart = math.hypot(_standard_error(a), _standard_error(b)), b.value.value - a.value.value
     half = error * normal_quantile((1 + level) / 2)
-    p = normal_two_sided(apart / error) if error else float(apart == 0)
-    note = "not paired: no samples on both sides; intervals taken as normal and independent"
-    return Evidence(apart - half, apart + half, p, method="z test of two intervals", note=note)
+    note = f"not paired: {_why_not_paired(a, b)}; intervals taken as normal and independent"
+    risky = "both" if _is_few(a.value.count) or _is_few(b.value.count) else ""
+    method = "z test of two intervals"
+    return Evidence(apart - half, apart + half, normal_two_sided(apart / error), method=method, note=note, risky=risky)
 
 
-def _standard_error(measured: Measured) -> float | None:
+def _why_not_paired(a: Measured, b: Measured) -> str:
+    kept = [each.samples is not None for each in (a, b)]
+    if not any(kept):
+        return "no samples were kept"
+    if not all(kept):
+        return "samples were kept on one side only"
+    return "the value is not stored as a mean over samples"
+
+
+def _why_no_error(measured: Measured) -> str:
+    """Why the standard error of a value is not known; empty where it is."""
+    if measured.has_terms():
+        terms = measured.terms()
+        if len(terms) < 2 or not np.isfinite(terms).all():
+            return "there are fewer than two samples, or some are not finite"
+        return "all samples contribute the same" if _are_alike(terms.astype(np.float64)) else ""
+    value = measured.value
+    if value.lower is None or value.upper is None or value.level is None:
+        return "neither samples nor an interval of a known level"
+    if not (math.isfinite(value.lower) and math.isfinite(value.upper)):
+        return "the stored interval is undefined or infinite"
+    if not value.lower <= value.value <= value.upper:
+        return "the stored interval does not contain the value"
+    return "the stored interval is a point" if value.lower == value.upper else ""
+
+
+def _standard_error(measured: Measured) -> float:
     value = measured.value
     if measured.has_terms():
         terms = measured.terms().astype(np.float64)
-        return float(terms.std(ddof=1)) / math.sqrt(len(terms)) if len(terms) > 1 and np.isfinite(terms).all() else None
-    if value.lower is None or value.upper is None or value.level is None:
-        return None
-    width = value.upper - value.lower
-    return width / (2 * normal_quantile((1 + value.level) / 2)) if math.isfinite(width) else None
+        return float(terms.std(ddof=1)) / math.sqrt(len(terms))
+    assert value.lower is not None, value.name
+    assert value.upper is not None, value.name
+    assert value.level is not None, value.name
+    return (value.upper - value.lower) / (2 * normal_quantile((1 + value.level) / 2))
 
 
 def _known(value: float) -> float | None:

@@ -36,7 +36,7 @@ class Rule(Plain):
         bound: the bound, finite; it is itself allowed.
 
     Raises:
-        ConfigError: another kind, or a bound that is not finite.
+        ConfigError: another kind, no name of a metric, or a bound that is not finite.
     """
 
     kind: str
@@ -46,6 +46,8 @@ class Rule(Plain):
     def _check(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError(describe("Rule.kind", repr(self.kind), f"one of {', '.join(KINDS)}", "Choose one"))
+        if not self.metric.strip():
+            raise ConfigError(describe(f"Rule.metric of {self.kind}", repr(self.metric), "a name", "Name a metric"))
         if not math.isfinite(self.bound):
             raise ConfigError(
                 describe(f"{self.kind} {self.metric}", self.bound, "a finite number", "Correct the bound")
@@ -124,7 +126,6 @@ def gate(
     level: float = 0.95,
     point: bool = False,
     min_slice_size: int | None = None,
-    seed: int = 0,
 ) -> Gate:
     """Judge a report by rules.
 
@@ -136,10 +137,10 @@ def gate(
         point: judge by the numbers alone, without intervals.
         min_slice_size: slices of fewer samples are left out, but for one that is named; what the section says, unless
             given.
-        seed: where the random numbers of the bootstrap start.
 
     Raises:
-        ConfigError: there is no rule, or a rule or the level cannot be.
+        ConfigError: there is no rule, a rule or the level is invalid, or a rule asks for a change or a slice that is no
+            loss for its metric: ``max-drop`` where lower is better.
 
     Example:
         >>> from assay.report import Section, Value
@@ -150,12 +151,15 @@ def gate(
     """
     if not 0 < level < 1:
         raise ConfigError(describe("level", level, "a number between 0 and 1", "Pass 0.95 for 95 %"))
+    if min_slice_size is not None and min_slice_size < 0:
+        do = "Pass 0 to judge slices of any size"
+        raise ConfigError(describe("min_slice_size", min_slice_size, "a number of samples", do))
     listed = tuple(_rules(rules))
     if not listed:
         raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
     from assay.report.judge import Judge
 
-    judge = Judge(report, baseline, level, point, min_slice_size, seed)
+    judge = Judge(report, baseline, level, point, min_slice_size)
     checks = tuple(judge.check(rule) for rule in listed)
     outcome = max((check.outcome for check in checks), key=("pass", "not enough evidence", "fail").index)
     return Gate(outcome, checks, level, point, report.title, baseline.title if baseline else "")

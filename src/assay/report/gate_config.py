@@ -74,10 +74,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         OSError: it cannot be read.
     """
     where = os.fspath(path)
-    try:
-        data = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise StateError(describe(where, f"a file that is not TOML: {error}", "TOML", "Correct it")) from error
+    data = _toml(read_text(path), where)
     found: dict[str, Any] = {"rules": tuple(_rules(data, where))}
     for key, (name, kinds, expected) in _PLAIN.items():
         if key not in data:
@@ -87,8 +84,27 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise ConfigError(describe(f"{where}: {key}", repr(value), expected, "Correct it"))
         found[name] = value
     if "baseline" in found:
-        found["baseline"] = Path(path).parent / found["baseline"]
+        found["baseline"] = Path(path).parent / _path(found["baseline"], where)
     return found
+
+
+def _toml(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        got = "tables or lists nested too deeply"
+        raise StateError(
+            describe(where, got, "one table for each kind of rule", "Write [min] and metric = number")
+        ) from error
+    except ValueError as error:  # what is no TOML, and integers of more digits than Python reads
+        got = f"a file that is not TOML: {error!s:.200}"
+        raise StateError(describe(where, got, "TOML", "Correct the line that is named")) from error
+
+
+def _path(name: str, where: str) -> str:
+    if not name or "\0" in name:
+        raise ConfigError(describe(f"{where}: baseline", repr(name), "the path of a report", "Name a file"))
+    return name
 
 
 _PLAIN: dict[str, tuple[str, tuple[type, ...], str]] = {
@@ -112,4 +128,12 @@ def _rules(data: dict[str, Any], where: str) -> Iterable[Rule]:
             if isinstance(bound, bool) or not isinstance(bound, int | float):
                 do = 'Quote a name that holds a dot: "top.5" = 0.9'
                 raise ConfigError(describe(f"{where}: {key}.{metric}", repr(bound), "a number", do))
-            yield Rule(key, metric, float(bound))
+            yield Rule(key, metric, _number(bound, f"{where}: {key}.{metric}"))
+
+
+def _number(bound: int | float, where: str) -> float:
+    try:
+        return float(bound)
+    except OverflowError as error:
+        got = "an integer that is larger than any float"
+        raise ConfigError(describe(where, got, "a finite number", "Write a smaller bound")) from error

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from assay.report.evidence import Evidence, Measured, difference, interval_of, why_not_the_same
+from assay.errors import ConfigError, describe
+from assay.report.evidence import (
+    REPORT,
+    SAMPLES,
+    Evidence,
+    Measured,
+    difference,
+    have_equal_samples,
+    interval_of,
+    why_not_the_same,
+)
 from assay.report.gate import Check, Rule
 from assay.report.packed import Array
 from assay.report.report import Report, Section
@@ -19,10 +29,8 @@ BY_POINT = "judge by the number alone with --point"
 CHANGES = ("max-drop", "max-rise")
 FROM_ABOVE = ("max", "max-rise", "worst-slice-max")
 
-_SLICED = re.compile(r"(.+?)\s*\[(.+)\]", re.DOTALL)  # accuracy[language = de]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judge:
     """A report, and how it is judged; the arguments are those of `gate`."""
 
@@ -31,8 +39,7 @@ class Judge:
     level: float
     point: bool
     min_slice_size: int | None
-    seed: int
-    aligned: dict[str, Array | str] = field(default_factory=dict)
+    pairings: dict[str, tuple[Array | str | None, str]] = field(default_factory=dict)
 
     def check(self, rule: Rule) -> Check:
         """What becomes of a rule."""
@@ -47,10 +54,11 @@ class Judge:
     def _parts(self, rule: Rule) -> tuple[str, str]:
         """The metric and the pattern of the slices; a metric whose own name holds brackets comes first."""
         in_slices = rule.kind.startswith("worst-slice")
-        sliced = _SLICED.fullmatch(rule.metric)
-        if sliced is None or not isinstance(_find(self.report, rule.metric, _names), str):
+        name, _, pattern = rule.metric.removesuffix("]").partition("[")
+        is_sliced = bool(rule.metric.endswith("]") and name.strip() and pattern.strip())
+        if not is_sliced or not isinstance(_find(self.report, rule.metric, _names), str):
             return rule.metric, "*" if in_slices else ""
-        return sliced[1], sliced[2].strip()
+        return name.strip(), pattern.strip()
 
     def _number(self, rule: Rule, section: Section, name: str, part: Slice | None) -> Check:
         """Judge one metric, of all samples or of a slice."""
@@ -58,23 +66,33 @@ class Judge:
         measured = _measured(section, name, part)
         if isinstance(measured, str):
             return Check(rule, "fail", where, reason=measured)
+        _check_direction(rule, measured.value.better)
         if rule.kind not in CHANGES:
-            return self._judged(rule, where, measured.value.value, lambda: interval_of(measured, self.level, self.seed))
+            return self._judged(rule, where, measured.value.value, lambda: interval_of(measured, self.level))
         before = self._before(section, measured, part)
         if isinstance(before, str):
             return Check(rule, "fail", where, reason=before)
+        _check_direction(rule, before.value.better)
         change = measured.value.value - before.value.value
-        whole = self._whole(section)
-        return self._judged(rule, where, change, lambda: difference(before, measured, self.level, self.seed, whole))
+        return self._judged(rule, where, change, lambda: self._difference(section, before, measured))
 
-    def _whole(self, section: Section) -> Array | str | None:
-        """Which samples of the baseline are those of a section; found once, for all slices."""
-        there = self._baseline_of(section).samples
-        if section.samples is None or there is None:
-            return None
-        if section.name not in self.aligned:
-            self.aligned[section.name] = align(there, section.samples)
-        return self.aligned[section.name]
+    def _difference(self, section: Section, before: Measured, measured: Measured) -> Evidence:
+        whole, equal = self._pairing(section)
+        return difference(before, measured, self.level, whole=whole, equal=equal)
+
+    @cached_property
+    def _is_baseline(self) -> bool:
+        """Whether the report is compared with itself."""
+        return self.report == self.baseline
+
+    def _pairing(self, section: Section) -> tuple[Array | str | None, str]:
+        """Which samples of the baseline are those of a section, and what is equal; found once, for all slices."""
+        if section.name not in self.pairings:
+            there = self._baseline_of(section).samples
+            whole = None if section.samples is None or there is None else align(there, section.samples)
+            equal = SAMPLES if have_equal_samples(there, section.samples, whole) else ""
+            self.pairings[section.name] = whole, REPORT if self._is_baseline else equal
+        return self.pairings[section.name]
 
     def _before(self, section: Section, measured: Measured, part: Slice | None) -> Measured | str:
         if self.baseline is None:
@@ -105,9 +123,13 @@ class Judge:
         if found.lower is None or found.upper is None or math.isnan(found.lower) or math.isnan(found.upper):
             reason = f"no interval: {found.note or 'too few samples'}; {BY_POINT}"
             return Check(rule, "not enough evidence", where, value, reason=reason)
-        low, high = sorted((sign * found.lower, sign * found.upper))
-        outcome = "pass" if low >= bound else "fail" if high < bound else "not enough evidence"
-        reason = "the bound is within the interval" if outcome == "not enough evidence" else ""
+        ends = ("lower", found.lower), ("upper", found.upper)
+        (near, low), (far, high) = ((name, sign * end) for name, end in (ends if sign > 0 else ends[::-1]))
+        outcome, reason = "not enough evidence", "the bound is within the interval"
+        if low >= bound and sign * value >= bound:
+            outcome, reason = ("pass", "") if found.risky not in (near, "both") else (outcome, _risk(found.risky))
+        elif high < bound:
+            outcome, reason = ("fail", "") if found.risky not in (far, "both") else (outcome, _risk(found.risky))
         reason = "; ".join(part for part in (reason, found.note) if part)
         return Check(rule, outcome, where, value, found.lower, found.upper, found.method, reason)
 
@@ -145,6 +167,27 @@ class Judge:
                 )
 
 
+def _risk(risky: str) -> str:
+    """Why an interval that is within the bound, or beyond it, does not decide."""
+    if risky == "both":
+        return f"too few samples for an interval that holds its level; {BY_POINT}"
+    return f"too few samples for how skewed they are: the {risky} end may miss more often than its level; {BY_POINT}"
+
+
+def _check_direction(rule: Rule, better: str) -> None:
+    """Raise where a rule asks for the change, or the slice, that is no loss for this metric.
+
+    Raises:
+        ConfigError: a drop of a metric that is better the lower it is, say.
+    """
+    wrong = {"max-drop": "lower", "worst-slice": "lower", "max-rise": "higher", "worst-slice-max": "higher"}
+    instead = dict(zip(wrong, ("max-rise", "worst-slice-max", "max-drop", "worst-slice"), strict=True))
+    if wrong.get(rule.kind) == better:
+        got = f"a metric of which {better} is better"
+        do = f"Use {instead[rule.kind]}, or min and max, which name a bound and no direction"
+        raise ConfigError(describe(f"{rule.kind} {rule.metric}", got, "one that gets worse that way", do))
+
+
 def _sign(rule: Rule) -> float:
     return -1.0 if rule.kind in FROM_ABOVE else 1.0
 
@@ -159,8 +202,25 @@ def _worst(rule: Rule, alike: list[Check], judged: int, left_out: int) -> Check:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Whether a name is the pattern, in which ``*`` stands for anything."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None
+    """Whether a name is the pattern, in which ``*`` stands for anything.
+
+    Example:
+        >>> _fits("language = de", "language = *"), _fits("language = de", "*en*"), _fits("ab", "ab*b")
+        (True, False, False)
+    """
+    first, *others = pattern.split("*")
+    if not others:
+        return name == pattern
+    *middle, last = others
+    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in middle:  # each as early as it comes leaves the most for the next
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
 
 
 def _no_slice(section: Section, pattern: str) -> str:

@@ -16,8 +16,8 @@ from torch import Tensor
 from assay.devices.placement import move, to_host
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
-from assay.meter.deal import dealt, numbers_of
 from assay.meter.intervals import Interval, bootstrap, drawn_values, group_count
+from assay.stats.sampling import groups_of, numbers_of
 from assay.wrappers.parts import like, loaded, need_meter, saved
 
 HELD_ROWS = 1 << 13
@@ -120,7 +120,7 @@ class Bootstrap:
             self._deal()
             self._layout = layout
         self._held.append(tuple(None if each is None else each.detach().clone() for each in batch))
-        self._codes.append(dealt(numbers, self._seed, len(self._groups)))
+        self._codes.append(groups_of(numbers, self._seed, len(self._groups)))
         self._next += count
         if sum(map(len, self._codes)) >= HELD_ROWS or self._held_bytes() >= HELD_BYTES:
             self._deal()

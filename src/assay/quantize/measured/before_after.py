@@ -79,7 +79,7 @@ def measure(
         batch_size: 64 samples, or 8 windows of a text, unless given.
         precision: "bfloat16" or "float16" for autocast.
         level: the confidence level of the intervals.
-        seed: where the random numbers of the bootstrap start.
+        seed: where the random numbers of sign flips start.
         worst: how many of the worst samples to list.
         speed: sizes of batches to time, medians of several rounds; none for no timing.
         progress: draw a bar; None: where there is a terminal.
@@ -124,7 +124,7 @@ def measure(
     found, loop = compare_outputs(before, {AFTER: after}, data, reading, title)
     windows = data if isinstance(data, Windows) else None
     told = beginning(windows, tokenizer) if windows is not None else None
-    first = shown.section(found[AFTER], name="Outputs", level=level, seed=seed, worst=worst, told=told)
+    first = shown.section(found[AFTER], name="Outputs", level=level, worst=worst, told=told)
     sections = [first if windows is None else replace(first, note=spoken(windows))]
     if metrics is not None:
         sections.append(_quality(before, after, data, metrics, reading, level, seed))

@@ -116,7 +116,6 @@ def for_budget(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     level: float = 0.95,
-    seed: int = 0,
     reading: Reading | None = None,
     title: str = "Recipe for a size",
 ) -> Chosen:
@@ -136,7 +135,6 @@ def for_budget(
         include: patterns; where there are any, other layers stay as they are.
         exclude: patterns of layers that stay as they are.
         level: the confidence level of the intervals.
-        seed: where the random numbers of the bootstrap start.
         reading: how data are read and outputs compared.
         title: of the report.
 
@@ -159,7 +157,6 @@ def for_budget(
         include=include,
         exclude=exclude,
         level=level,
-        seed=seed,
         reading=reading,
     )
     order = {name: k for k, (name, _) in enumerate(model.named_modules())}
@@ -184,7 +181,6 @@ def for_budget(
         include=include,
         exclude=exclude,
         level=level,
-        seed=seed,
         reading=reading,
     )
     point = next(each for each in measured.points if each.name == CHOSEN)

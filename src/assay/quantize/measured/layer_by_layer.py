@@ -74,7 +74,6 @@ def sensitivity(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     level: float = 0.95,
-    seed: int = 0,
     reading: Reading | None = None,
     title: str = "Sensitivity",
 ) -> Sensitivities:
@@ -92,7 +91,6 @@ def sensitivity(
         include: patterns; where there are any, other layers are left out.
         exclude: patterns of layers that are left out.
         level: the confidence level of the intervals.
-        seed: where the random numbers of the bootstrap start.
         reading: how data are read and outputs compared.
         title: of the report.
 
@@ -118,7 +116,7 @@ def sensitivity(
     outcomes, loop = compare_layers(model, {name: [layer] for name, layer in found.items()}, data, reading, title)
     rows = []
     for name, layer in found.items():
-        value = headline(outcomes[name], level, seed)
+        value = headline(outcomes[name], level)
         agreement = outcomes[name].agreement
         size = layer.weights, layer.bytes_before, layer.bytes_after
         rows.append(Sensitivity(layer.name, str(layer.scheme), *size, value.value, value.lower, value.upper, agreement))

@@ -80,7 +80,6 @@ def sweep(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     level: float = 0.95,
-    seed: int = 0,
     reading: Reading | None = None,
     title: str = "Sweep",
 ) -> Sweep:
@@ -95,7 +94,6 @@ def sweep(
         include: patterns; where there are any, other layers are left alone.
         exclude: patterns of layers that are left alone.
         level: the confidence level of the intervals.
-        seed: where the random numbers of the bootstrap start.
         reading: how data are read and outputs compared.
         title: of the report.
 
@@ -117,7 +115,7 @@ def sweep(
     outcomes, loop = compare_layers(model, jobs, data, reading or Reading(), title)
     whole = nbytes(model)
     every = {layer.name: layer for found in jobs.values() for layer in found}
-    points = [_point(name, jobs[name], every, outcome, whole, level, seed) for name, outcome in outcomes.items()]
+    points = [_point(name, jobs[name], every, outcome, whole, level) for name, outcome in outcomes.items()]
     points.sort(key=lambda each: (each.nbytes, each.name))
     what = distance_name(next(iter(outcomes.values())))
     sections = _sections(points, what, whole, len(every), loop, title)
@@ -155,9 +153,8 @@ def _point(
     outcome: Outcome,
     whole: int,
     level: float,
-    seed: int,
 ) -> SweepPoint:
-    value = headline(outcome, level, seed)
+    value = headline(outcome, level)
     change = None
     if LOSS_BEFORE in outcome.columns:
         change = outcome.mean(LOSS_AFTER) - outcome.mean(LOSS_BEFORE)

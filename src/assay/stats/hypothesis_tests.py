@@ -1,35 +1,22 @@
-"""Tests, intervals and effect sizes in closed form. Pure functions of counts and NumPy arrays, without SciPy.
-
-Resampling (bootstrap, sign flips) is in `assay.report.resampling`. Intervals are two-sided, (lower, upper).
-"""
+"""Hypothesis tests of paired and of independent samples, and corrections for many of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from assay.errors import ConfigError, describe
-from assay.metrics.closed_forms import wilson as wilson
-from assay.report.distributions import (
-    at_most_heads,
-    normal_quantile,
-    normal_two_sided,
-    student_quantile,
-    student_two_sided,
-)
-
-Floats: TypeAlias = NDArray[np.float64]
-Interval: TypeAlias = tuple[float, float]
+from assay.stats.distributions import binomial_cdf, normal_two_sided, student_quantile, student_two_sided
+from assay.stats.intervals import Array, Ends, wilson
 
 CORRECTIONS = ("holm", "bh", "none")
+DRAWS = 9999
+"""How many random sign flips are drawn: p-values go down to 1/10,000."""
 
-
-def _z(level: float) -> float:
-    return normal_quantile((1 + level) / 2)
+_CHUNK = 4_000_000  # numbers drawn at a time: 32 MB
+_EXACT = 13  # 2^13 sign flips are fewer than the draws
 
 
 def mcnemar(b: int, c: int, *, mid: bool = True) -> float:
@@ -54,38 +41,13 @@ def mcnemar(b: int, c: int, *, mid: bool = True) -> float:
     n, k = b + c, min(b, c)
     if not n:
         return 1.0
-    tail = at_most_heads(k, n)
+    tail = binomial_cdf(k, n)
     if mid:
-        tail -= (tail - at_most_heads(k - 1, n)) / 2
+        tail -= (tail - binomial_cdf(k - 1, n)) / 2
     return min(1.0, 2 * tail)
 
 
-def paired_proportions(b: int, c: int, n: int, level: float = 0.95) -> Interval:
-    """The interval of a difference of paired proportions, second minus first: Wald's, after Laplace (Bonett and Price).
-
-    ``d ± z sqrt((p + q - d²) / (n + 2))`` with ``p = (c + 1)/(n + 2)``, ``q = (b + 1)/(n + 2)``, ``d = p - q``.
-    Where no pair differs it is not a point: few samples without a difference are no proof that there is none.
-
-    Args:
-        b: pairs that are yes first and no second.
-        c: pairs that are no first and yes second.
-        n: all pairs.
-        level: the confidence level.
-
-    Example:
-        >>> tuple(round(end, 4) for end in paired_proportions(1, 9, 50))
-        (0.0302, 0.2775)
-
-    Source:
-        Bonett & Price 2012, Journal of Educational and Behavioral Statistics 37:479, recommended by Fagerland, Lydersen
-        & Laake 2014, Statistics in Medicine 33:2850.
-    """
-    p, q = (c + 1) / (n + 2), (b + 1) / (n + 2)
-    half = _z(level) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
-    return max(-1.0, p - q - half), min(1.0, p - q + half)
-
-
-def two_proportions(s1: int, n1: int, s2: int, n2: int, level: float = 0.95) -> tuple[float, Interval]:
+def two_proportions(s1: int, n1: int, s2: int, n2: int, level: float = 0.95) -> tuple[float, Ends]:
     """Two proportions of different samples: p of the score test, and Newcombe's interval of the second minus the first.
 
     ``z = (p2 - p1) / sqrt(p (1-p) (1/n1 + 1/n2))`` with the pooled p; the interval puts two of Wilson's together.
@@ -116,24 +78,7 @@ def two_proportions(s1: int, n1: int, s2: int, n2: int, level: float = 0.95) -> 
     return normal_two_sided(d / spread) if spread else 1.0, interval
 
 
-def mean_interval(values: Floats, level: float = 0.95) -> Interval:
-    """Student's interval of a mean: ``mean ± t sd / sqrt(n)``; two NaN for fewer than two values.
-
-    Example:
-        >>> tuple(round(end, 4) for end in mean_interval(np.array([1.0, 2.0, 3.0])))
-        (-0.4841, 4.4841)
-
-    Source:
-        Student 1908, Biometrika 6:1.
-    """
-    if len(values) < 2:
-        return math.nan, math.nan
-    mean, half = float(values.mean()), _standard_error(values)
-    half *= student_quantile((1 + level) / 2, len(values) - 1)
-    return mean - half, mean + half
-
-
-def paired_t(differences: Floats) -> float:
+def paired_t(differences: Array) -> float:
     """p of Student's test that the mean of paired differences is 0; NaN for fewer than two.
 
     Example:
@@ -151,7 +96,60 @@ def paired_t(differences: Floats) -> float:
     return student_two_sided(mean / error, len(differences) - 1)
 
 
-def welch(a: Floats, b: Floats, level: float = 0.95) -> tuple[float, Interval]:
+def sign_flip(differences: Array, seed: int = 0, *, draws: int = DRAWS) -> float:
+    """p of the test that paired differences are as likely to have either sign: how often flipped ones sum to as much.
+
+    All flips are counted where they are fewer than the draws. Else flips are drawn, and the observed signs count as one
+    of them: ``p = (1 + as large) / (1 + draws)``, which is never 0.
+
+    Args:
+        differences: paired differences.
+        seed: where the random numbers start.
+        draws: how many flips are drawn.
+
+    Example:
+        >>> sign_flip(np.array([1.0, 2.0, 3.0]))
+        0.25
+
+    Source:
+        Fisher 1935, The Design of Experiments, section 21; Phipson & Smyth 2010, Statistical Applications in Genetics
+        and Molecular Biology 9:39, for the 1 that is added.
+    """
+    moved = differences[differences != 0]  # a 0 is the same with either sign
+    if not len(moved):
+        return 1.0
+    least = abs(moved.sum()) - 1e-12 * np.abs(moved).sum()  # the same terms in another order give the same sum
+    if len(moved) <= _EXACT:
+        signs = 1.0 - 2 * (np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1)
+        return float(np.mean(np.abs(signs @ moved) >= least))
+    large = sum(int(np.sum(np.abs(sums) >= least)) for sums in _flipped(moved, draws, np.random.default_rng(seed)))
+    return (1 + large) / (1 + draws)
+
+
+def _flipped(values: Array, draws: int, generator: np.random.Generator) -> Iterator[Array]:
+    n, total = len(values), values.sum()
+    rows = max(1, _CHUNK // n)
+    for start in range(0, draws, rows):
+        size = min(rows, draws - start), (n + 7) // 8
+        bits = np.unpackbits(generator.integers(256, size=size, dtype=np.uint8), axis=1, count=n)
+        yield total - 2 * (bits @ values)
+
+
+def paired_test(differences: Array, seed: int = 0, up_to: int = 10_000) -> tuple[float, str]:
+    """The test of paired differences that fits how many there are, and its name.
+
+    Above ``up_to`` samples the mean is as good as normal, and Student's test takes over from sign flips.
+
+    Example:
+        >>> paired_test(np.array([1.0, 2.0, 3.0]))
+        (0.25, 'sign flips')
+    """
+    if len(differences) > up_to:
+        return paired_t(differences), "paired t"
+    return sign_flip(differences, seed), "sign flips"
+
+
+def welch(a: Array, b: Array, level: float = 0.95) -> tuple[float, Ends]:
     """Means of different samples: p of Welch's test, and its interval of the second minus the first.
 
     The degrees of freedom are Satterthwaite's: ``(s²a + s²b)² / (s⁴a/(na-1) + s⁴b/(nb-1))``, with s² the square of a
@@ -184,60 +182,8 @@ def welch(a: Floats, b: Floats, level: float = 0.95) -> tuple[float, Interval]:
     return student_two_sided(d / error, freedom), (d - half, d + half)
 
 
-def _standard_error(values: Floats) -> float:
+def _standard_error(values: Array) -> float:
     return float(values.std(ddof=1)) / math.sqrt(len(values))
-
-
-def cohens_d(a: Floats, b: Floats) -> float:
-    """Difference of means, second minus first, in pooled standard deviations (Cohen 1988, chapter 2).
-
-    Example:
-        >>> round(cohens_d(np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 6.0])), 4)
-        1.8074
-    """
-    freedom = len(a) + len(b) - 2
-    pooled = math.sqrt(((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / freedom)
-    return _ratio(float(b.mean() - a.mean()), pooled)
-
-
-def cohens_dz(differences: Floats) -> float:
-    """Mean of paired differences in their own standard deviations (Cohen 1988, section 2.3.5).
-
-    Example:
-        >>> round(cohens_dz(np.array([1.0, 2.0, 3.0])), 4)
-        2.0
-    """
-    return _ratio(float(differences.mean()), float(differences.std(ddof=1)))
-
-
-def cohens_h(p1: float, p2: float) -> float:
-    """``2 asin sqrt(p2) - 2 asin sqrt(p1)``: differences count more near 0 and 1 (Cohen 1988, chapter 6).
-
-    Example:
-        >>> round(cohens_h(0.5, 0.9), 4)
-        0.9273
-    """
-    return 2 * math.asin(math.sqrt(p2)) - 2 * math.asin(math.sqrt(p1))
-
-
-def odds_ratio(b: int, c: int) -> float:
-    """Of pairs that differ: how many times as often yes comes second, ``c / b``; NaN where none differs.
-
-    Example:
-        >>> odds_ratio(3, 9), odds_ratio(0, 9)
-        (3.0, inf)
-
-    Source:
-        The conditional maximum-likelihood estimate of the odds ratio of matched pairs: Breslow & Day 1980, Statistical
-        Methods in Cancer Research I, section 5.2.
-    """
-    return _ratio(float(c), float(b))
-
-
-def _ratio(top: float, bottom: float) -> float:
-    if bottom:
-        return top / bottom
-    return math.copysign(math.inf, top) if top else math.nan
 
 
 def correct(ps: Sequence[float], how: str = "holm") -> list[float]:
@@ -268,7 +214,7 @@ def correct(ps: Sequence[float], how: str = "holm") -> list[float]:
     values = np.asarray(ps, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(values))
     if how == "none" or not len(known):
-        return _plain(values)
+        return [float(value) for value in values]
     order = known[np.argsort(values[known], kind="stable")]
     rank = np.arange(1, len(order) + 1)
     if how == "holm":
@@ -276,8 +222,4 @@ def correct(ps: Sequence[float], how: str = "holm") -> list[float]:
     else:
         adjusted = np.minimum.accumulate((values[order] * len(order) / rank)[::-1])[::-1]
     values[order] = np.minimum(1.0, adjusted)
-    return _plain(values)
-
-
-def _plain(values: Any) -> list[float]:
     return [float(value) for value in values]

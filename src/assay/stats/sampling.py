@@ -1,4 +1,4 @@
-"""Which group a sample belongs to: by chance, but always the same, and by nothing but what the sample is known by."""
+"""Random groups of samples that depend on nothing but the ids of the samples and a seed: hashes of ids."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 
 def numbers_of(ids: Iterable[Any]) -> NDArray[np.int64]:
-    """Ids as whole numbers of 64 bits, the same in every process."""
+    """Ids as integers of 64 bits, the same in every process."""
     return np.array([key if isinstance(key, int) and abs(key) < 2**62 else _digest(str(key)) for key in ids], np.int64)
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers of 64 bits from others, as if by chance, but always the same.
+    """A hash of integers of 64 bits to integers of 64 bits.
 
     Source: SplitMix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, OOPSLA 2014).
     """
@@ -27,16 +27,16 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return x ^ (x >> np.uint64(31))
 
 
-def dealt(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.int64]:
-    """The groups of samples: their numbers, mixed with a seed, modulo the number of groups.
+def groups_of(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.int64]:
+    """The random group of each sample: its number, hashed with a seed, modulo the number of groups.
 
     Args:
-        numbers: whole numbers `(N,)`, one a sample.
-        seed: another deal for each.
+        numbers: integers `(N,)`, one a sample; see `numbers_of`.
+        seed: each seed assigns the samples in another way.
         count: how many groups.
 
     Example:
-        >>> dealt(np.arange(6), seed=0, count=4)
+        >>> groups_of(np.arange(6), seed=0, count=4)
         array([3, 3, 0, 2, 2, 3])
     """
     salt = mixed(np.array([seed % 2**64], np.uint64))
@@ -46,4 +46,6 @@ def dealt(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.int64
 
 
 def _digest(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little", signed=True
+    )

@@ -1,0 +1,325 @@
+"""Two-sided confidence intervals, (lower, upper), as pure functions of counts and NumPy arrays.
+
+They hold for independent samples. An interval of level 0.95 leaves 2.5 % to each side.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.stats.distributions import beta_quantile, normal_quantile, student_quantile
+
+Ends: TypeAlias = tuple[float, float]
+Array: TypeAlias = np.ndarray[Any, Any]
+
+FEWEST = 12
+"""Samples below which a mean of numbers has no interval that a decision may rest on."""
+
+
+_STEEPEST = 1.125  # where (1 - (1 - x)^(1/3)) / x is largest: there Hall's end is four times as far as Student's
+
+
+def _z(level: float) -> float:
+    return normal_quantile((1 + level) / 2)
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> Ends:
+    """Wilson's score interval of a proportion.
+
+    ``(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)``; (0, 1) without samples.
+
+    Args:
+        successes: how many of them.
+        n: how many samples.
+        level: the confidence level.
+
+    Example:
+        >>> tuple(round(end, 4) for end in wilson(9, 10))
+        (0.5958, 0.9821)
+
+    Source:
+        Wilson 1927, JASA 22:209; Brown, Cai & DasGupta 2001, Statistical Science 16:101.
+    """
+    if not n:
+        return 0.0, 1.0
+    z, p = _z(level), successes / n
+    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return (middle - half) / scale if successes else 0.0, (middle + half) / scale if successes < n else 1.0
+
+
+def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Ends:
+    """The exact interval of a proportion: each end misses it in at most ``(1 - level) / 2`` of all sets of samples.
+
+    The lower end is the proportion at which so many successes or more have the probability ``(1 - level) / 2``, the
+    upper end that at which so many or fewer have it; (0, 1) without samples. Wilson's interval is shorter and covers as
+    often as it says on average, but one of its ends may miss more often than that.
+
+    Args:
+        successes: how many of them.
+        n: how many samples.
+        level: the confidence level.
+
+    Example:
+        >>> tuple(round(end, 4) for end in clopper_pearson(9, 10))
+        (0.555, 0.9975)
+
+    Source:
+        Clopper & Pearson 1934, Biometrika 26:404.
+    """
+    tail = (1 - level) / 2
+    lower = beta_quantile(tail, successes, n - successes + 1) if successes else 0.0
+    return lower, beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
+
+
+def paired_proportions(b: int, c: int, n: int, level: float = 0.95) -> Ends:
+    """The interval of a difference of paired proportions, second minus first: Wald's, after Laplace (Bonett and Price).
+
+    ``d ± z sqrt((p + q - d²) / (n + 2))`` with ``p = (c + 1)/(n + 2)``, ``q = (b + 1)/(n + 2)``, ``d = p - q``.
+    Where no pair differs it is not a point: few samples without a difference are no proof that there is none.
+
+    Args:
+        b: pairs that are yes first and no second.
+        c: pairs that are no first and yes second.
+        n: all pairs.
+        level: the confidence level.
+
+    Example:
+        >>> tuple(round(end, 4) for end in paired_proportions(1, 9, 50))
+        (0.0302, 0.2775)
+
+    Source:
+        Bonett & Price 2012, Journal of Educational and Behavioral Statistics 37:479, recommended by Fagerland, Lydersen
+        & Laake 2014, Statistics in Medicine 33:2850.
+    """
+    p, q = (c + 1) / (n + 2), (b + 1) / (n + 2)
+    half = _z(level) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
+    return max(-1.0, p - q - half), min(1.0, p - q + half)
+
+
+def student_interval(values: Array, level: float = 0.95) -> Ends:
+    """Student's interval of a mean: ``mean ± t sd / sqrt(n)``; two NaN for fewer than two values.
+
+    Exact for normal values. For skewed ones the end on the side of the long tail misses too often; see `mean_interval`.
+
+    Example:
+        >>> tuple(round(end, 4) for end in student_interval(np.array([1.0, 2.0, 3.0])))
+        (-0.4841, 4.4841)
+
+    Source:
+        Student 1908, Biometrika 6:1.
+    """
+    if len(values) < 2:
+        return math.nan, math.nan
+    mean, half = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
+    half *= student_quantile((1 + level) / 2, len(values) - 1)
+    return mean - half, mean + half
+
+
+def mean_interval(values: Array, level: float = 0.95, count: float | None = None) -> Ends:
+    """The interval of a mean that allows for skewness: the wider of Student's and Hall's at each end.
+
+    Student's t of skewed values is skewed itself: where a long tail was missed, mean and spread are both too small.
+    Hall's interval undoes this by a cubic transformation with the skewness of the mean, see `skewed_ends`. The samples
+    are sorted first, so their order does not change a bit.
+
+    Args:
+        values: the samples; two NaN come back for fewer than two.
+        level: the confidence level.
+        count: the effective number of samples, where weights make it smaller than their number.
+
+    Example:
+        >>> tuple(round(end, 3) for end in mean_interval(np.array([0.0, 0.1, 0.1, 0.2, 0.3, 0.3, 0.4, 0.5, 0.9, 2.6])))
+        (-0.009, 2.81)
+
+    Source:
+        Hall 1992, On the removal of skewness by transformation, Journal of the Royal Statistical Society B 54:221.
+    """
+    if len(values) < 2:
+        return math.nan, math.nan
+    mean, error, skewness = _mean_and_error(values)
+    return skewed_ends(mean, error, skewness, len(values) if count is None else count, level)
+
+
+def skewed_ends(value: float, error: float, skewness: float, count: float, level: float = 0.95) -> Ends:
+    """The interval of a value whose error is skewed: the wider of Student's and Hall's at each end.
+
+    With t the quantile of Student's distribution and k the skewness of the error, Hall's ends are
+    ``value - error w(±t)`` with ``w(x) = 3 ((1 + k (x - k/6))^(1/3) - 1) / k``. The skewness of few samples comes out
+    too small (that of twelve from a lognormal distribution is 1.4 on average and not 6.2), so k is taken
+    ``1.5 + 10 / count`` times, up to ``1.125 / t``, from where on w would turn back.
+
+    Args:
+        value: the value.
+        error: its standard error.
+        skewness: of the error: for a mean of n samples their own skewness over ``sqrt(n)``.
+        count: how many samples, or groups of them, the error was estimated from.
+        level: the confidence level.
+
+    Example:
+        >>> tuple(round(end, 3) for end in skewed_ends(1.0, 0.1, 0.2, 50))
+        (0.799, 1.293)
+    """
+    t = student_quantile((1 + level) / 2, max(count - 1, 1e-9))
+    k = math.copysign(min((1.5 + 10 / count) * abs(skewness), _STEEPEST / t), skewness)
+    lower, upper = (value - error * x for x in (max(t, _unskewed(t, k)), min(-t, _unskewed(-t, k))))
+    return lower, upper
+
+
+def _unskewed(t: float, k: float) -> float:
+    return 3 * (math.cbrt(1 + k * (t - k / 6)) - 1) / k if abs(k) > 1e-6 else t
+
+
+def risky_end(values: Array, count: float | None = None) -> str:
+    """The end of `mean_interval` that may miss more often than its level says.
+
+    That is the end on the side of the long tail where samples are too few for how skewed they are,
+    ``n < 10 + 15 skewness²``. docs/intervals.md shows how often each end misses where this is false.
+
+    Args:
+        values: the samples, not all equal.
+        count: the effective number of samples, where weights make it smaller than their number.
+
+    Returns:
+        ``"lower"`` or ``"upper"``; ``"both"`` for fewer samples than `FEWEST`; empty where both ends hold.
+
+    Example:
+        >>> risky_end(np.arange(20.0)), risky_end(np.arange(20.0) ** 4), risky_end(np.arange(5.0))
+        ('', 'upper', 'both')
+    """
+    n = len(values) if count is None else count
+    if n < FEWEST:
+        return "both"
+    skewness = _mean_and_error(values)[2]
+    if n * (1 - 15 * skewness**2) >= 10:
+        return ""
+    return "upper" if skewness > 0 else "lower"
+
+
+def _mean_and_error(values: Array) -> tuple[float, float, float]:
+    """The mean of samples, its standard error, and its skewness."""
+    ordered = np.sort(values)
+    mean = float(ordered.mean())
+    apart = ordered - mean
+    unit = float(np.abs(apart).max())  # powers of very large or small numbers leave what a float can hold
+    if not unit:
+        return mean, 0.0, 0.0
+    scaled, n = apart / unit, len(values)
+    squares = float(np.sum(scaled**2))
+    return mean, unit * math.sqrt(squares / (n - 1) / n), float(np.sum(scaled**3)) / squares**1.5
+
+
+def fisher_z(r: float, variance: float, level: float = 0.95) -> Ends | None:
+    """The interval of a correlation that is symmetric for ``atanh(r)``, which is nearly normal.
+
+    ``tanh(atanh(r) ± z sqrt(variance))``; None for ``|r| = 1``, which says nothing of other samples.
+
+    Args:
+        r: the correlation.
+        variance: of ``atanh(r)``: ``1 / (n - 3)`` for Pearson's.
+        level: the confidence level.
+
+    Example:
+        >>> tuple(round(end, 4) for end in fisher_z(0.5, 1 / (30 - 3)))
+        (0.1704, 0.729)
+
+    Source:
+        Fisher 1921, Metron 1:3; other variances: Bonett & Wright 2000, Psychometrika 65:23.
+    """
+    if not abs(r) < 1:
+        return None
+    middle, half = math.atanh(r), _z(level) * math.sqrt(variance)
+    return math.tanh(middle - half), math.tanh(middle + half)
+
+
+def on_logit_scale(share: float, error: float, level: float = 0.95) -> Ends | None:
+    """The interval of a number in (0, 1) that is symmetric for its logit; it never leaves (0, 1).
+
+    ``expit(logit(p) ± z error / (p (1 - p)))``; None at 0 and 1, and without an error.
+
+    Args:
+        share: the number.
+        error: its standard error.
+        level: the confidence level.
+
+    Example:
+        >>> tuple(round(end, 4) for end in on_logit_scale(0.9, 0.03))
+        (0.824, 0.9453)
+
+    Source:
+        Pepe 2003, The Statistical Evaluation of Medical Tests for Classification and Prediction, section 5.2.
+    """
+    if not 0 < share < 1 or not error > 0:
+        return None
+    middle, half = math.log(share / (1 - share)), _z(level) * error / (share * (1 - share))
+    lower, upper = (1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x)) for x in _sides(middle, half))
+    return lower, upper
+
+
+def _sides(middle: float, half: float) -> Ends:
+    return middle - half, middle + half
+
+
+def delong_error(positives: Array, negatives: Array) -> float:
+    """DeLong's standard error of the area under the ROC curve, from counts at the distinct scores.
+
+    A positive's placement is the share of negatives below it, ties by half, and a negative's that of positives above
+    it. The square of the error is ``var(placements of positives) / P + var(placements of negatives) / N``, with
+    variances over ``P - 1`` and ``N - 1``. From counts this takes no pairs, and ties are exact.
+
+    Args:
+        positives: how many, from the highest score down; whole numbers.
+        negatives: how many, likewise.
+
+    Returns:
+        The error; NaN for fewer than two positives or negatives.
+
+    Example:
+        >>> round(delong_error(np.array([1, 0, 1, 0]), np.array([0, 1, 0, 1])), 4)
+        0.3536
+
+    Source:
+        DeLong, DeLong & Clarke-Pearson 1988, Biometrics 44:837; in rank form, Sun & Xu 2014, IEEE Signal Processing
+        Letters 21:1389.
+    """
+    p, n = positives.astype(np.float64), negatives.astype(np.float64)
+    if p.sum() < 2 or n.sum() < 2:
+        return math.nan
+    below = (n.sum() - np.cumsum(n) + n / 2) / n.sum()
+    above = (np.cumsum(p) - p / 2) / p.sum()
+    return math.sqrt(_variance_of_mean(below, p) + _variance_of_mean(above, n))
+
+
+def _variance_of_mean(values: Array, counts: Array) -> float:
+    total = float(counts.sum())
+    mean = float(counts @ values) / total
+    return float(counts @ (values - mean) ** 2) / (total * (total - 1))
+
+
+def order_statistics(ordered: Array, q: float, level: float = 0.95) -> Ends | None:
+    """The interval of a quantile: two of the samples, whatever their distribution.
+
+    How many samples are below the quantile is binomial; the samples in the places ``nq ± z sqrt(nq(1 - q))``, rounded
+    outwards, have it between them. None where there are no such places.
+
+    Args:
+        ordered: the samples, rising.
+        q: which quantile, in [0, 1].
+        level: the confidence level.
+
+    Example:
+        >>> order_statistics(np.arange(1, 101), 0.5)
+        (40.0, 61.0)
+
+    Source:
+        Conover 1999, Practical Nonparametric Statistics, section 3.2.
+    """
+    n = len(ordered)
+    half = _z(level) * math.sqrt(n * q * (1 - q))
+    lower, upper = math.floor(n * q - half), math.ceil(n * q + half) + 1  # places, counted from 1
+    if lower < 1 or upper > n:
+        return None
+    return float(ordered[lower - 1]), float(ordered[upper - 1])

@@ -1,0 +1,260 @@
+"""Whatever is in doubt does not pass a gate: each route on which it once did, and random reports."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from assay.errors import ConfigError, StateError
+from assay.report import Report, Samples, Section, Slice, Value, gate
+from assay.report.gate_config import read_config
+from assay.stats.intervals import FEWEST
+
+DOUBT = "not enough evidence"
+
+
+def loss_report(title: str, values: object, *, better: str = "lower", weights: object = None, **more: object) -> Report:
+    """One metric, the mean of these numbers."""
+    numbers = np.asarray(values)
+    columns, over, mean = {"loss": numbers}, "", float(numbers.mean(dtype=np.float64))
+    if weights is not None:
+        columns = {"loss": numbers * weights, "weight": np.asarray(weights)}
+        over, mean = "weight", float((numbers * weights).sum() / np.sum(weights))
+    samples = Samples.pack(range(len(numbers)), columns, data="made up", **more)
+    return Report(
+        title, [Section("test", [Value("loss", mean, column="loss", over=over, better=better)], samples=samples)]
+    )
+
+
+def stored(
+    value: float, lower: float | None, upper: float | None, level: float | None = 0.95, **more: object
+) -> Report:
+    return Report("stored", [Section("test", [Value("loss", value, lower, upper, level=level, **more)])])
+
+
+def judged(report: Report, kind: str, bound: float, baseline: Report | None = None, **more: object) -> tuple[str, str]:
+    (check,) = gate(report, {kind: {"loss": bound}}, baseline, **more).checks
+    return check.outcome, check.reason
+
+
+@pytest.mark.parametrize("count", [2, 50])
+def test_a_constant_difference_says_nothing_of_other_samples(count):
+    before = np.random.default_rng(0).normal(size=count)
+    outcome, reason = judged(loss_report("b", before + 0.1), "max-rise", 0.2, loss_report("a", before))
+    assert (outcome, "all samples differ by the same" in reason) == (DOUBT, True)
+    other = Samples.pack(range(count + 1), {"loss": np.ones(count + 1)}, data="made up")
+    constant = Report("c", [Section("test", [Value("loss", 1.0, column="loss")], samples=other)])
+    assert judged(loss_report("b", np.full(count, 1.1)), "max-rise", 0.2, constant)[0] == DOUBT
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64"])
+def test_zeros_and_ones_are_yes_or_no_whatever_their_dtype(dtype):
+    right = np.arange(10) < 9
+    expected = gate(loss_report("r", right, better=""), {"min": {"loss": 0.58}}).checks[0]
+    found = gate(loss_report("r", right.astype(dtype), better=""), {"min": {"loss": 0.58}}).checks[0]
+    assert (found.outcome, found.lower, found.method) == (DOUBT, expected.lower, "Clopper-Pearson interval")
+    mixed = gate(loss_report("r", right.astype(dtype)), {"max-rise": {"loss": 0.9}}, loss_report("a", ~right)).checks[0]
+    assert mixed.method == "McNemar mid-p, Bonett-Price interval"
+
+
+def test_ones_that_may_be_numbers_are_not_yes_or_no():
+    assert judged(loss_report("r", np.zeros(1000)), "max", 0.5)[0] == DOUBT
+    assert judged(loss_report("r", np.zeros(1000, bool)), "max", 0.5)[0] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("report", "part"),
+    [
+        (stored(0.2, 0.85, 0.95), "does not contain the value"),
+        (stored(0.9, 0.95, 0.85), "does not contain the value"),
+        (stored(0.9, 0.9, 0.9), "is a point"),
+        (stored(0.9, 0.85, 0.95, count=FEWEST - 1), "too few samples"),
+        (stored(0.9, 0.85, 0.95, level=0.9), "level 0.9"),
+        (stored(0.9, 0.85, math.nan), "undefined"),
+    ],
+)
+def test_stored_intervals_that_cannot_be_trusted(report, part):
+    outcome, reason = judged(report, "min", 0.8)
+    assert (outcome, part in reason) == (DOUBT, True)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [stored(0.9, 0.9, 0.9), stored(0.2, 0.85, 0.95), stored(0.9, -math.inf, 0.95), stored(0.9, 0.8, 0.95, count=3)],
+)
+def test_drops_from_stored_intervals_that_cannot_be_trusted(before):
+    after = stored(0.9, 0.899, 0.901)
+    assert judged(after, "max-drop", 0.8, before)[0] == DOUBT
+    assert judged(before, "max-rise", 0.8, after)[0] == DOUBT
+    assert judged(after, "max-drop", 0.8, stored(0.9, 0.89, 0.91))[0] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("kind", "better", "instead"),
+    [
+        ("max-drop", "lower", "max-rise"),
+        ("worst-slice", "lower", "worst-slice-max"),
+        ("max-rise", "higher", "max-drop"),
+        ("worst-slice-max", "higher", "worst-slice"),
+    ],
+)
+@pytest.mark.parametrize("point", [False, True])
+def test_a_rule_in_the_direction_that_is_no_loss_is_refused(kind, better, instead, point):
+    def report(title, mean):
+        value = Value("loss", mean, mean - 0.1, mean + 0.1, level=0.95, better=better)
+        return Report(title, [Section("test", [value], slices=[Slice("night", 50, [value])])])
+
+    for metric in ("loss", "loss[*]"):
+        with pytest.raises(ConfigError, match=f"{kind} .*{better} is better.*Use {instead},"):
+            gate(report("new", 10.0), {kind: {metric: 0.5}}, report("main", 1.0), point=point)
+
+
+def test_the_direction_of_the_baseline_counts_where_the_report_has_none():
+    with pytest.raises(ConfigError, match="Use max-rise"):
+        gate(loss_report("b", [10.0] * 20, better=""), {"max-drop": {"loss": 1}}, loss_report("a", [1.0] * 20))
+
+
+def test_a_weight_on_few_samples_is_few_samples():
+    rng = np.random.default_rng(1)
+    values, weights = rng.normal(1, 0.1, 500), np.full(500, 1e-6)
+    weights[:3] = 1e6
+    outcome, reason = judged(loss_report("r", values, weights=weights), "max", 1.5)
+    assert (outcome, "too few samples" in reason) == (DOUBT, True)
+    assert judged(loss_report("r", values, weights=np.ones(500)), "max", 1.5)[0] == "pass"
+
+
+def test_the_end_on_the_side_of_a_long_tail_decides_nothing_but_the_other_does():
+    values = np.random.default_rng(2).lognormal(size=20)
+    outcome, reason = judged(loss_report("r", values), "max", 1e6)
+    assert (outcome, "how skewed they are: the upper end" in reason) == (DOUBT, True)
+    assert judged(loss_report("r", values), "max", 1e-6)[0] == "fail"
+    assert judged(loss_report("r", values), "min", 1e-6)[0] == "pass"
+    assert judged(loss_report("r", values), "max", 1e6, point=True)[0] == "pass"
+
+
+LOSSES = {
+    "lognormal": (lambda rng, shape: rng.lognormal(size=shape), math.exp(0.5)),
+    "cross-entropy of a good model": (lambda rng, shape: np.logaddexp(0, -rng.normal(3, 2, size=shape)), 0.182009),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("n", [20, 50])
+def test_a_bound_just_below_the_mean_loss_rarely_passes(name, n):
+    draw, mean = LOSSES[name]
+    drawn = draw(np.random.default_rng(3), (400, n))
+    passed = sum(judged(loss_report("r", values), "max", mean - 1e-6)[0] == "pass" for values in drawn)
+    assert passed <= stats.binom.ppf(0.999, 400, 0.025)
+
+
+def of_predictions(title: str, *, decision: object, value: float = 0.8, **columns: object) -> Report:
+    """A metric that is no mean over samples, on all of them and on a slice without an interval."""
+    samples = Samples.pack(range(30), columns, decision=decision, target=[0, 1] * 15, data="made up")
+    whole = Value("AUROC", value, value - 0.1, value + 0.05, level=0.95, better="higher")
+    part = Slice.of("night", [Value("AUROC", value - 0.2, better="higher")], np.arange(30) < 15)
+    return Report(title, [Section("test", [whole], samples=samples, slices=[part])])
+
+
+def drop_of(report: Report, baseline: Report, metric: str) -> str:
+    return gate(report, {"max-drop": {metric: 0.0}}, baseline).outcome
+
+
+def test_equal_inputs_have_no_difference():
+    losses, labels = np.linspace(0, 1, 30), [0, 1, 1] * 10
+    main = of_predictions("main", decision=labels, loss=losses)
+    again = of_predictions("again", decision=labels, loss=losses)
+    (check, in_slice) = gate(again, {"max-drop": {"AUROC": 0.0, "AUROC[night]": 0.0}}, main).checks
+    for each in (check, in_slice):
+        assert (each.outcome, each.lower, each.upper, each.method) == ("pass", 0, 0, "equal inputs")
+    for other in (
+        of_predictions("other", decision=labels, loss=losses + 1e-9),
+        of_predictions("other", decision=labels[::-1], loss=losses),
+        of_predictions("other", decision=labels, loss=losses, value=0.80001),
+    ):
+        assert drop_of(other, main, "AUROC") == DOUBT
+
+
+def test_equal_decisions_do_not_tell_equal_scores_where_there_is_no_interval():
+    labels, right = [0, 1, 1] * 10, np.arange(30) < 20
+    main, again = (of_predictions(title, decision=labels, correct=right) for title in ("main", "again"))
+    assert drop_of(again, main, "AUROC") == "pass"  # its interval is the same, too
+    assert drop_of(again, main, "AUROC[night]") == DOUBT
+    assert drop_of(main, main, "AUROC[night]") == "pass"  # the same report
+
+
+def test_yes_or_no_alone_is_not_equal_inputs():
+    same = [loss_report(title, np.arange(20) < 18, better="higher") for title in ("main", "again")]
+    assert judged(same[1], "max-drop", 0.0, same[0])[0] == DOUBT
+    assert judged(same[1], "max-drop", 0.0, same[1])[0] == "pass"
+
+
+NUMBERS = st.floats(-100, 100) | st.sampled_from([0.0, 1.0, math.nan, math.inf, -math.inf])
+TERMS = st.lists(NUMBERS, max_size=40) | st.lists(st.booleans(), max_size=40)
+ENDS = st.none() | NUMBERS
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Report:
+    """One metric, from samples or with a stored interval, plausible or not."""
+    terms, weighted = draw(TERMS), draw(st.booleans())
+    better = draw(st.sampled_from(["", "lower"]))
+    if draw(st.booleans()) and terms:
+        weights = np.array(draw(st.lists(st.floats(0, 10), min_size=len(terms), max_size=len(terms))))
+        with np.errstate(all="ignore"):
+            usable = weighted and np.isfinite(terms).all() and weights.sum() > 1e-3
+            return loss_report("r", terms, better=better, weights=weights if usable else None)
+    value, lower, upper = draw(NUMBERS), draw(ENDS), draw(ENDS)
+    level, count = draw(st.sampled_from([None, 0.5, 0.95, 0.99])), draw(st.none() | st.integers(0, 100))
+    return stored(value, lower, upper, level, count=count, better=better)
+
+
+@settings(max_examples=300, deadline=None)
+@given(reports(), reports(), st.sampled_from(["min", "max", "max-rise"]), NUMBERS.filter(math.isfinite))
+def test_no_random_report_passes_against_its_own_value_or_by_too_few_samples(report, baseline, kind, bound):
+    (check,) = gate(report, {kind: {"loss": bound}}, baseline).checks
+    (value,) = report.sections[0].values
+    if check.outcome != "pass":
+        return
+    number = value.value - (baseline.sections[0].values[0].value if kind == "max-rise" else 0.0)
+    assert number >= bound if kind == "min" else number <= bound
+    assert check.lower is not None
+    assert check.upper is not None
+    assert check.lower <= number + 1e-4 * abs(number)
+    assert check.upper >= number - 1e-4 * abs(number)
+    samples = report.sections[0].samples
+    if samples is not None and "equal" not in check.method and "Pearson" not in check.method:
+        is_share = "McNemar" in check.method or "Newcombe" in check.method
+        assert is_share or len(samples) >= FEWEST
+
+
+HOSTILE = {
+    "deep lists": "x = " + "[" * 5000 + "]" * 5000,
+    "deep tables": "[min]\nx = " + "{a=" * 3000 + "1" + "}" * 3000,
+    "a large integer": "[min]\nx = 1" + "0" * 400,
+    "too many digits": "[min]\nx = " + "9" * 5000,
+    "NUL": 'baseline = "a\\u0000b"\n[min]\nx = 1',
+    "an empty path": 'baseline = ""\n[min]\nx = 1',
+    "no name": '[min]\n"" = 1',
+    "a surrogate": '[min]\n"a\\ud800" = 1',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_configuration_is_an_error_of_its_own(name, tmp_path):
+    path = tmp_path / "gate.toml"
+    path.write_text(HOSTILE[name], "utf-8")
+    with pytest.raises((ConfigError, StateError)):
+        read_config(path)
+
+
+def test_a_pattern_of_many_stars_takes_no_time():
+    report = Report("r", [Section("test", [], slices=[Slice("a" * 5000, 50, [Value("loss", 0.5)])])])
+    (check,) = gate(report, {"min": {f"loss[{'*a' * 2000}b]": 0.1}}).checks
+    assert check.outcome == "fail"
+    with pytest.raises(ConfigError, match="min_slice_size: got -1"):
+        gate(report, {"min": {"loss[*]": 0.1}}, min_slice_size=-1)
