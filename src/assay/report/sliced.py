@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from assay.report import text
 from assay.report.report import Section
 from assay.report.slices import Slice
 from assay.report.value import Value
+from assay.stats.distributions import normal_quantile
 
 MOST = 30
 """Slices in one plot; of more, the worst are shown."""
@@ -181,8 +181,7 @@ def _widened(value: Value, way: str, compared: int) -> float:
     if end is None or value.level is None:
         return math.inf if way == "higher" else -math.inf
     tail = (1 - value.level) / 2
-    normal = NormalDist()
-    return value.value + (end - value.value) * normal.inv_cdf(tail / compared) / normal.inv_cdf(tail)
+    return value.value + (end - value.value) * normal_quantile(tail / compared) / normal_quantile(tail)
 
 
 def _value(part: Slice, metric: str) -> Value | None:
