@@ -162,7 +162,6 @@ def _how(options: Options) -> dict[str, Any]:
         "method": options.method or "nearest",
         "include": options.include,
         "exclude": options.exclude,
-        "seed": options.seed,
     }
 
 
