@@ -19,8 +19,8 @@ from assay.evaluate.slices import asked
 from assay.evaluate.source import Source, Unit
 from assay.evaluate.stable_digest import NoDigestError, stable_digest
 from assay.meter import Meter
-from assay.meter.deal import mixed
 from assay.meter.file import Description
+from assay.stats.sampling import mixed
 
 ROWS = 16
 """Samples of a data set that are digested: the first, the last, and others chosen by a hash of the size."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.devices.placement import to_host
-from assay.meter.deal import mixed
+from assay.stats.sampling import mixed
 
 _DEEP = 3
 _LONG = 8
