@@ -25,11 +25,6 @@ using c10::Stream;
 
 constexpr int MOST = 16; // devices of one kind
 
-bool is_open(DeviceType type) {
-  const Session* now = session();
-  return now && now->type == type;
-}
-
 // Memory --------------------------------------------------------------------------------------------------------------
 
 // Host memory under a device's name.
@@ -366,17 +361,19 @@ at::Generator host_generator(const at::Generator& generator) {
 }
 
 void install_devices(DeviceType type) {
-  TORCH_CHECK(!c10::impl::hasDeviceGuardImpl(type), "this build of torch has ", type,
+  auto& guard = c10::impl::device_guard_impl_registry[static_cast<size_t>(type)];
+  TORCH_CHECK(!guard.load() || guard.load() == &guard_of(type), "this build of torch has ", type,
               " of its own: assay pretends a kind of device only where torch was built without it");
-  c10::impl::device_guard_impl_registry[static_cast<size_t>(type)].store(&guard_of(type));
+  guard.store(&guard_of(type));
   c10::SetAllocator(type, allocator_of(type), 1);
   hooks_of(type).install();
   at::globalContext().lazyInitDevice(type);
 }
 
 void remove_devices(DeviceType type) {
+  // The guard stays: torch asks it where nothing may be thrown (autograd, of any tensor that outlives the session),
+  // and without one the process would end. Of a device that is gone it says that there are none.
   hooks_of(type).remove();
-  c10::impl::device_guard_impl_registry[static_cast<size_t>(type)].store(nullptr);
 }
 
 } // namespace assay

@@ -172,7 +172,7 @@ bool is_sparse_call(const c10::OperatorHandle& op, const Operands& operands, con
 void check_open(const c10::OperatorHandle& op, const Operands& operands) {
   for (const auto& [name, tensor] : operands) {
     if (tensor.defined() && is_pretended(tensor)) {
-      TORCH_CHECK(session() && session()->type == tensor.device().type(), "assay: ", name, " is on ", tensor.device(),
+      TORCH_CHECK(is_open(tensor.device().type()), "assay: ", name, " is on ", tensor.device(),
                   ", a pretend device that is there only inside `with pretend(...)`, and ", name_of(op),
                   " was called on it outside; call .cpu() on it and go on with that");
     }
@@ -256,6 +256,7 @@ void call_on_cpu(const c10::OperatorHandle& op, Stack* stack, c10::Device device
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
+  const Entered entered;
   const auto operands = operands_of(op, *stack);
   check_open(op, operands);
   TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device (cuda, mps or xpu), which is "
@@ -295,9 +296,11 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   if (self.is_same(source)) {
     return self;
   }
-  TORCH_CHECK(session() || self.device().is_cpu(), "assay: ", self.device(),
+  const Entered entered;
+  const auto there = self.device().is_cpu() ? source.device() : self.device();
+  TORCH_CHECK(is_open(there.type()) || self.device().is_cpu(), "assay: ", there,
               " is there only inside `with pretend(...)`, so nothing can be copied to it");
-  if (session() && self.device() != source.device()) {
+  if (is_open(there.type()) && self.device() != source.device()) {
     note_copy(self.device(), source.device(), self.device().is_cpu() ? self : source, non_blocking);
   }
   const Beneath beneath;
@@ -323,6 +326,7 @@ at::Tensor checked_convolution_weight(const at::Tensor& input, const at::Tensor&
 }
 
 void convolution(const c10::OperatorHandle& op, Stack* stack) {
+  const Entered entered;
   const auto operands = operands_of(op, *stack);
   check_open(op, operands);
   const bool backward = operands[0].first == "grad_output";

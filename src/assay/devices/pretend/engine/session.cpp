@@ -4,19 +4,13 @@
 #include <torch/csrc/Exceptions.h>
 
 #include <atomic>
-#include <memory>
-#include <shared_mutex>
-#include <unordered_map>
 
 namespace assay {
 namespace {
 
 std::atomic<Session*> open{nullptr};
+thread_local Session* entered = nullptr;
 thread_local c10::DeviceIndex current = 0;
-
-std::shared_mutex rules_mutex;
-std::unordered_map<const c10::OperatorName*, std::unique_ptr<Rule>> rules;
-std::vector<std::unique_ptr<Rule>> retired; // another thread may still be reading one
 
 struct Gil {
   PyGILState_STATE state = PyGILState_Ensure();
@@ -56,10 +50,12 @@ std::unique_ptr<Rule> read_rule(PyObject* row) {
   return rule;
 }
 
-std::unique_ptr<Rule> ask_rule(const c10::OperatorHandle& op) {
+std::unique_ptr<Rule> ask_rule(const Session& now, const c10::OperatorHandle& op) {
   Gil gil;
   const auto name = toString(op.operator_name());
-  PyObject* row = PyObject_CallFunction(session()->rule_of, "s", name.c_str());
+  TORCH_CHECK(now.rule_of, "assay: the block of `with pretend(...)` ended in another thread while ", name,
+              " began in this one; let threads end before the block does");
+  PyObject* row = PyObject_CallFunction(now.rule_of, "s", name.c_str());
   if (!row) {
     PyErr_Print();
     TORCH_CHECK(false, "assay could not look up the rule of ", name);
@@ -72,7 +68,7 @@ std::unique_ptr<Rule> ask_rule(const c10::OperatorHandle& op) {
 } // namespace
 
 Session* session() {
-  return open.load(std::memory_order_acquire);
+  return entered ? entered : open.load(std::memory_order_acquire);
 }
 
 void open_session(Session* next) {
@@ -84,14 +80,22 @@ void close_session() {
   if (!last) {
     return;
   }
-  std::unique_lock lock(rules_mutex);
-  for (auto& entry : rules) {
-    retired.push_back(std::move(entry.second));
-  }
-  rules.clear();
   Py_CLEAR(last->rule_of);
   Py_CLEAR(last->record);
   current = 0;
+}
+
+Entered::Entered() : before(entered) {
+  entered = session();
+}
+
+Entered::~Entered() {
+  entered = before;
+}
+
+bool is_open(c10::DeviceType type) {
+  const Session* now = session();
+  return now && now->type == type;
 }
 
 c10::DispatchKey key_of(c10::DeviceType type) {
@@ -137,17 +141,18 @@ std::string str(c10::Device device) {
 }
 
 const Rule& rule_of(const c10::OperatorHandle& op) {
+  auto& now = *session();
   const auto* name = &op.operator_name();
   {
-    std::shared_lock lock(rules_mutex);
-    const auto found = rules.find(name);
-    if (found != rules.end()) {
+    std::shared_lock lock(now.rules_mutex);
+    const auto found = now.rules.find(name);
+    if (found != now.rules.end()) {
       return *found->second;
     }
   }
-  auto rule = ask_rule(op); // outside the lock: Python may switch threads
-  std::unique_lock lock(rules_mutex);
-  return *rules.emplace(name, std::move(rule)).first->second;
+  auto rule = ask_rule(now, op); // outside the lock: Python may switch threads
+  std::unique_lock lock(now.rules_mutex);
+  return *now.rules.emplace(name, std::move(rule)).first->second;
 }
 
 void record(const char* kind, const std::string& op, const std::string& device, const std::string& why,
@@ -157,6 +162,9 @@ void record(const char* kind, const std::string& op, const std::string& device, 
     return;
   }
   Gil gil;
+  if (!now->record) { // closed by another thread meanwhile: nobody listens
+    return;
+  }
   PyObject* done = PyObject_CallFunction(
       now->record, "ssssssOOL", kind, op.c_str(), device.c_str(), why.c_str(), copy.source.c_str(),
       copy.target.c_str(), copy.non_blocking ? Py_True : Py_False, copy.pinned ? Py_True : Py_False,

@@ -9,8 +9,11 @@
 #include <c10/core/DispatchKeySet.h>
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace assay {
@@ -48,18 +51,35 @@ struct Session {
   std::string placeholder;      // what mps says of an operand without a Metal buffer
   std::string bad_index;        // what the device says of an index it does not have
   std::map<std::string, std::string> copy_waits; // "to host, pinned": why the host waits for such a copy
+  std::shared_mutex rules_mutex;
+  std::unordered_map<const c10::OperatorName*, std::unique_ptr<Rule>> rules; // those that were asked for
 };
 
-// The session that is open, or null. One at a time; opened and closed with the GIL held.
+// The session that is open, or null. One at a time; opened and closed with the GIL held. Inside an operator (`Entered`)
+// it is the one that was open when the operator was called, also if another thread closes it meanwhile.
 Session* session();
 void open_session(Session* session);
 void close_session();
+
+
+// An operator runs to its end in the session in which it began. A session is never freed, so this needs no count.
+class Entered {
+ public:
+  Entered();
+  ~Entered();
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+
+ private:
+  Session* before;
+};
 
 c10::DispatchKey key_of(c10::DeviceType type);
 c10::DeviceIndex current_index();
 void set_current_index(c10::DeviceIndex index);
 c10::Device with_index(c10::Device device); // "cuda" -> "cuda:0", and an error for a device that is not there
 bool is_pretended(const at::Tensor& tensor);
+bool is_open(c10::DeviceType type);
 std::string str(c10::Device device);
 
 const Rule& rule_of(const c10::OperatorHandle& op);
