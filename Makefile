@@ -3,6 +3,7 @@
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
 # make clean   remove what make made
 # make test-founding   the audit on old releases of other libraries, which it downloads
+# make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
 # make test-hosts   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Weights & Biases
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-slow test-gpu test-founding test-hosts lint types bench clean
+.PHONY: demo test test-slow test-gpu test-founding test-hosts test-cuda-build lint types bench clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -32,6 +33,9 @@ test-founding: $(STAMPS)/founding
 
 test-hosts: $(STAMPS)/hosts
 	ASSAY_FOUNDING=$(FOUNDING) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/test_examples.py
+
+test-cuda-build: $(STAMPS)/cuda-build
+	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/devices/pretend/test_cuda_build.py
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
@@ -84,6 +88,16 @@ $(STAMPS)/hosts: $(STAMPS)/test $(STAMPS)/founding
 	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 		> $$(echo $(HOSTS)/lib/python*/site-packages)/assay_sees_the_other_environment.pth
 	@$(HOSTS)/bin/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt $(HEAVY)
+	@touch $@
+
+# The newest release for CUDA, as a user has it. The constraints pin another build, so they are left out.
+CUDA_BUILD := $(VENV)/cuda-build
+CUDA_TORCH ?= torch
+
+$(STAMPS)/cuda-build: $(STAMPS)/test
+	@echo "installing $(CUDA_TORCH) for CUDA"
+	@$(PYTHON) -m venv --clear $(CUDA_BUILD)
+	@$(CUDA_BUILD)/bin/python -m pip install --quiet --no-input --disable-pip-version-check $(CUDA_TORCH) .
 	@touch $@
 
 clean:

@@ -12,8 +12,6 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from assay.devices.pretend.errors import PretendError
-
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 
@@ -366,7 +364,36 @@ def test_attention(there):
     close(here, F.scaled_dot_product_attention(q, q, q, is_causal=True))
 
 
-def test_data_parallel_is_refused(cuda):
-    model = nn.DataParallel(nn.Linear(3, 2).to("cuda:0"))
-    with pytest.raises(PretendError, match=r"torch\.nn\.DataParallel"):
-        model(torch.ones(4, 3, device="cuda:0"))
+def test_data_parallel_gives_the_values_of_one_device(cuda):
+    torch.manual_seed(0)
+    here = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).eval()
+    there = copy.deepcopy(here).to("cuda:0")
+    x = torch.rand(5, 3)
+    result = nn.DataParallel(there)(x.to("cuda:0"))
+    assert str(result.device) == "cuda:0"
+    close(result, here(x))
+    result.sum().backward()
+    here(x).sum().backward()
+    for one, other in zip(there.parameters(), here.parameters(), strict=True):
+        assert str(one.grad.device) == "cuda:0"
+        close(one.grad, other.grad)
+
+
+def test_parts_of_a_tensor_go_to_devices_and_come_back(cuda):
+    from torch.nn.parallel import comm
+
+    x = torch.arange(10.0, device="cuda:0")
+    for sizes in (None, [3, 7]):
+        parts = comm.scatter(x, [0, 1], sizes)
+        assert [str(part.device) for part in parts] == ["cuda:0", "cuda:1"]
+        assert [len(part) for part in parts] == (sizes or [5, 5])
+        assert comm.gather(parts).tolist() == x.tolist()
+        assert str(comm.gather(parts, destination=-1).device) == "cpu"
+    copies = comm.broadcast(x, [0, 1])
+    assert [(str(copy.device), copy.tolist()) for copy in copies] == [("cuda:0", x.tolist()), ("cuda:1", x.tolist())]
+    assert comm.reduce_add(copies).tolist() == (2 * x).tolist()
+    out = [torch.empty(4, device="cuda:0"), torch.empty(6, device="cuda:1")]
+    comm.scatter(x, out=out)
+    assert comm.gather(out, out=torch.empty(10, device="cuda:1")).tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match=r"devices\[0\]: 1"):
+        comm.broadcast_coalesced([x], [1, 0])

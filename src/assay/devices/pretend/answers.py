@@ -6,9 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
+from torch.utils.data import get_worker_info
+from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
 
 from assay.devices.pretend.errors import PretendError
 from assay.devices.pretend.machine import Machine, memory
+from assay.devices.pretend.parallel import communication
 from assay.devices.pretend.streams import NumberedEvents, event_methods, stream_methods
 from assay.errors import describe
 
@@ -18,7 +22,7 @@ KEPT: Any = object()
 
 def tables(machine: Machine) -> dict[str, dict[str, Any]]:
     """Every name that changes while ``machine`` is there: module or class, name, new value."""
-    return {"cuda": _cuda, "mps": _mps, "xpu": _xpu}[machine.kind](machine)
+    return {"cuda": _cuda, "mps": _mps, "xpu": _xpu}[machine.kind](machine) | _workers(machine.kind)
 
 
 def _accelerator(machine: Machine) -> dict[str, Any]:
@@ -109,10 +113,9 @@ def _cuda(machine: Machine) -> dict[str, dict[str, Any]]:
         "_cuda_record_memory_history_legacy": "torch.cuda.memory._record_memory_history",
         "_cuda_attach_out_of_memory_observer": "an observer of CUDA's memory",
         "_graph_pool_handle": "torch.cuda.graph_pool_handle",
-        **dict.fromkeys(("_scatter", "_gather", "_broadcast", "_broadcast_coalesced"), "torch.nn.DataParallel"),
-        **dict.fromkeys(("_scatter_out", "_gather_out", "_broadcast_out"), "torch.nn.parallel.comm"),
     }
-    table["torch._C"] |= {name: _refuse(what) for name, what in refused.items()} | {
+    table["torch._C"] |= {name: _refuse(what) for name, what in refused.items()} | communication()
+    table["torch._C"] |= {
         "_cuda_getDefaultStream": machine.streams.default,
         "_cuda_isCurrentStreamCapturing": lambda: False,
         "_cuda_sleep": _nothing,
@@ -197,10 +200,43 @@ def _mps(machine: Machine) -> dict[str, dict[str, Any]]:
     }
     return {
         "torch._C": _accelerator(machine) | answers | {name: _refuse(what) for name, what in refused.items()},
+        "platform": {"processor": lambda: "arm"},  # by which Lightning knows a Mac with an Apple GPU
         "torch.mps": {"_default_mps_generator": None, "_is_in_bad_fork": machine.forked},
         "torch.UntypedStorage": {"__new__": _storage(machine)},
         **_dlpack(machine),
     }
+
+
+def _workers(kind: str) -> dict[str, dict[str, Any]]:
+    """A worker of a DataLoader that returns a tensor of the device: real ones wait without end for it, or crash."""
+
+    def checked(fetch: Callable[..., Any]) -> Callable[..., Any]:
+        def run(fetcher: Any, index: Any) -> Any:
+            batch = fetch(fetcher, index)
+            if get_worker_info() is not None:
+                for leaf in tree_leaves(batch):
+                    if isinstance(leaf, torch.Tensor) and leaf.device.type == kind:
+                        raise _cannot_leave_a_worker(leaf)
+            return batch
+
+        return run
+
+    place = "torch.utils.data._utils.fetch"
+    return {
+        f"{place}.{fetcher.__name__}": {"fetch": checked(fetcher.fetch)}
+        for fetcher in (_IterableDatasetFetcher, _MapDatasetFetcher)
+    }
+
+
+def _cannot_leave_a_worker(tensor: torch.Tensor) -> PretendError:
+    return PretendError(
+        describe(
+            what="a worker of the DataLoader",
+            got=f"a tensor on {tensor.device} in its batch",
+            expected="tensors on the CPU: a tensor of a device cannot be sent to the process that trains",
+            do="Move the batch to the device in the loop over the DataLoader, or use num_workers=0",
+        )
+    )
 
 
 def _refuse(what: str) -> Callable[..., Any]:

@@ -94,12 +94,14 @@ def refuse_real(device: str) -> None:
     """Raise where this build of torch has the device itself: there it would stand in the way."""
     real = {"cuda": torch._C._has_cuda, "mps": torch._C._has_mps, "xpu": torch._C._has_xpu}
     if real[device]:
+        release = torch.__version__.partition("+")[0]
         raise PretendError(
             describe(
                 what=f"pretend({device!r})",
                 got=f"a build of torch {torch.__version__} that has {device} itself",
                 expected=f"a build without {device}",
-                do="Use the real device, or install torch's build for the CPU",
+                do="Use the real device, or torch's build for the CPU in an environment of its own: "
+                f"pip install torch=={release} --index-url https://download.pytorch.org/whl/cpu",
             )
         )
 

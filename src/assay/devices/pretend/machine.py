@@ -86,7 +86,9 @@ class Machine:
     def stream(self, index: int) -> torch.Stream:
         """The current stream, as ``torch.accelerator`` gives it."""
         stream_id, device_index, device_type = self.streams.current(index)
-        return torch.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)
+        made = CurrentStream(stream_id=stream_id, device_index=device_index, device_type=device_type)
+        made.streams = self.streams
+        return made
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,6 +114,18 @@ class Machine:
         if self.sync_debug == 2:
             raise RuntimeError("called a synchronizing CUDA operation")
         warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=3)
+
+
+class CurrentStream(torch.Stream):
+    """A stream as ``torch.accelerator`` gives it; torch's C code would ask for a guard to enter it."""
+
+    streams: Streams
+
+    def __enter__(self) -> CurrentStream:
+        return self.streams.enter(self)  # type: ignore[no-any-return]
+
+    def __exit__(self, *_: object) -> None:
+        self.streams.leave(self)
 
 
 @dataclass(frozen=True)

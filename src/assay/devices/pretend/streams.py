@@ -45,6 +45,18 @@ class Streams:
         self._of_thread()[device_index] = stream_id
         self.set(device_index)
 
+    def enter(self, stream: Any) -> Any:
+        """Make a stream current until :meth:`leave`."""
+        stream.before = (self.get(), self.current(stream.device_index))
+        self.choose(stream.stream_id, stream.device_index, stream.device_type)
+        return stream
+
+    def leave(self, stream: Any) -> None:
+        """Make current what was before :meth:`enter`."""
+        device, current = stream.before
+        self.choose(*current)
+        self.set(device)
+
     def waited(self, operator: str, index: int) -> None:
         """Note that the host waited for a device."""
         why = "the host waits until the device has done all that was asked of it"
@@ -79,24 +91,14 @@ def stream_methods(streams: Streams) -> dict[str, object]:
     def synchronize(stream: Any) -> None:
         streams.waited(f"torch.{streams.kind}.Stream.synchronize", stream.device_index)
 
-    def enter(stream: Any) -> Any:
-        stream.before = (streams.get(), streams.current(stream.device_index))
-        streams.choose(stream.stream_id, stream.device_index, stream.device_type)
-        return stream
-
-    def leave(stream: Any, *_: object) -> None:
-        device, current = stream.before
-        streams.choose(*current)
-        streams.set(device)
-
     def equal(stream: Any, other: Any) -> bool:
         return (stream.stream_id, stream.device) == (other.stream_id, other.device)
 
     return {
         "__new__": new,
         "__init__": lambda stream, *_, **__: None,
-        "__enter__": enter,
-        "__exit__": leave,
+        "__enter__": lambda stream: streams.enter(stream),
+        "__exit__": lambda stream, *_: streams.leave(stream),
         "__eq__": equal,
         "query": lambda stream: True,
         "synchronize": synchronize,

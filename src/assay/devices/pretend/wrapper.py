@@ -23,6 +23,7 @@ import threading
 import warnings
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -66,6 +67,7 @@ class WrapperEngine:
         self._generators = tuple(torch.Generator() for _ in range(count))
         self._owned = {_identity(generator): generator for generator in self._generators}
         self._open = ExitStack()
+        self._made: WeakValueDictionary[int, PretendTensor] = WeakValueDictionary()
 
     def __enter__(self) -> WrapperEngine:
         with ExitStack() as stack:
@@ -75,11 +77,17 @@ class WrapperEngine:
             stack.enter_context(patched(self))
             PretendTensor.runner = self.operators
             stack.callback(setattr, PretendTensor, "runner", None)
+            stack.callback(self._leave_gradients_inside)
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+
+    def _leave_gradients_inside(self) -> None:
+        """What outlives the device must not itself require gradients: autograd would ask for the device and abort."""
+        for made in list(self._made.values()):
+            made.unwrap()
 
     # The machine ------------------------------------------------------------------------------------------------------
 
@@ -182,7 +190,9 @@ class WrapperEngine:
                 self.operators.has(dtype, f"aten::{name}", target)
             if layout not in (None, torch.strided):
                 raise self.operators.cannot(f"aten::{name}", target, f"a tensor of layout {layout}")
-            return self.operators.wrap(on_cpu(*args, dtype=dtype, device=CPU, **kwargs), target, f"aten::{name}")
+            made = self.operators.wrap(on_cpu(*args, dtype=dtype, device=CPU, **kwargs), target, f"aten::{name}")
+            self._made[id(made)] = made
+            return made
 
         return make
 

@@ -8,6 +8,7 @@ none (see :mod:`.wrapper`), so everything that concerns gradients is asked of th
 from __future__ import annotations
 
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -334,6 +335,14 @@ class PretendArray(PretendTensor):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         wrapper_indexing.put(self, index, value)
+
+
+def _refuse_to_share(tensor: PretendTensor) -> Any:
+    raise _refused("a tensor sent to another process", tensor.device)
+
+
+for _kind in (PretendTensor, PretendArray):
+    ForkingPickler.register(_kind, _refuse_to_share)
 
 
 def become(tensor: Tensor, value: Tensor) -> None:

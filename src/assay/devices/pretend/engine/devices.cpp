@@ -11,9 +11,11 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace assay {
 namespace {
@@ -111,7 +113,7 @@ struct PretendGenerator final : c10::GeneratorImpl {
 };
 
 at::Generator new_generator(DeviceType type, DeviceIndex index) {
-  return at::make_generator<PretendGenerator>(Device(type, index < 0 ? current_index() : index));
+  return at::make_generator<PretendGenerator>(with_index(Device(type, index < 0 ? current_index() : index)));
 }
 
 // Guards --------------------------------------------------------------------------------------------------------------
@@ -147,9 +149,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return getStream(device);
   }
   Stream getStreamFromGlobalPool(Device device, bool = false) const override {
-    return getStream(device);
+    return getNewStream(device);
   }
   Stream getNewStream(Device device, int = 0) const override {
+    TORCH_CHECK(is_open(kind), "assay: a stream of ", device, " can be made only inside `with pretend(...)`");
     return getStream(device);
   }
   Stream exchangeStream(Stream stream) const override {
@@ -307,6 +310,26 @@ class Table {
   void* before;
 };
 
+// A build of torch may have other devices. While ours is there they are not: torch takes one accelerator at a time.
+std::vector<Table> hidden_beside(DeviceType type) {
+  static const at::CUDAHooksInterface no_cuda;
+  static const at::MPSHooksInterface no_mps;
+  static const at::XPUHooksInterface no_xpu;
+  std::vector<Table> hidden;
+  if (type != c10::kCUDA) {
+    hidden.push_back(Table::between(at::detail::getCUDAHooks(), no_cuda));
+  }
+  if (type != c10::kMPS) {
+    hidden.push_back(Table::between(at::detail::getMPSHooks(), no_mps));
+  }
+  if (type != c10::kXPU) {
+    hidden.push_back(Table::between(at::detail::getXPUHooks(), no_xpu));
+  }
+  return hidden;
+}
+
+std::vector<Table> hidden; // beside the device that is open
+
 Table& hooks_of(DeviceType type) {
   static const CudaHooks cuda;
   static const MpsHooks mps;
@@ -331,6 +354,17 @@ c10::Allocator* allocator_of(DeviceType type) {
   static PretendAllocator mps(c10::kMPS);
   static PretendAllocator xpu(c10::kXPU);
   return type == c10::kCUDA ? &cuda : type == c10::kMPS ? &mps : &xpu;
+}
+
+// What torch's C code does for the devices of its build only (UntypedStorage.resize_ in StorageMethods.cpp).
+void resize(const c10::Storage& storage, size_t bytes) {
+  auto* impl = storage.unsafeGetStorageImpl();
+  TORCH_CHECK(impl->resizable(), "Trying to resize storage that is not resizable");
+  auto data = allocator_of(impl->device_type())->allocate(bytes);
+  data.unsafe_set_device(impl->device());
+  std::memcpy(data.get(), impl->data(), std::min(bytes, impl->nbytes()));
+  impl->set_data_ptr_noswap(std::move(data));
+  impl->set_nbytes(bytes);
 }
 
 bool is_pinned(const void* data) {
@@ -366,6 +400,10 @@ void install_devices(DeviceType type) {
               " of its own: assay pretends a kind of device only where torch was built without it");
   guard.store(&guard_of(type));
   c10::SetAllocator(type, allocator_of(type), 1);
+  hidden = hidden_beside(type);
+  for (auto& table : hidden) {
+    table.install();
+  }
   hooks_of(type).install();
   at::globalContext().lazyInitDevice(type);
 }
@@ -374,6 +412,9 @@ void remove_devices(DeviceType type) {
   // The guard stays: torch asks it where nothing may be thrown (autograd, of any tensor that outlives the session),
   // and without one the process would end. Of a device that is gone it says that there are none.
   hooks_of(type).remove();
+  for (auto& table : hidden) {
+    table.remove();
+  }
 }
 
 } // namespace assay

@@ -4,6 +4,7 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/device_lazy_init.h>
 
@@ -69,6 +70,10 @@ py::object generator(const std::string& device, int index) {
   return py::reinterpret_steal<py::object>(THPGenerator_Wrap(found));
 }
 
+void resize_storage(const py::object& storage, size_t bytes) {
+  resize(torch::createStorage(storage.ptr()), bytes);
+}
+
 } // namespace
 } // namespace assay
 
@@ -78,4 +83,5 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("current_device", [] { return static_cast<int>(assay::current_index()); });
   module.def("set_device", [](int index) { assay::set_current_index(static_cast<c10::DeviceIndex>(index)); });
   module.def("generator", &assay::generator);
+  module.def("resize_storage", &assay::resize_storage);
 }

@@ -11,12 +11,15 @@ from torch.autograd import set_multithreading_enabled
 
 from assay.devices.pretend.engine.build import load
 from assay.devices.pretend.events import Recorder
+from assay.devices.pretend.front import Patches
 from assay.devices.pretend.judge import CHECKS, SCALAR_TYPES, check_of
 from assay.devices.pretend.table import table
 from assay.devices.pretend.uncompiled import leave_uncompiled
 
 if TYPE_CHECKING:
     from assay.devices.pretend.rules import Rules
+
+Function = Callable[..., Any]
 
 
 class NativeEngine:
@@ -25,6 +28,7 @@ class NativeEngine:
     def __init__(self, device: str, count: int, rules: Rules, recorder: Recorder) -> None:
         self._engine = load()
         self._device, self._count, self._rules, self._recorder = device, count, rules, recorder
+        self._patches = Patches()
         self._workers = {overload.delegate for overload in table().values()}
 
     def __enter__(self) -> NativeEngine:
@@ -48,14 +52,13 @@ class NativeEngine:
             texts,
             waits,
         )
-        self._before = {place: getattr(*place) for place in REPLACED}
         for (owner, name), replacement in REPLACED.items():
-            setattr(owner, name, replacement(self._before[owner, name]))
+            self._patches.put(owner, name, replacement(getattr(owner, name)))
+        self._patches.put(torch.UntypedStorage, "resize_", self._storage_resize(torch.UntypedStorage.resize_))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for (owner, name), before in self._before.items():
-            setattr(owner, name, before)
+        self._patches.restore()
         self._engine.close(self._device)
 
     def current_device(self) -> int:
@@ -90,6 +93,17 @@ class NativeEngine:
             rule.dtype_error.replace("{dtype}", "{}"),
         )
 
+    def _storage_resize(self, resize: Function) -> Function:
+        """``UntypedStorage.resize_``, whose C code knows only the devices of its build (StorageMethods.cpp)."""
+
+        def run(storage: Any, size: int) -> Any:
+            if storage.device.type != self._device:
+                return resize(storage, size)
+            self._engine.resize_storage(storage, size)
+            return storage
+
+        return run
+
     def _placeholder(self) -> str:
         """What the device's kernels say of an operand from elsewhere, if torch does not check before calling them."""
         text = self._rules.texts["mixed"]
@@ -98,9 +112,6 @@ class NativeEngine:
     def _record(self, kind: str, operator: str, device: str, why: str, *copy: Any) -> None:
         names = ("source", "target", "non_blocking", "pinned", "elements")
         self._recorder.record(kind, operator, device, why, **dict(zip(names, copy, strict=True)))
-
-
-Function = Callable[..., Any]
 
 
 def _in_this_thread(run_backward: Function) -> Function:

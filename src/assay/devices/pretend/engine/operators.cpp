@@ -179,6 +179,42 @@ void check_open(const c10::OperatorHandle& op, const Operands& operands) {
   }
 }
 
+// Whether an operator only gives the same memory another shape, or replaces it.
+bool needs_no_memory(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name().name;
+  const auto& returns = op.schema().returns();
+  return name == "aten::resize_" || name == "aten::set_" ||
+      (!returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite());
+}
+
+// A storage may be resized under a tensor. A CPU's kernel would read and write past its end.
+void check_memory(const at::Tensor& tensor, const std::string& name, const c10::OperatorName& op) {
+  if (!tensor.defined() || !is_pretended(tensor) || !tensor.has_storage() || tensor.numel() == 0) {
+    return;
+  }
+  const auto needed =
+      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(), tensor.storage_offset());
+  TORCH_CHECK(tensor.storage().nbytes() >= needed, "assay: ", name, " of ", op, " needs ", needed,
+              " bytes, but its storage was resized to ", tensor.storage().nbytes(), "; on a real device this reads or "
+              "writes memory that is not its own. Resize the storage before the tensor is used");
+}
+
+void check_memories(const c10::OperatorHandle& op, const Operands& operands) {
+  if (needs_no_memory(op)) {
+    return;
+  }
+  for (const auto& [name, tensor] : operands) {
+    check_memory(tensor, name, op.operator_name());
+  }
+}
+
+// What `.cpu()` of a sparse tensor asks; it works, as the copy of a dense one does, when the device is gone.
+bool reads_structure(const c10::OperatorHandle& op) {
+  static const std::set<std::string> names = {"aten::_indices", "aten::_values",       "aten::_nnz",
+                                              "aten::sparse_dim", "aten::dense_dim", "aten::is_coalesced"};
+  return names.count(op.operator_name().name);
+}
+
 void check_has_cpu_kernel(const c10::OperatorHandle& op, c10::Device device) {
   if (!op.hasComputedKernelForDispatchKey(K::CPU) && !op.hasComputedKernelForDispatchKey(K::SparseCPU) &&
       !op.hasComputedKernelForDispatchKey(K::SparseCsrCPU)) {
@@ -255,27 +291,8 @@ void call_on_cpu(const c10::OperatorHandle& op, Stack* stack, c10::Device device
   }
 }
 
-void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
-  const Entered entered;
-  const auto operands = operands_of(op, *stack);
-  check_open(op, operands);
-  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device (cuda, mps or xpu), which is "
-              "there only inside `with pretend(...)`");
-  const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
-  TORCH_CHECK(device.is_cpu() || device.type() == session()->type, "assay: ", name_of(op), " asks for ", device,
-              ", which is not there: the pretend device that is open is ", session()->type);
-  const Rule& rule = rule_of(op);
-  check_available(op, is_sparse_call(op, operands, *stack) ? rule.available_sparse : rule.available, rule, device);
-  check_storages(op, operands, *stack);
-  check_devices(op, rule, operands);
-  check_operand_dtypes(op, rule, operands, device);
-  check_deterministic(op, rule, device, *stack);
-  check_has_cpu_kernel(op, device);
-  note_wait(op, rule, device, *stack);
-  if (rule.check == Rule::INDEX && !device.is_cpu()) {
-    note_moved_indices(operands, device);
-  }
-
+// Runs the CPU's kernel over the same memory.
+void run_beneath(const c10::OperatorHandle& op, Stack* stack, c10::Device device) {
   const Beneath beneath;
   Aliases aliases;
   const size_t begin = stack->size() - op.schema().arguments().size();
@@ -287,6 +304,34 @@ void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   if (!device.is_cpu()) {
     results_to_device(op, *stack, begin, aliases, device);
   }
+}
+
+void run_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
+  const Entered entered;
+  const auto operands = operands_of(op, *stack);
+  if (!session() && reads_structure(op)) {
+    return run_beneath(op, stack, operands[0].second.device());
+  }
+  check_open(op, operands);
+  TORCH_CHECK(session(), "assay: ", name_of(op), " asks for a pretend device (cuda, mps or xpu), which is "
+              "there only inside `with pretend(...)`");
+  const auto device = result_device(operands, op, *stack).value_or(c10::Device(session()->type, current_index()));
+  TORCH_CHECK(device.is_cpu() || device.type() == session()->type, "assay: ", name_of(op), " asks for ", device,
+              ", which is not there: the pretend device that is open is ", session()->type);
+  const Rule& rule = rule_of(op);
+  check_available(op, is_sparse_call(op, operands, *stack) ? rule.available_sparse : rule.available, rule, device);
+  check_memories(op, operands);
+  check_storages(op, operands, *stack);
+  check_devices(op, rule, operands);
+  check_operand_dtypes(op, rule, operands, device);
+  check_deterministic(op, rule, device, *stack);
+  check_has_cpu_kernel(op, device);
+  note_wait(op, rule, device, *stack);
+  if (rule.check == Rule::INDEX && !device.is_cpu()) {
+    note_moved_indices(operands, device);
+  }
+
+  run_beneath(op, stack, device);
 }
 
 // Copies --------------------------------------------------------------------------------------------------------------
@@ -303,6 +348,8 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   if (is_open(there.type()) && self.device() != source.device()) {
     note_copy(self.device(), source.device(), self.device().is_cpu() ? self : source, non_blocking);
   }
+  check_memory(self, "self", {"aten::copy_", ""});
+  check_memory(source, "src", {"aten::copy_", ""});
   const Beneath beneath;
   Aliases aliases;
   auto target = aliases.on_cpu(self);

@@ -7,6 +7,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKeySet.h>
+#include <c10/core/Storage.h>
 
 #include <map>
 #include <memory>
@@ -98,6 +99,7 @@ void record(const char* kind, const std::string& op, const std::string& device, 
 void install_devices(c10::DeviceType type);
 void remove_devices(c10::DeviceType type);
 c10::Allocator* allocator_of(c10::DeviceType type);
+void resize(const c10::Storage& storage, size_t bytes);
 bool is_pinned(const void* data);
 const at::Generator& default_generator(c10::DeviceType type, c10::DeviceIndex index);
 at::Generator host_generator(const at::Generator& generator); // the CPU generator inside a pretend one
