@@ -141,6 +141,7 @@ def _cuda(machine: Machine) -> dict[str, dict[str, Any]]:
     sharing = _refuse("a tensor of cuda sent to another process")
     table["torch.UntypedStorage"] = {"__new__": _storage(machine), "_share_cuda_": sharing}
     table["torch.backends.cudnn"] = {"is_acceptable": lambda tensor: False}  # else it warns that there is no cuDNN
+    table["torch.cuda.nccl"] = {"is_available": lambda tensors: False}  # else it warns that there is no NCCL
     table["torch.cuda.nvtx"] = {"_nvtx": _Nvtx()}
     return table
 
