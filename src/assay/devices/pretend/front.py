@@ -90,20 +90,35 @@ class Patches:
                 setattr(owner, name, old)
 
 
+def real_devices() -> list[str]:
+    """The kinds of device that this build of torch has itself, whether or not the machine has one."""
+    real = {"cuda": torch._C._has_cuda, "mps": torch._C._has_mps, "xpu": torch._C._has_xpu}
+    return [kind for kind, there in real.items() if there]
+
+
 def refuse_real(device: str) -> None:
     """Raise where this build of torch has the device itself: there it would stand in the way."""
-    real = {"cuda": torch._C._has_cuda, "mps": torch._C._has_mps, "xpu": torch._C._has_xpu}
-    if real[device]:
-        release = torch.__version__.partition("+")[0]
-        raise PretendError(
-            describe(
-                what=f"pretend({device!r})",
-                got=f"a build of torch {torch.__version__} that has {device} itself",
-                expected=f"a build without {device}",
-                do="Use the real device, or torch's build for the CPU in an environment of its own: "
-                f"pip install torch=={release} --index-url https://download.pytorch.org/whl/cpu",
-            )
+    if device in real_devices():
+        raise _wrong_build(f"pretend({device!r})", f"a build without {device}", "Use the real device, or")
+
+
+def refuse_native_beside_real() -> None:
+    """Raise where this build of torch has another device: its C++ takes one kind of accelerator at a time."""
+    if real_devices():
+        raise _wrong_build("engine='native'", "a build for the CPU", "Use engine='wrapper', which works beside it, or")
+
+
+def _wrong_build(what: str, expected: str, instead: str) -> PretendError:
+    release = torch.__version__.partition("+")[0]
+    return PretendError(
+        describe(
+            what=what,
+            got=f"a build of torch {torch.__version__} that has {', '.join(real_devices())} itself",
+            expected=expected,
+            do=f"{instead} torch's build for the CPU in an environment of its own: "
+            f"pip install torch=={release} --index-url https://download.pytorch.org/whl/cpu",
         )
+    )
 
 
 def owner_of(path: str) -> Any:

@@ -124,7 +124,7 @@ def pretend(
         )
     try:
         with ExitStack() as stack:
-            _open_now.append(_open(stack, kind, count, _chosen(engine), release))
+            _open_now.append(_open(stack, kind, count, engine, release))
             yield _open_now[0]
     finally:
         _open_now.clear()
@@ -143,6 +143,7 @@ def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | N
     from assay.devices.pretend.table import table
 
     refuse_real(kind)
+    engine = _chosen(engine)
     table()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs
     older = release or os.environ.get(VARIABLE)
     recorder, known = Recorder(), as_of(rules(kind), older) if older else rules(kind)
@@ -171,11 +172,14 @@ def _asked(device: str, count: int | None) -> tuple[str, int]:
 
 def _chosen(engine: str) -> str:
     from assay.devices.pretend.engine.build import why_not
+    from assay.devices.pretend.front import refuse_native_beside_real
 
     if engine not in ("auto", "native", "wrapper"):
         raise ConfigError(describe("engine", repr(engine), "auto, native or wrapper", "Check the spelling"))
     if engine == "auto":
         return "wrapper" if why_not() else "native"
+    if engine == "native":
+        refuse_native_beside_real()
     return engine
 
 

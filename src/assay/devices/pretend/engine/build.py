@@ -62,6 +62,10 @@ def _compile_once(library: Path) -> None:
 
 def why_not() -> str:
     """Why the native engine cannot be had here, or empty: for those who then take another one."""
+    from assay.devices.pretend.front import real_devices
+
+    if real_devices():
+        return f"this build of torch has {', '.join(real_devices())} itself"
     if built() or compiler():
         return ""
     return "there is no C++ compiler (g++ or clang++, or the one named by CXX)"

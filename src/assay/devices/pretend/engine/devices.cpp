@@ -15,7 +15,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <vector>
 
 namespace assay {
 namespace {
@@ -310,26 +309,6 @@ class Table {
   void* before;
 };
 
-// A build of torch may have other devices. While ours is there they are not: torch takes one accelerator at a time.
-std::vector<Table> hidden_beside(DeviceType type) {
-  static const at::CUDAHooksInterface no_cuda;
-  static const at::MPSHooksInterface no_mps;
-  static const at::XPUHooksInterface no_xpu;
-  std::vector<Table> hidden;
-  if (type != c10::kCUDA) {
-    hidden.push_back(Table::between(at::detail::getCUDAHooks(), no_cuda));
-  }
-  if (type != c10::kMPS) {
-    hidden.push_back(Table::between(at::detail::getMPSHooks(), no_mps));
-  }
-  if (type != c10::kXPU) {
-    hidden.push_back(Table::between(at::detail::getXPUHooks(), no_xpu));
-  }
-  return hidden;
-}
-
-std::vector<Table> hidden; // beside the device that is open
-
 Table& hooks_of(DeviceType type) {
   static const CudaHooks cuda;
   static const MpsHooks mps;
@@ -400,10 +379,6 @@ void install_devices(DeviceType type) {
               " of its own: assay pretends a kind of device only where torch was built without it");
   guard.store(&guard_of(type));
   c10::SetAllocator(type, allocator_of(type), 1);
-  hidden = hidden_beside(type);
-  for (auto& table : hidden) {
-    table.install();
-  }
   hooks_of(type).install();
   at::globalContext().lazyInitDevice(type);
 }
@@ -412,9 +387,6 @@ void remove_devices(DeviceType type) {
   // The guard stays: torch asks it where nothing may be thrown (autograd, of any tensor that outlives the session),
   // and without one the process would end. Of a device that is gone it says that there are none.
   hooks_of(type).remove();
-  for (auto& table : hidden) {
-    table.remove();
-  }
 }
 
 } // namespace assay
