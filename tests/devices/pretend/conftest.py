@@ -26,7 +26,6 @@ REFUSED_BY_WRAPPER: dict[str, tuple[type[Exception], str]] = {
     ),
     "test_compiled_functions_refuse_two_devices": (PretendError, r"torch\.compile.*pretended without a compiler"),
     # Torch's own C code refuses these before the wrapper could be asked.
-    "test_the_generic_event_works": (RuntimeError, "PyTorch is not linked with support for"),
     "test_a_factory_pins_memory": (RuntimeError, "no pinned memory allocator is available on this system"),
     "test_a_number_is_an_index_of_the_accelerator": (
         RuntimeError,
