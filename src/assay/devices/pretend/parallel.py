@@ -52,14 +52,14 @@ def scatter(
     tensor: Tensor, devices: Sequence[int], chunk_sizes: Sequence[int] | None, dim: int, streams: Any = None
 ) -> list[Tensor]:
     """One part of ``tensor`` for each device: of these sizes, or as equal as :func:`torch.chunk` makes them."""
-    parts = tensor.chunk(len(devices), dim) if chunk_sizes is None else tensor.split(list(chunk_sizes), dim)
+    parts = tensor.chunk(len(devices), dim) if chunk_sizes is None else torch.split(tensor, list(chunk_sizes), dim)
     targets = [torch.device("cpu") if index < 0 else torch.device("cuda", index) for index in devices]
     return [part.to(target, non_blocking=True) for part, target in zip(parts, targets, strict=False)]
 
 
 def scatter_out(tensor: Tensor, out: Tensors, dim: int, streams: Any = None) -> Tensors:
     """The parts of ``tensor`` in the tensors of ``out``, whose sizes along ``dim`` say where it is cut."""
-    for part, target in zip(tensor.split([target.size(dim) for target in out], dim), out, strict=True):
+    for part, target in zip(torch.split(tensor, [target.size(dim) for target in out], dim), out, strict=True):
         target.copy_(part, non_blocking=True)
     return out
 
