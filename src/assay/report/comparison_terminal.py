@@ -132,7 +132,7 @@ def _notes(deltas: list[Delta], *, counted: bool = True) -> Iterator[RenderableT
 
 def _flips(flips: Flips) -> Iterator[RenderableType]:
     yield Text()
-    yield _text(f"  {flips.metric}, sample by sample: {words.flipped(flips)}")
+    yield Padding(_text(f"{flips.metric}, sample by sample: {words.flipped(flips)}"), (0, 0, 0, 2))
     for name, count, rows in flips.groups():
         if rows:
             yield Padding(_text(words.listed(name, count, rows), "bold"), (1, 0, 0, 4))

@@ -12,6 +12,7 @@ from assay.report.comparison import Comparison, Delta, Flips, Unmatched
 from assay.report.plain import Cell
 
 CORRECTION_NAMES = {"holm": "by Holm", "bh": "by Benjamini and Hochberg", "none": "not at all"}
+_NAMES = 6  # more are not listed in a note
 ORDER = ("worse", "differs", "better", "no evidence", "cannot say")
 COLUMNS = ("id", "target", "before", "now")
 
@@ -30,7 +31,8 @@ def interval(delta: Delta) -> str:
     """The interval of a difference, with signs; empty where there is none."""
     if delta.lower is None or delta.upper is None:
         return ""
-    return f"[{signed(delta.lower)}, {signed(delta.upper)}]"
+    ends = zip((delta.lower, delta.upper), text.column([delta.lower, delta.upper]), strict=True)
+    return f"[{', '.join(('+' if end > 0 else '') + shown for end, shown in ends)}]"
 
 
 def p_value(p: float | None) -> str:
@@ -78,14 +80,14 @@ def settings(comparison: Comparison) -> str:
 
 
 def groups(comparison: Comparison) -> Iterator[tuple[str, str, list[Delta]]]:
-    """The differences of each run and section over all samples, in order."""
+    """The differences of each run and section over all samples, in order; those without a verdict last."""
     whole = (delta for delta in comparison.deltas if not delta.slice)
     for (run, section), deltas in groupby(whole, key=lambda delta: (delta.run, delta.section)):
-        yield run, section, list(deltas)
+        yield run, section, sorted(deltas, key=_has_no_verdict)
 
 
 def by_slice(comparison: Comparison, run: str, section: str) -> list[Delta]:
-    """The differences on slices, the surest regression first and the surest improvement last.
+    """The differences on slices: the surest regression first, the surest improvement later, no verdict last.
 
     Example:
         >>> from assay.report.comparison import Run
@@ -96,7 +98,11 @@ def by_slice(comparison: Comparison, run: str, section: str) -> list[Delta]:
         ['worse', 'as good', 'better']
     """
     own = [delta for delta in comparison.deltas if delta.slice and (delta.run, delta.section) == (run, section)]
-    return sorted(own, key=_goodness)
+    return sorted(own, key=lambda delta: (_has_no_verdict(delta), _goodness(delta)))
+
+
+def _has_no_verdict(delta: Delta) -> bool:
+    return delta.verdict == "cannot say"
 
 
 def _goodness(delta: Delta) -> float:
@@ -137,7 +143,17 @@ def how_tested(deltas: Iterable[Delta], *, counted: bool = False) -> list[tuple[
         said = "; ".join(part for part in (method(delta), delta.note, count) if part)
         where = f" in {delta.slice}" if delta.slice and delta.note else ""
         kinds.setdefault(said, {})[delta.metric + where] = None
-    return [(", ".join(names), said) for said, names in kinds.items()]
+    return [(_some(list(names)), said) for said, names in kinds.items()]
+
+
+def _some(names: list[str]) -> str:
+    """Names for a note: all of a few, the first of many.
+
+    Example:
+        >>> _some([f"metric {k}" for k in range(40)])
+        'metric 0, metric 1, metric 2 and 37 more'
+    """
+    return ", ".join(names) if len(names) <= _NAMES else f"{', '.join(names[:3])} and {len(names) - 3:,} more"
 
 
 def flips_of(comparison: Comparison, delta: Delta) -> Flips | None:

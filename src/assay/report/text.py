@@ -63,7 +63,7 @@ def rows(cells: Sequence[Sequence[Cell]]) -> list[tuple[str, ...]]:
 
 def interval(lower: float | None, upper: float | None) -> str:
     """``[0.9301, 0.9533]``, or nothing where no interval is known."""
-    return "" if lower is None or upper is None else f"[{number(lower)}, {number(upper)}]"
+    return "" if lower is None or upper is None else f"[{', '.join(column([lower, upper]))}]"
 
 
 def seconds(duration: float) -> str:
