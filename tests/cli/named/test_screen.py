@@ -373,7 +373,7 @@ BATCH = torch.export.Dim("batch", min=2, max=64)
 def test_what_torch_exports_is_loaded_as_torch_loads_it(folder, module, args, kwargs, shapes):
     exported = torch.export.export(module.eval(), args, kwargs, dynamic_shapes=shapes)
     torch.export.save(exported, "net.pt2")
-    found, wanted = open_model("net.pt2").model._program, torch.export.load("net.pt2")
+    found, wanted = open_model("net.pt2").model.program, torch.export.load("net.pt2")
     assert str(found.range_constraints) == str(wanted.range_constraints)
     assert len(found._guards_code) == len(wanted._guards_code)
     places = [{name: each.data_ptr() for name, each in program.state_dict.items()} for program in (found, wanted)]
