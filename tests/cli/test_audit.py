@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from assay.audit import rules
 from assay.cli import app
 from assay.cli import audit as module
 from assay.errors import ConfigError
@@ -86,7 +87,7 @@ def test_modules_of_the_working_folder_can_be_named(tmp_path):
 def test_the_rules_are_listed():
     lines = invoke("--list-rules").stdout.splitlines()
     assert lines[0].split()[:2] == ["mixed-devices", "error"]
-    assert len(lines) == 15
+    assert len(lines) == len(rules())
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_columns_are_what_lm_eval_logged_and_intervals_come_from_them():
     assert dict(zip(choice.samples.ids.values.tolist(), choice.samples.column("acc").tolist(), strict=True)) == right
     accuracy = values(found, "tiny_choice")["acc"]
     assert (accuracy.better, accuracy.count, accuracy.level) == ("higher", 24, 0.95)
-    assert accuracy.note == "Wilson's interval"
+    assert accuracy.note == "Clopper-Pearson interval"
     assert accuracy.lower < accuracy.value < accuracy.upper
 
 
@@ -117,7 +117,8 @@ def test_a_gate_on_a_run():
     reports = [read_lm_eval(RUNS / name) for name in ("first", "second")]
     assert gate(reports[1], [Rule("max-drop", "tiny_choice/acc", 0.9)], reports[0]).exit_code == 0
     assert gate(reports[1], [Rule("min", "tiny_choice/acc", 0.9)]).exit_code == 1
-    assert gate(reports[1], [Rule("max", "bits_per_byte", 100.0)]).exit_code == 0
+    assert gate(reports[1], [Rule("max", "bits_per_byte", 100.0)]).exit_code == 2  # of eight documents
+    assert gate(reports[1], [Rule("max", "bits_per_byte", 100.0)], point=True).exit_code == 0
 
 
 def test_a_run_without_samples_says_so_and_has_the_intervals_of_lm_eval(run):

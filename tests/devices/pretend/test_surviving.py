@@ -79,6 +79,15 @@ def test_the_device_can_come_again(kind: str, engine: str):
         assert len(there.events) > 0
 
 
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_the_device_can_come_again_after_a_program_was_exported(kind: str, engine: str):
+    with pretend(kind, engine=engine):
+        pass
+    torch.export.export(torch.nn.Linear(2, 2), (torch.ones(3, 2),))  # FakeTensorMode replaces the guard of CUDA
+    with pretend(kind, engine=engine) as device:
+        assert torch.ones(2, device=device.device).sum().item() == 2
+
+
 def test_devices_of_all_kinds_in_turn(engine: str):
     for kind in (*KINDS, *reversed(KINDS)):
         with pretend(kind, engine=engine) as there:
