@@ -216,6 +216,7 @@ def test_weights_that_are_all_0_leave_no_data(metric, arguments):
     assert value == 0 if sums else value.isnan()
 
 
+@pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
 def test_a_constant_without_weight_explains_nothing():
     assert R2Score()(torch.ones(3), torch.ones(3), weights=torch.zeros(3)).isnan()
 

@@ -368,6 +368,7 @@ def test_more_dimensions_are_more_rows(task, weighted):
             same(metric(**TASKS[task])(preds, target, weights=weights), data.measured_by(metric(**TASKS[task])))
 
 
+@pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
 def test_exact_match_takes_samples_whole():
     preds = torch.tensor([[[1, 2], [0, 1]], [[2, 2], [0, 0]], [[0, 0], [0, 0]]])
     target = torch.tensor([[[1, 2], [0, 1]], [[2, 2], [0, 1]], [[9, 9], [9, 9]]])

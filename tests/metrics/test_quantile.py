@@ -45,6 +45,7 @@ def test_large_integers_are_rounded_once():
     assert Quantile(0.5)(x).item() == float(Fraction(2**54 + 5, 2))
 
 
+@pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
 @given(
     st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 4)), max_size=12), SIXTEENTHS, st.sampled_from(INTERPOLATIONS)
 )

@@ -231,6 +231,7 @@ def test_variance_weighted_outputs_that_are_all_constant_weigh_alike():
         assert read.item() == oracle(y, x, multioutput="variance_weighted")
 
 
+@pytest.mark.filterwarnings("ignore::assay.errors.NoDataWarning")
 def test_critical_success_index():
     x, y, w = positive(1), positive(2), torch.arange(300.0)
     hits, events = (x >= 2) & (y >= 2), (x >= 2) | (y >= 2)
