@@ -16,7 +16,7 @@ from assay.cli import app
 from assay.cli import quantize as cli_quantize
 from assay.errors import AssayError
 from assay.quantize import QuantizedLinear, dispatch
-from assay.quantize.files.file import load
+from assay.quantize.files.file import load, load_integers
 from assay.quantize.tuning import measure as tuning
 
 MODULE = """
@@ -140,6 +140,22 @@ def test_a_hugging_face_folder_is_planned_without_its_weights_and_quantized_tens
     assert taken == {layer["name"] for layer in said["layers"] if layer["scheme"]}
     ids = torch.tensor([[1, 2, 3]])
     assert (model(ids).logits - checkpoint(ids).logits).abs().max() < 0.2
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_plan_that_was_printed_is_applied_as_it_is(folder, checkpoint):
+    recipe = '{"mlp.up_proj": "int4:g64", "mlp.down_proj": "int8"}'
+    planned = invoke("llama", "--recipe", recipe, "--device", "mps", "--plan", "--json")
+    (folder / "plan.json").write_text(planned.stdout, "utf-8")
+    done = invoke("llama", "--apply", "plan.json", "--out", "small", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == json.loads(planned.stdout)
+    schemes = {str(each.scheme) for each in load_integers(folder / "small").values()}
+    assert {"int4:g64", "int8"} <= schemes
+    done = invoke("llama", "--apply", "plan.json", "--scheme", "int4", "--out", "other")
+    assert "--apply with --scheme" in str(done.exception)
+    done = invoke("given:net", "--apply", "plan.json", "--out", "other")
+    assert "the model that was planned" in str(done.exception)
 
 
 @pytest.mark.parametrize(

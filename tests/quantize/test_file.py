@@ -447,3 +447,19 @@ def test_files_are_the_same_whatever_the_device(tmp_path, kind):
         assert moved.up.weight.packed.device.type == kind
     assert again.read_bytes() == path.read_bytes()
     assert (found - expected).abs().max() <= 0.02 * expected.abs().max()
+
+
+def test_hooks_and_modes_of_layers_are_kept_when_a_file_is_loaded(tmp_path):
+    path = save(quantized(), tmp_path / "model")
+    model = Model().eval()
+    seen = []
+    handle = model.up.register_forward_hook(lambda module, *_: seen.append(type(module).__name__))
+    model.up.register_forward_pre_hook(lambda module, args, kwargs: seen.append("before"), with_kwargs=True)
+    model.up.train()
+    load(model, path)
+    model(X)
+    assert seen == ["before", "QuantizedLinear"]
+    assert model.up.training
+    handle.remove()
+    model(X)
+    assert seen[2:] == ["before"]

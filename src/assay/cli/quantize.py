@@ -21,7 +21,6 @@ from assay.quantize.files.source import CONFIG, FILE, INDEX, Source
 from assay.quantize.files.stream import quantize_shards
 from assay.quantize.planning.matrix import markdown, matrix
 from assay.quantize.planning.plan import Plan, plan
-from assay.quantize.planning.recipe import Recipe
 from assay.quantize.tuning.measure import DTYPES, SCHEMES, show, tune
 from assay.quantize.tuning.table import file_for
 
@@ -34,6 +33,7 @@ class Options:
         scheme: a scheme, or several in order of preference; empty where a recipe was named, or none.
         recipe: a file, or JSON.
         plan_only: print the plan and do nothing.
+        apply: a file with a plan, as ``--plan --json`` prints it, to be done instead of a new one.
         out: the folder or file to write.
         factory: what makes the model that weights are for.
         trust: whether the model's file may run code.
@@ -48,6 +48,7 @@ class Options:
     method: str = ""
     release: str = ""
     plan_only: bool = False
+    apply: Path | None = None
     out: Path | None = None
     factory: str = ""
     trust: bool = False
@@ -112,7 +113,20 @@ def tune_here(device: str, schemes: str, dtype: str) -> None:
 
 
 def planned(model: nn.Module, options: Options) -> Plan:
-    """The plan that was asked for on the command line."""
+    """The plan that was asked for on the command line.
+
+    Raises:
+        ConfigError: a plan in a file and options that would change it, or a plan that cannot be.
+        StateError: the file holds no plan.
+        OSError: it cannot be read.
+    """
+    if options.apply is not None:
+        changing = ("scheme", "recipe", "include", "exclude", "method", "dtype", "release")
+        if given := [name for name in changing if getattr(options, name)]:
+            do = "Leave them out, or make a new plan with --plan --json"
+            got = f"--apply with {', '.join(f'--{name}' for name in given)}"
+            raise ConfigError(describe("assay quantize", got, "the plan as it is in the file", do))
+        return Plan.from_json(options.apply.read_text("utf-8"), str(options.apply))
     return plan(
         model,
         options.scheme or None,
@@ -157,11 +171,7 @@ def skeleton_of(folder: Path) -> nn.Module:
 
 def _write_shards(folder: Path, made: Plan, options: Options) -> None:
     assert options.out is not None
-    recipe = Recipe.parse(options.recipe or options.scheme or "int4")
-    done = quantize_shards(
-        folder, options.out, recipe, include=options.include, exclude=options.exclude, method=made.method
-    )
-    told(done.target)
+    told(quantize_shards(folder, options.out, made).target)
 
 
 def told(path: Path) -> None:

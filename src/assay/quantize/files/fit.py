@@ -12,7 +12,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from assay.errors import AssayWarning, ConfigError, StateError, describe, warn
 from assay.quantize.files.description import Description
 from assay.quantize.integers import Integers
-from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from assay.quantize.layers import QuantizedWeight
 from assay.quantize.planning.candidates import QUANTIZED, Candidate, candidates
 
 SHOWN = 3
@@ -174,22 +174,12 @@ def _replaced(
     if shapes != {weight.shape}:
         shown = " and ".join(map(str, sorted(shapes)))
         raise StateError(describe(what, f"shape {weight.shape}", f"shape {shown} as in the model", OTHER_MODEL))
-    return [(each, _layer(each, weight)) for each in holders.values()]
+    return [(each, each.replacement(weight)) for each in holders.values()]
 
 
 def _shape(each: Candidate) -> tuple[int, int]:
     held = each.module.weight
     return held.shape if isinstance(held, QuantizedWeight) else each.shape
-
-
-def _layer(each: Candidate, weight: QuantizedWeight) -> nn.Module:
-    made: nn.Module
-    if each.kind == "embedding":
-        made = QuantizedEmbedding(weight, getattr(each.module, "padding_idx", None))
-    else:
-        made = QuantizedLinear(weight, getattr(each.module, "bias", None))
-    made.train(each.module.training)
-    return made
 
 
 def _take_bias(layer: nn.Module, tensors: Mapping[int, Tensor]) -> None:

@@ -14,8 +14,10 @@ from assay.quantize.files.container import Entry
 from assay.quantize.files.description import Weight
 from assay.quantize.files.skeleton import of_config, of_names, skeleton
 from assay.quantize.files.source import Source, Stored
+from assay.quantize.planning.apply import check_planned
 from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.layers import Choice, choose
+from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe
 
 ModelLike: TypeAlias = "nn.Module | Callable[[], nn.Module] | Literal['auto', 'names']"
@@ -59,15 +61,21 @@ class Pieces:
     notes: list[str] = field(default_factory=list)
 
 
-def pieces(source: Source, recipe: Recipe, model: ModelLike, include: Sequence[str], exclude: Sequence[str]) -> Pieces:
+def pieces(
+    source: Source, recipe: Recipe | Plan, model: ModelLike, include: Sequence[str], exclude: Sequence[str]
+) -> Pieces:
     """Decide what becomes of each tensor.
 
     Raises:
         ConfigError: nothing can be quantized, a rule takes no layer, or the source lacks a weight of the model.
+        StateError: the layers are not those of the plan.
     """
     made = Pieces({name: Piece(stored, (_entry(stored),)) for name, stored in source.tensors.items()})
     modules = _modules(source, model, made.notes)
     found, _ = candidates(modules)
+    if isinstance(recipe, Plan):
+        check_planned(recipe, found, str(source.path), dtypes=False)
+        recipe = recipe.recipe
     for choice in choose(found, recipe, include, exclude):
         _place(choice, source, made)
     known = modules.state_dict(keep_vars=True)

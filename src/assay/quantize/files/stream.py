@@ -28,6 +28,7 @@ from assay.quantize.files.journal import Done, Journal
 from assay.quantize.files.pieces import SCALES, ModelLike, Piece, Pieces, pieces
 from assay.quantize.files.progress import Bar
 from assay.quantize.files.source import CONFIG, WEIGHTS, Source
+from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
 
@@ -72,12 +73,12 @@ class Streamed:
 def quantize_shards(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    recipe: RecipeLike = "int4",
+    recipe: RecipeLike | Plan = "int4",
     *,
     model: ModelLike = "auto",
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    method: str = "nearest",
+    method: str | None = None,
     shard_bytes: int = SHARD_BYTES,
     progress: bool | None = None,
 ) -> Streamed:
@@ -89,13 +90,14 @@ def quantize_shards(
     Args:
         source: a folder as Hugging Face writes it, or one safetensors file.
         target: the folder to write; other files of the source (configuration, tokenizer) are copied into it.
-        recipe: what :meth:`Recipe.parse` reads.
+        recipe: what :meth:`Recipe.parse` reads, or a :class:`Plan`, of which exactly what it says is done.
         model: what says which tensors belong to linear layers: a module, which may be on the meta device, a factory,
             ``"auto"`` (the model of ``config.json`` where Transformers has it, else names) or ``"names"`` (what is 2-D
             and named ``weight``; an embedding by its name).
         include: patterns; where there are any, other layers are left alone.
         exclude: patterns of layers that are left alone.
-        method: ``"nearest"``, ``"search"`` or ``"hqq"``; methods with calibration data need the model.
+        method: ``"nearest"`` (the default, unless the plan says otherwise), ``"search"`` or ``"hqq"``; methods with
+            calibration data need the model.
         shard_bytes: the most that one file of the target may hold.
         progress: show a bar; None: where there is a terminal.
 
@@ -105,17 +107,20 @@ def quantize_shards(
     Raises:
         ConfigError: the source is no model of floats, nothing can be quantized, the target holds something else or
             cannot be written.
-        StateError: a file is cut short, the source changed meanwhile, or the disk is full.
+        StateError: the plan is of another model, a file is cut short, the source changed, or the disk is full.
         ValuesError: a weight holds NaN or infinity.
     """
     start = time.monotonic()
+    planned = recipe if isinstance(recipe, Plan) else Recipe.parse(recipe)
+    method = method or (planned.method if isinstance(planned, Plan) else "nearest")
     if method not in METHODS:
-        raise ConfigError(describe("method", repr(method), " or ".join(map(repr, METHODS)), "Choose one of them"))
+        do = 'Pass method="nearest", or apply the plan to the model in memory'
+        raise ConfigError(describe("method", repr(method), " or ".join(map(repr, METHODS)), do))
     if type(shard_bytes) is not int or shard_bytes < 1:
         raise ConfigError(describe("shard_bytes", repr(shard_bytes), "a number of bytes", "Pass 5 * 10**9"))
     read = Source(source)
     folder = _target(read, Path(target))
-    plan = pieces(read, Recipe.parse(recipe), model, include, exclude)
+    plan = pieces(read, planned, model, include, exclude)
     work = _Work(read, folder, plan, method, shard_bytes)
     with _alone(folder):
         resumed = work.run(progress)

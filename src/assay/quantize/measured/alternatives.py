@@ -12,7 +12,7 @@ from assay.errors import ConfigError, describe
 from assay.language import CausalModel
 from assay.language.scoring import BATCH_SIZE
 from assay.quantize.files.progress import Bar
-from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+from assay.quantize.layers import QuantizedWeight
 from assay.quantize.measured.variants import Outcome, Reading, Swapped, compare_outputs, of_text
 from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.layers import Choice, choose
@@ -75,10 +75,7 @@ class Layer:
             integers = gptq(weight, self.calibration.hessian(self.name), self.scheme, method=self.method)
         else:
             integers = quantize_weight(weight, self.scheme, self.method)
-        module: Any = candidate.module
-        if candidate.kind == "embedding":
-            return QuantizedEmbedding(integers, module.padding_idx, weight.dtype)
-        return QuantizedLinear(integers, module.bias, weight.dtype)
+        return candidate.replacement(QuantizedWeight(integers, weight.dtype))
 
 
 def layers(

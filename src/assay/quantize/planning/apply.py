@@ -11,7 +11,7 @@ from torch import nn
 from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.quantize.files.progress import Bar
 from assay.quantize.integers import Integers
-from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from assay.quantize.layers import QuantizedWeight
 from assay.quantize.planning.candidates import Candidate, Place, candidates
 from assay.quantize.planning.plan import LayerPlan
 from assay.quantize.rounding import Calibration, gptq, quantize_weight
@@ -19,19 +19,6 @@ from assay.quantize.scheme import Scheme
 
 if TYPE_CHECKING:
     from assay.quantize.planning.plan import Plan
-
-# What hangs on a module and not on its class. The dictionaries themselves move, so that handles still remove hooks.
-HOOKS = (
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-    "_is_full_backward_hook",
-)
-
 
 GPTQ = "gptq"
 WITHOUT_INPUTS = "search"  # the method of embeddings, and of what is no torch.nn.Linear, where the others have GPTQ
@@ -47,7 +34,7 @@ def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) 
     with Bar(sum(layer.bytes_before for _, layer in taken)) as bar, torch.no_grad():
         for candidate, layer in taken:
             bar.step("Quantizing", layer.name)
-            made[candidate] = _layer(candidate, _weight(candidate, layer, rounded, weights))
+            made[candidate] = candidate.replacement(_weight(candidate, layer, rounded, weights))
             bar.step("Quantizing", layer.name, layer.bytes_before)
     _replace([(place, layer) for candidate, layer in made.items() for place in candidate.places])
     return model
@@ -56,13 +43,7 @@ def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) 
 def _taken(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
     """The layers that become integers, with what was planned, if this is the model that was planned."""
     found, _ = candidates(model)
-    for planned, here in zip(map(_told, plan.layers), map(_told, found), strict=False):
-        if planned != here:
-            got = f"{here} where the plan has {planned}"
-            raise StateError(describe("model", got, "the model that was planned", _AGAIN))
-    if len(found) != len(plan.layers):
-        got = f"{len(found)} layers where the plan has {len(plan.layers)}"
-        raise StateError(describe("model", got, "the model that was planned", _AGAIN))
+    check_planned(plan, found, "model")
     taken = [(each, layer) for each, layer in zip(found, plan.layers, strict=True) if layer.scheme is not None]
     for each, _ in taken:
         if each.why_not:
@@ -76,10 +57,30 @@ def _taken(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
 _AGAIN = "Plan again"
 
 
-def _told(each: LayerPlan | Candidate) -> str:
-    """What a plan and a model must have in common, layer by layer."""
-    tied = f", tied to {' and '.join(each.tied)}" if each.tied else ""
-    return f"{each.name}, {each.kind}, {each.dtype} of shape {each.shape}{tied}"
+def check_planned(plan: Plan, found: Sequence[Candidate], where: str, *, dtypes: bool = True) -> None:
+    """Raise where the layers of a model are not those of a plan.
+
+    Args:
+        plan: the plan.
+        found: the layers of the model.
+        where: the model, in messages.
+        dtypes: whether the dtypes of weights must be the planned ones, too.
+
+    Raises:
+        StateError: they are not.
+    """
+
+    def identity(each: LayerPlan | Candidate) -> str:
+        tied = f", tied to {' and '.join(each.tied)}" if each.tied else ""
+        return f"{each.name}, {each.kind}, {each.dtype + ' ' if dtypes else ''}of shape {each.shape}{tied}"
+
+    expected = "the model that was planned"
+    for planned, here in zip(map(identity, plan.layers), map(identity, found), strict=False):
+        if planned != here:
+            raise StateError(describe(where, f"{here} where the plan has {planned}", expected, _AGAIN))
+    if len(found) != len(plan.layers):
+        got = f"{len(found)} layers where the plan has {len(plan.layers)}"
+        raise StateError(describe(where, got, expected, _AGAIN))
 
 
 def _check_calibration(method: str, calibration: Calibration | None) -> None:
@@ -119,18 +120,6 @@ def _weight(
         raise type(error)(f"{candidate.name}: {error}") from error
     weights[candidate.name] = QuantizedWeight(integers, candidate.weight().dtype)
     return weights[candidate.name]
-
-
-def _layer(candidate: Candidate, weight: QuantizedWeight) -> nn.Module:
-    old = candidate.module
-    new: nn.Module
-    if candidate.kind == "embedding":
-        new = QuantizedEmbedding(weight, old.padding_idx)  # type: ignore[arg-type]
-    else:
-        new = QuantizedLinear(weight, old.bias)  # type: ignore[arg-type]
-    new.training = old.training
-    new.__dict__.update({name: old.__dict__[name] for name in HOOKS if name in old.__dict__})
-    return new
 
 
 def _replace(new: Sequence[tuple[Place, nn.Module]]) -> None:

@@ -14,13 +14,24 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 from assay.errors import ConfigError, describe
-from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 QUANTIZED = (QuantizedLinear, QuantizedEmbedding)
 CONV1D = ("transformers.pytorch_utils", "Conv1D")
 READS = re.compile(r"(?<!isinstance\()\bself\.(\w+)\.weight\b(?!\.(?:dtype|device|shape)\b)")  # these it keeps
 BIAS = "bias"
+# What hangs on a module and not on its class. The dictionaries themselves move, so that handles still remove hooks.
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_is_full_backward_hook",
+)
 IN_THE_MAKING = re.compile(r"__init__|init|reset|tie|load|extra_repr")  # methods that may touch a weight once
 
 
@@ -70,6 +81,18 @@ class Candidate:
         """The dtype of its weight, ``"bfloat16"``."""
         held = _weight(self.module)
         return "" if held is None else str(held.dtype).removeprefix("torch.")
+
+    def replacement(self, weight: QuantizedWeight) -> nn.Module:
+        """The layer that takes its place: with its bias, its hooks and its mode, and with another weight."""
+        old = self.module
+        new: nn.Module
+        if self.kind == "embedding":
+            new = QuantizedEmbedding(weight, getattr(old, "padding_idx", None))
+        else:
+            new = QuantizedLinear(weight, getattr(old, "bias", None))
+        new.train(old.training)
+        new.__dict__.update({name: old.__dict__[name] for name in _HOOKS if name in old.__dict__})
+        return new
 
     @property
     def nbytes(self) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from torch import nn
 
-    from assay.quantize.planning.recipe import RecipeLike
+    from assay.quantize.planning.recipe import Kind, Recipe, RecipeLike
     from assay.quantize.rounding import Calibration
 
 FORM = 1
@@ -39,7 +39,7 @@ class LayerPlan:
     """
 
     name: str
-    kind: str
+    kind: Kind
     shape: tuple[int, int]
     dtype: str
     scheme: Scheme | None
@@ -141,6 +141,35 @@ class Plan:
         layers = [asdict(layer) | {"scheme": layer.scheme and str(layer.scheme)} for layer in self.layers]
         totals = {name: getattr(self, name) for name in ("bytes_before", "bytes_after", "bytes_packed")}
         return {"plan": FORM} | asdict(self) | {"layers": layers} | totals
+
+    @classmethod
+    def from_json(cls, text: str, where: str = "plan") -> Plan:
+        """The plan that :meth:`to_json` wrote, so that a plan can be reviewed and applied later.
+
+        Args:
+            text: the JSON.
+            where: what to call it in messages, mostly the name of the file.
+
+        Raises:
+            StateError: it was cut short, is no plan, or was changed into one that contradicts itself.
+
+        Example:
+            >>> from torch import nn
+            >>> made = plan(nn.Sequential(nn.Linear(256, 64)), "int8", device="cpu")
+            >>> Plan.from_json(made.to_json()) == made
+            True
+        """
+        from assay.quantize.planning.stored import from_json
+
+        return from_json(text, where)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The plan as a recipe: one rule for each layer, by its whole name."""
+        from assay.quantize.planning.recipe import Recipe, Rule
+
+        rules = [Rule(layer.name, (layer.scheme,) if layer.scheme else (), layer.kind) for layer in self.layers]
+        return Recipe(tuple(rules), self.device, self.dtype, self.method)
 
     def apply(self, model: nn.Module, *, calibration: Calibration | None = None) -> nn.Module:
         """Do what the plan says to the model that it was made for, in place.
