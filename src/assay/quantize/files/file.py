@@ -143,7 +143,7 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
     model = of_config(Path(path))
     if model is None:
         if find_spec("transformers") is None:
-            raise MissingDependencyError("transformers", extra="lm", purpose="models in folders")
+            raise MissingDependencyError("transformers", extra="hf", purpose="models in folders")
         got = f"a configuration of which no model can be made, for {len(description.weights)} quantized weights"
         do = "Make the model yourself, and load the folder into it"
         raise ConfigError(describe(str(path), got, "a config.json that the installed Transformers knows", do))
