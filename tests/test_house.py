@@ -50,7 +50,8 @@ STOREYS = (
     ("errors", "_atomic", "_lazy", "_sealed"),
 )
 NEIGHBOURS = {("tally", "decide")}  # the exception on one storey: tallies may take decisions
-LATE = {("metrics", "meter")}  # inside a function only: a metric that is called makes a meter of its own
+# Inside a function only: a metric that is called makes a meter of its own; a folder may hold a quantized model.
+LATE = {("metrics", "meter"), ("language", "quantize")}
 FRONT_DOOR = "__init__"
 
 

@@ -15,9 +15,9 @@ from torch import nn
 from assay.cli.named.models import open_model
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
-from assay.quantize.files.file import save
+from assay.quantize.files.file import is_quantized, save
 from assay.quantize.files.skeleton import of_config, of_names
-from assay.quantize.files.source import CONFIG, FILE, INDEX, Source
+from assay.quantize.files.source import CONFIG, FILE, INDEX, Source, config_of
 from assay.quantize.files.stream import quantize_shards
 from assay.quantize.planning.matrix import markdown, matrix
 from assay.quantize.planning.plan import Plan, plan
@@ -74,6 +74,7 @@ def run(named: str, options: Options) -> None:
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
     sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
     folder = Path(named)
+    check_floats(folder)
     if is_folder_of_shards(folder):
         made = _printed(skeleton_of(folder), options)
         if not options.plan_only:
@@ -150,6 +151,19 @@ def _printed(model: nn.Module, options: Options) -> Plan:
         made.show()
     sys.stdout.flush()
     return made
+
+
+def check_floats(path: Path) -> None:
+    """Raise where a file or a folder holds a quantized model.
+
+    Raises:
+        ConfigError: it does.
+        StateError: its configuration cannot be read.
+    """
+    config_of(path if path.is_dir() else None)
+    if is_quantized(path):
+        do = "Name the model that it was made from"
+        raise ConfigError(describe(str(path), "a model that is quantized already", "one of floats", do))
 
 
 def is_folder_of_shards(path: Path) -> bool:

@@ -18,14 +18,13 @@ from assay.cli.named.datasets import open_data
 from assay.cli.named.metrics import open_metrics
 from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options as Named
-from assay.cli.quantize import Options, is_folder_of_shards, planned, told
+from assay.cli.quantize import Options, check_floats, is_folder_of_shards, planned, told
 from assay.errors import ConfigError, describe
 from assay.quantize.files.file import save
 from assay.quantize.files.stream import quantize_shards
 from assay.quantize.measured import Reading, for_budget, measure, sensitivity, sweep
 from assay.quantize.measured.budget import SCHEMES
 from assay.quantize.planning.plan import Plan
-from assay.quantize.planning.recipe import Recipe
 from assay.report import Report
 
 TEXTS = (".txt", ".md", ".rst", ".py", ".tex")
@@ -70,6 +69,7 @@ def run(named: str, options: Options, asked: Measuring) -> None:
     """
     _check(options, asked)
     sys.path.insert(0, os.getcwd())
+    check_floats(Path(named))
     model = open_model(named, factory=options.factory, trust=options.trust, seed=options.seed)
     data, reading = _reading(model, asked, options)
     if asked.layers:
@@ -130,11 +130,7 @@ def _write(model: Model, after: nn.Module, made: Plan, options: Options, out: Pa
     if model.folder is None or not is_folder_of_shards(model.folder):
         told(save(after, out))
         return
-    recipe = Recipe.parse(options.recipe or options.scheme or "int4")
-    done = quantize_shards(
-        model.folder, out, recipe, include=options.include, exclude=options.exclude, method=made.method
-    )
-    told(done.target)
+    told(quantize_shards(model.folder, out, made).target)
 
 
 def _layers(model: Model, data: Any, reading: Reading, options: Options) -> Report:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from assay.errors import ConfigError, MissingDependencyError, StateError, ValuesWarning, describe, warn
@@ -47,11 +48,12 @@ def is_model_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn.Module, Tokenizer | None]:
-    """Read a causal language model and its tokenizer from a local folder.
+    """Read a causal language model and its tokenizer from a local folder; its weights may be quantized by assay.
 
     Args:
-        path: a folder with `config.json`, weights as safetensors, and mostly a tokenizer.
-        dtype: of the weights; "auto" as they are stored.
+        path: a folder with `config.json`, weights as safetensors, and mostly a tokenizer: what `save_pretrained`,
+            `assay quantize` or `assay.quantize.quantize_shards` wrote.
+        dtype: of the weights that are floats; "auto" as they are stored.
 
     Returns:
         The model, in evaluation mode on the host, and the tokenizer; None where the folder has none.
@@ -69,6 +71,12 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
         do = "Name the folder that save_pretrained wrote"
         raise ConfigError(describe("MODEL", f"{folder} without {CONFIG}", "a folder of Hugging Face's form", do))
     package = transformers()
+    from assay.quantize.files.file import is_quantized, load_folder
+    from assay.quantize.files.huggingface import register_with_transformers
+
+    if is_quantized(folder):
+        return _converted(load_folder(folder), dtype), _tokenizer(folder, package)
+    register_with_transformers()
     try:
         model, loaded = package.AutoModelForCausalLM.from_pretrained(
             folder,
@@ -86,6 +94,16 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
     _check_whole(folder, loaded)
     model.eval()
     return model, _tokenizer(folder, package)
+
+
+def _converted(model: nn.Module, dtype: str) -> nn.Module:
+    """A model with its floats in another dtype; "auto" leaves them as they are."""
+    if dtype == "auto":
+        return model
+    wanted = getattr(torch, dtype, None)
+    if not isinstance(wanted, torch.dtype):
+        raise ConfigError(describe("dtype", repr(dtype), 'a dtype such as "bfloat16", or "auto"', "Pass one of them"))
+    return model.to(wanted)
 
 
 def _check_whole(folder: Path, loaded: Any) -> None:

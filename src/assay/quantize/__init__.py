@@ -8,6 +8,7 @@ from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.quantize.files.file import load, load_folder, save
+    from assay.quantize.files.huggingface import register_with_transformers
     from assay.quantize.files.stream import quantize_shards
     from assay.quantize.integers import Integers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
@@ -33,6 +34,7 @@ __all__ = [
     "plan",
     "quantize_shards",
     "quantize_weight",
+    "register_with_transformers",
     "save",
     "sensitivity",
     "sweep",
@@ -41,6 +43,7 @@ __all__ = [
 
 _HOMES = {
     "files.file": ("load", "load_folder", "save"),
+    "files.huggingface": ("register_with_transformers",),
     "integers": ("Integers",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
     "measured": ("for_budget", "measure", "sensitivity", "sweep"),

@@ -9,6 +9,7 @@ from typing import Any
 from assay.cli.named.models import Model
 from assay.errors import ConfigError, StateError, describe
 from assay.language.folder import tell_unused, transformers
+from assay.quantize.files.huggingface import register_with_transformers
 
 
 def open_folder(path: Path, trust: bool = False) -> Model:
@@ -34,6 +35,7 @@ def open_folder(path: Path, trust: bool = False) -> Model:
         do = "Code in the folder is not run: write package.module:function that makes the model"
         raise ConfigError(describe(f"{path}/config.json", got, "a class of transformers", do))
     package.utils.logging.disable_progress_bar()
+    register_with_transformers()
     try:
         model, loaded = kind.from_pretrained(
             path, local_files_only=True, use_safetensors=None if trust else True, output_loading_info=True

@@ -74,9 +74,10 @@ def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int 
     """
     path = Path(named)
     if path.is_dir() or path.suffix == ".safetensors":
-        from assay.cli.named.quantized import is_quantized, open_quantized
+        from assay.cli.named.quantized import open_quantized
+        from assay.quantize.files.file import is_quantized
 
-        if path.exists() and is_quantized(path):
+        if is_quantized(path):
             return open_quantized(path, factory, seed)
     if path.is_dir():
         from assay.cli.named.huggingface import open_folder

@@ -13,22 +13,6 @@ from assay.errors import ConfigError, describe
 from assay.evaluate.programs import Program, Scripted
 
 
-def is_quantized(path: Path) -> bool:
-    """Whether `assay.quantize` wrote a file or a folder."""
-    from safetensors import SafetensorError, safe_open
-
-    from assay.quantize.files.description import KEY
-
-    files = sorted(path.glob("quantized*.safetensors"))[:1] if path.is_dir() else [path]
-    try:
-        for file in files:
-            with safe_open(file, "pt") as opened:
-                return KEY in (opened.metadata() or {})
-    except (SafetensorError, OSError):  # it is told when it is read
-        return False
-    return False
-
-
 def open_quantized(path: Path, factory: str, seed: int) -> Model:
     """A quantized model in a file or a folder.
 

@@ -22,6 +22,7 @@ from assay.quantize.files.container import Entry, sha256
 from assay.quantize.files.description import KEY, Description, Kind, Weight, integers_of, merged, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
 from assay.quantize.files.fit import fit
+from assay.quantize.files.huggingface import mark
 from assay.quantize.files.skeleton import of_config
 from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
@@ -121,6 +122,7 @@ def load(
     alone = {name: tensors[name] for name in description.alone()}
     fitted = fit(model, description, weights, alone, where=str(path), strict=strict, device=device)
     fitted.apply()
+    mark(model)
     return model
 
 
@@ -170,11 +172,12 @@ def describe_file(path: PathLike) -> Description:
 
 
 def is_quantized(path: PathLike) -> bool:
-    """Whether a folder or a file holds a quantized model that can be read so far."""
+    """Whether assay wrote the quantized weights in a folder or a file; whether all of them are there is not checked."""
+    found = sorted(Path(path).glob("quantized*.safetensors"))[:1] or [path]
     try:
-        with safe_open(files_of(Path(path))[0], framework="pt") as handle:
+        with safe_open(found[0], framework="pt") as handle:
             return KEY in (handle.metadata() or {})
-    except (AssayError, SafetensorError, OSError):
+    except (SafetensorError, OSError):
         return False
 
 

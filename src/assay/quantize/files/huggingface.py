@@ -1,37 +1,45 @@
 """Quantized models in the files of Transformers: ``save_pretrained`` writes them, ``from_pretrained`` reads them.
 
-Transformers knows the format once `register` was called. It is called when a plan is applied to one of its models, and
-a program that only reads such folders calls it before ``from_pretrained``: without it Transformers does not know the
-quantization, says so in a log, and makes up the weights.
+Transformers knows the format after `register_with_transformers`. Applying a plan to one of its models calls it. A
+program that only reads such folders calls it before ``from_pretrained``; otherwise Transformers logs a warning about
+the unknown quantization and initializes the weights randomly.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import nn
 
 from assay.errors import AssayError, MissingDependencyError, StateError, describe
-from assay.quantize.files.description import Weight
+from assay.quantize.files.description import FIELDS, Weight
 from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
 from assay.quantize.planning.candidates import Candidate, candidates
 
 METHOD = "assay"
 """The ``quant_method`` in ``config.json``."""
+_WHERE = "config.json: weights of quantization_config"
+_AGAIN = "Save the model again with save_pretrained"
 
 
-def register() -> None:
-    """Let Transformers read and write models that assay quantized; calling it again changes nothing.
+def register_with_transformers() -> None:
+    """Let ``from_pretrained`` and ``save_pretrained`` of Transformers handle models that assay quantized.
+
+    Calling it again changes nothing. :meth:`Plan.apply` and :func:`load` call it for models of Transformers.
 
     Raises:
         MissingDependencyError: Transformers is not installed.
 
     Example:
-        >>> register()
+        >>> register_with_transformers()
         >>> from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
         >>> METHOD in AUTO_QUANTIZER_MAPPING
         True
@@ -40,108 +48,210 @@ def register() -> None:
 
 
 def mark(model: nn.Module) -> None:
-    """Let ``save_pretrained`` of a model of Transformers write its quantized layers; other models stay as they are."""
+    """Let ``save_pretrained`` write the quantized layers of every Transformers model in a module; others stay as is."""
     package = sys.modules.get("transformers")
-    if package is None or not isinstance(model, package.PreTrainedModel):
+    if package is None:
         return
-    config, quantizer = _classes()
-    model.hf_quantizer = quantizer(config(weights=weights_of(model)), pre_quantized=True)
-    model.quantization_method = METHOD  # type: ignore[assignment]
-    model.config.quantization_config = model.hf_quantizer.quantization_config
-    model.config._is_quantized = True
+    for module in reversed([*model.modules()]):  # the configuration that models share is that of the outer one
+        if isinstance(module, package.PreTrainedModel) and any(map(_is_quantized, module.modules())):
+            config, quantizer = _classes()
+            module.hf_quantizer = quantizer(config())
+            module.hf_quantizer.get_state_dict_and_metadata(module)
+
+
+@dataclass
+class Room:
+    """What `make_room` left for after the weights are loaded.
+
+    Attributes:
+        tied: layers without a weight, each with the layer whose weight it shares.
+        keys: the ties of the model that Transformers must not handle, as ``all_tied_weights_keys`` has them.
+        dtypes: of the tensors of the quantized weights, by their names.
+    """
+
+    tied: list[tuple[nn.Module, nn.Module]] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+    dtypes: dict[str, torch.dtype] = field(default_factory=dict)
+
+    def finish(self, model: nn.Module) -> None:
+        """Share the weights that are tied, and check what was loaded.
+
+        Raises:
+            StateError: scales or zeros that are not finite.
+        """
+        for layer, source in self.tied:
+            layer.weight = source.weight
+        model.all_tied_weights_keys = self.keys | model.all_tied_weights_keys  # type: ignore[operator, assignment]
+        for name, module in model.named_modules():
+            if isinstance(module, QuantizedWeight):
+                try:
+                    module.integers.check(name)
+                except AssayError as error:
+                    raise StateError(str(error)) from error
 
 
 def weights_of(model: nn.Module) -> dict[str, dict[str, Any]]:
     """The quantized weights of a model, by the name of the layer, as ``config.json`` lists them."""
+    named = [(name, each) for name, each in model.named_modules(remove_duplicate=False) if _is_quantized(each)]
+    targets = getattr(model, "all_tied_weights_keys", {})  # save_pretrained writes the other ones
+    named.sort(key=lambda each: f"{each[0]}.weight" in targets)
+    first: dict[QuantizedWeight, str] = {}
     found = {}
-    for name, module in model.named_modules(remove_duplicate=False):
-        if isinstance(module, QuantizedLinear | QuantizedEmbedding):
-            weight = module.weight
-            kind = "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
-            said = Weight(kind, weight.scheme, weight.shape, weight.dtype).to_json()  # type: ignore[arg-type]
-            found[name] = said | {"scales": str(weight.scales.dtype).removeprefix("torch.")}
+    for name, module in named:
+        weight: QuantizedWeight = module.weight  # type: ignore[assignment]
+        kind = "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
+        found[name] = Weight(kind, weight.scheme, weight.shape, weight.dtype).to_json()  # type: ignore[arg-type]
+        found[name]["scales"] = _word(weight.scales.dtype)
+        if first.setdefault(weight, name) != name:
+            found[name]["tied"] = first[weight]
     return found
 
 
-def make_room(model: nn.Module, weights: dict[str, dict[str, Any]]) -> None:
+def make_room(model: nn.Module, weights: Mapping[str, Any], dtypes: Mapping[torch.dtype, torch.dtype]) -> Room:
     """Give a model quantized layers without values, on the meta device, where a folder has quantized weights.
 
     Args:
         model: the model of the folder's configuration, with its weights on the meta device.
         weights: what `weights_of` gave.
+        dtypes: dtypes of layers that become others.
+
+    Returns:
+        What remains to be done after the weights are loaded.
 
     Raises:
         StateError: the model has no such layers, or the list cannot be read.
     """
-    by_place = {
-        name: each
-        for each in candidates(model)[0]
-        for name, module in model.named_modules(remove_duplicate=False)
-        if module is each.module
-    }
-    shared: dict[tuple[int, str], QuantizedWeight] = {}
-    for name, said in weights.items():
-        where = f"config.json: quantization_config: {name}"
-        if name not in by_place:
-            raise StateError(describe(where, "a layer that the model does not have", "one that it has", _DO))
-        candidate = by_place[name]
-        weight = _empty(candidate, said, where)
-        held = candidate.module.weight
-        weight = shared.setdefault((id(held), str(said)), weight)
-        layer = candidate.replacement(weight)
+    by_module = {each.module: each for each in candidates(model)[0]}
+    places = {name: by_module.get(each) for name, each in model.named_modules(remove_duplicate=False)}
+    made = {name: _layer(name, places.get(name), said, dtypes) for name, said in _listed(weights).items()}
+    keys: dict[str, str] = getattr(model, "all_tied_weights_keys", {})
+    room = Room(keys={name: keys.pop(name) for name in [*keys] if name.removesuffix(".weight") in made})
+    own = {name: layer for name, layer in made.items() if "tied" not in weights[name]}
+    for name, layer in made.items():
+        candidate = places[name]
+        assert candidate is not None
         for place in candidate.places:
             place.parent._modules[place.attribute] = layer
+        if name in own:
+            held = layer.weight.state_dict(prefix=f"{name}.weight.")  # type: ignore[operator, union-attr]
+            room.dtypes |= {part: tensor.dtype for part, tensor in held.items()}
+        else:
+            room.tied.append((layer, _source(name, weights, own)))
+            layer._modules["weight"] = None  # until the other one is loaded
+    return room
 
 
-_DO = "Save the model again with save_pretrained"
+def check_files(weights: Mapping[str, Any], files: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise where files hold another number of quantized weights than a list: Transformers would make some up.
+
+    Names are not compared, as Transformers renames the weights of some models when it saves them.
+
+    Raises:
+        StateError: they do, or the list cannot be read.
+    """
+    listed = sum("tied" not in said for said in _listed(weights).values())
+    stored = 0
+    for file in files:
+        with safe_open(file, framework="pt") as handle:
+            stored += sum(name.endswith(f".weight.{FIELDS[0]}") for name in handle.keys())  # noqa: SIM118
+    if listed != stored:
+        raise StateError(describe(_WHERE, f"{listed} weights", f"the {stored} of the safetensors files", _AGAIN))
 
 
-def _empty(candidate: Candidate, said: dict[str, Any], where: str) -> QuantizedWeight:
+def _source(name: str, weights: Mapping[str, Any], own: Mapping[str, nn.Module]) -> nn.Module:
+    """The layer whose weight a tied one shares."""
+    said = weights[name]
+    if said["tied"] not in own or said["shape"] != weights[said["tied"]]["shape"]:
+        raise _refused(name, said, "it is tied to no weight of its shape")
+    return own[said["tied"]]
+
+
+def _listed(weights: Any) -> Mapping[str, Mapping[str, Any]]:
+    """The list of quantized weights, if it has the form of one."""
+    if isinstance(weights, Mapping) and weights and all(isinstance(said, Mapping) for said in weights.values()):
+        return weights
+    raise StateError(describe(_WHERE, repr(weights)[:200], "what is known of each quantized weight, by name", _AGAIN))
+
+
+def _refused(name: str, said: object, why: str) -> StateError:
+    do = f"{_AGAIN}, and open it with the class that config.json names"
+    return StateError(describe(f"{_WHERE}, {name}", f"{said} ({why})", "a quantized weight of this model", do))
+
+
+def _layer(
+    name: str, candidate: Candidate | None, said: Mapping[str, Any], dtypes: Mapping[torch.dtype, torch.dtype]
+) -> nn.Module:
+    """The layer that takes a place, with a weight on the meta device."""
+    if candidate is None or candidate.why_not:
+        raise _refused(name, said, candidate.why_not if candidate else "no linear layer or embedding of the model")
     try:
         weight = Weight.from_json(said)
-        scales = getattr(torch, said["scales"])
-        parts = {entry.name: entry for entry in weight.entries("w", scales)}
+        entries = weight.entries("", getattr(torch, said["scales"]))
+        packed, scales, *zeros = (torch.empty(each.shape, dtype=each.dtype, device="meta") for each in entries)
+        integers = Integers(packed, scales, zeros[0] if zeros else None, weight.scheme, weight.shape)
     except (AssayError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StateError(describe(where, f"{said} ({error})", "a quantized weight", _DO)) from error
-    if weight.shape != candidate.shape or weight.kind != candidate.kind:
-        got = f"{weight.kind} of shape {weight.shape}"
-        raise StateError(describe(where, got, f"{candidate.kind} of shape {candidate.shape} as in the model", _DO))
-    packed, scale, *zeros = (
-        torch.empty(entry.shape, dtype=entry.dtype, device="meta") for entry in parts.values()
-    )
-    return QuantizedWeight(Integers(packed, scale, zeros[0] if zeros else None, weight.scheme, weight.shape), weight.dtype)
+        raise _refused(name, said, f"{type(error).__name__}: {error}") from error
+    if (weight.kind, weight.shape) != (candidate.kind, candidate.shape):
+        raise _refused(name, said, f"the model has {candidate.kind} of shape {candidate.shape}")
+    return candidate.replacement(QuantizedWeight(integers, dtypes.get(weight.dtype, weight.dtype)))
+
+
+def _is_quantized(module: nn.Module) -> bool:
+    return isinstance(module, QuantizedLinear | QuantizedEmbedding)
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 @cache
 def _classes() -> tuple[Any, Any]:
     """The configuration and the quantizer, registered with Transformers."""
     try:
-        from transformers.quantizers import HfQuantizer, register_quantization_config, register_quantizer
+        from transformers.quantizers import HfQuantizer
+        from transformers.quantizers.auto import register_quantization_config, register_quantizer
         from transformers.utils.quantization_config import QuantizationConfigMixin
     except ImportError as error:
         purpose = "quantized models in folders of Transformers"
         raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
 
     @register_quantization_config(METHOD)
-    class AssayQuantizationConfig(QuantizationConfigMixin):  # type: ignore[misc]
-        """Which layers are quantized, and how."""
+    class AssayQuantizationConfig(QuantizationConfigMixin):
+        """Which layers are quantized and how, and the dtype of the model."""
 
-        def __init__(self, weights: dict[str, Any] | None = None, **_: Any) -> None:
-            self.quant_method = METHOD
-            self.weights = dict(weights or {})
+        def __init__(self, weights: dict[str, Any] | None = None, dtype: str = "", **_: Any) -> None:
+            self.quant_method = METHOD  # type: ignore[assignment]
+            self.weights = weights or {}
+            self.dtype = dtype
 
     @register_quantizer(METHOD)
-    class AssayQuantizer(HfQuantizer):  # type: ignore[misc]
-        """Makes room for quantized weights before Transformers loads them."""
+    class AssayQuantizer(HfQuantizer):
+        """Makes room for quantized weights before Transformers loads them, and lists them before it saves them."""
 
-        def _process_model_before_weight_loading(self, model: Any, **_: Any) -> None:
-            make_room(model, self.quantization_config.weights)
+        quantization_config: Any
+
+        def _process_model_before_weight_loading(self, model: Any, checkpoint_files: Any = None, **_: Any) -> None:
+            said = self.quantization_config
+            check_files(said.weights, checkpoint_files or ())
+            dtype = getattr(torch, str(said.dtype), None)
+            self._room = make_room(model, said.weights, {dtype: model.dtype})  # type: ignore[dict-item]
+
+        def _process_model_after_weight_loading(self, model: Any, **_: Any) -> None:
+            self._room.finish(model)
 
         def get_new_dtype(self, converter: Any, param: Any, dtype: Any) -> Any:
-            """The dtype of what the model has in that place; scales keep theirs."""
-            return super().get_new_dtype(converter, param, dtype)
+            """The dtype of a tensor of the model; scales and zeros keep theirs, whatever Transformers asks for."""
+            own = self._room.dtypes.get(converter.target_patterns[0])
+            return own or super().get_new_dtype(converter, param, dtype)
 
-        def is_serializable(self) -> bool:
+        def get_state_dict_and_metadata(self, model: Any, **_: Any) -> tuple[None, dict[str, str]]:
+            """Nothing but the model's own state; what it holds now is listed in its configuration."""
+            self.quantization_config.weights = weights_of(model)
+            self.quantization_config.dtype = _word(model.dtype)
+            model.config.quantization_config = self.quantization_config
+            return None, {}
+
+        def is_serializable(self, **_: Any) -> bool:
             return True
 
         @property

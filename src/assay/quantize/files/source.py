@@ -55,7 +55,7 @@ class Source:
         self.path = Path(path)
         self.folder = self.path if self.path.is_dir() else None
         files = _files(self.path)
-        self.config = _config(self.folder)
+        self.config = config_of(self.folder)
         self.tensors: dict[str, Stored] = {}
         for file in sorted(set(files.values())) if isinstance(files, dict) else files:
             for stored in _stored(file):
@@ -160,8 +160,13 @@ def _opened(file: Path) -> Any:
         raise StateError(describe(str(file), got, "one that can be read", "Copy it again")) from error
 
 
-def _config(folder: Path | None) -> dict[str, Any]:
-    """What ``config.json`` says, empty where there is none."""
+def config_of(folder: Path | None) -> dict[str, Any]:
+    """What ``config.json`` says, empty where there is none.
+
+    Raises:
+        ConfigError: it is that of a quantized model.
+        StateError: it cannot be read.
+    """
     if folder is None or not (folder / CONFIG).is_file():
         return {}
     try:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from assay.errors import AssayError, ConfigError, StateError, describe
+from assay.quantize.files.huggingface import mark
 from assay.quantize.files.progress import Bar
 from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedWeight
@@ -37,6 +38,7 @@ def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) 
             made[candidate] = candidate.replacement(_weight(candidate, layer, rounded, weights))
             bar.step("Quantizing", layer.name, layer.bytes_before)
     _replace([(place, layer) for candidate, layer in made.items() for place in candidate.places])
+    mark(model)
     return model
 
 
