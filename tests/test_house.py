@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,23 @@ def test_the_scan_finds_what_it_looks_for(source):
 def test_only_devices_asks_which_device_it_is(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         assert not asks_for_a_device(node), f"{path.relative_to(SRC)}:{getattr(node, 'lineno', '?')}"
+
+
+def extras(tree: ast.AST) -> set[str]:
+    """The extras that errors tell users to install."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    given = [each.value for call in calls for each in call.keywords if each.arg == "extra"]
+    return {str(value.value) for value in given if isinstance(value, ast.Constant)}
+
+
+def test_errors_name_extras_that_there_are():
+    declared = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    named = {extra: path.name for path in MODULES for extra in extras(ast.parse(path.read_text("utf-8")))}
+    assert "hf" in named
+    assert {extra: path for extra, path in named.items() if extra not in declared} == {}
+    from assay.integrations import hosts
+
+    assert set(hosts.PACKAGES) <= set(declared)
 
 
 def test_every_package_has_types():

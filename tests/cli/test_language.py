@@ -166,3 +166,31 @@ def test_what_cannot_be_generated_is_refused(here, arguments, message):
 def test_a_function_cannot_be_quantized(here):
     done = generate("given:function", "--versus", "int4:g32")
     assert "expected a module to quantize" in str(done.exception)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_quantized_folders_are_named_like_others(here, saved):
+    from assay.quantize import plan
+
+    made = plan(open_model(saved)[0], "int4:g32", "cpu")
+    (here / "plan.json").write_text(made.to_json(), "utf-8")
+    done = invoke("quantize", saved, "--apply", "plan.json", "--out", "by_assay")
+    assert done.exit_code == 0, done.output
+    model, tokenizer = open_model(saved)
+    made.apply(model).save_pretrained("by_transformers")
+    tokenizer._tokenizer.save_pretrained("by_transformers")
+    nats = {}
+    for name in ("by_assay", "by_transformers"):
+        done = evaluate(name, "--window", 64, "--json")
+        assert done.exit_code == 0, done.output
+        nats[name] = Report.from_json(done.stdout).sections[0].values[1].value
+        done = generate(name)
+        assert done.exit_code == 0, done.output
+        again = invoke("quantize", name, "--scheme", "int8", "--out", "again")
+        assert isinstance(again.exception, ConfigError)
+        assert "quantized already" in str(again.exception)
+        measured = invoke("quantize", name, "--scheme", "int8", "--eval", "text.txt")
+        assert isinstance(measured.exception, ConfigError)
+        assert "quantized already" in str(measured.exception)
+    assert not (here / "again").exists()
+    assert nats["by_assay"] == pytest.approx(nats["by_transformers"], rel=1e-3)

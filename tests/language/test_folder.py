@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import shutil
 
 import pytest
 import torch
@@ -129,3 +130,51 @@ def test_without_the_package_the_extra_is_named(saved, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(MissingDependencyError, match=r'pip install "assay\[hf\]"'):
         open_model(saved)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Folders of one quantized model: by assay, and by Transformers."""
+    from assay.quantize import plan, quantize_shards
+
+    path = tmp_path_factory.mktemp("small")
+    made = plan(open_model(folder(path / "floats"))[0], {"embedding:*": "int8", "*": "int4:g32"}, "cpu")
+    quantize_shards(path / "floats", path / "assay", made)
+    model, tokenizer = open_model(path / "floats")
+    made.apply(model).save_pretrained(path / "transformers")
+    tokenizer._tokenizer.save_pretrained(path / "transformers")
+    return path
+
+
+@pytest.mark.parametrize("writer", ["assay", "transformers"])
+@pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
+def test_quantized_folders_are_opened(small, writer, dtype):
+    from assay.quantize import load_folder
+
+    model, tokenizer = open_model(small / writer, dtype=dtype)
+    expected = load_folder(small / "assay")
+    assert not model.training
+    assert tokenizer.decode(tokenizer.encode(TEXT)) == TEXT
+    theirs = expected.state_dict()
+    for name, tensor in model.state_dict().items():
+        if name.endswith(".packed"):
+            assert torch.equal(tensor, theirs[name])
+    ids = torch.tensor([[1, 2, 3]])
+    assert model(ids).logits.dtype == (torch.float32 if dtype == "auto" else torch.bfloat16)
+    found, right = (values(perplexity(each, TEXT, tokenizer=tokenizer, window=64)) for each in (model, expected))
+    tolerance = 1e-3 if dtype == "auto" else 2e-2  # the scales of a file are bfloat16, those in memory float32
+    assert found["nats per token"] == pytest.approx(right["nats per token"], rel=tolerance)
+
+
+def test_a_dtype_that_there_is_not_is_refused(small):
+    with pytest.raises(ConfigError, match="float11"):
+        open_model(small / "assay", dtype="float11")
+
+
+@pytest.mark.parametrize("writer", ["assay", "transformers"])
+def test_a_quantized_folder_that_is_cut_short_is_refused(small, writer, tmp_path):
+    shutil.copytree(small / writer, tmp_path / "copy")
+    weights = next((tmp_path / "copy").glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    with pytest.raises(StateError, match="copy"):
+        open_model(tmp_path / "copy")

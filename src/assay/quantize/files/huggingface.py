@@ -208,24 +208,27 @@ def _word(dtype: torch.dtype) -> str:
 def _classes() -> tuple[Any, Any]:
     """The configuration and the quantizer, registered with Transformers."""
     try:
-        from transformers.quantizers import HfQuantizer
         from transformers.quantizers.auto import register_quantization_config, register_quantizer
+        from transformers.quantizers.base import HfQuantizer
         from transformers.utils.quantization_config import QuantizationConfigMixin
     except ImportError as error:
         purpose = "quantized models in folders of Transformers"
         raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
 
+    config: Any = QuantizationConfigMixin
+    quantizer: Any = HfQuantizer
+
     @register_quantization_config(METHOD)
-    class AssayQuantizationConfig(QuantizationConfigMixin):
+    class AssayQuantizationConfig(config):  # type: ignore[misc]
         """Which layers are quantized and how, and the dtype of the model."""
 
         def __init__(self, weights: dict[str, Any] | None = None, dtype: str = "", **_: Any) -> None:
-            self.quant_method = METHOD  # type: ignore[assignment]
+            self.quant_method = METHOD
             self.weights = weights or {}
             self.dtype = dtype
 
     @register_quantizer(METHOD)
-    class AssayQuantizer(HfQuantizer):
+    class AssayQuantizer(quantizer):  # type: ignore[misc]
         """Makes room for quantized weights before Transformers loads them, and lists them before it saves them."""
 
         quantization_config: Any
