@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -207,6 +208,14 @@ def test_an_interrupted_plan_leaves_the_model_as_it_was(tmp_path):
     assert "quantization_config" not in config_of(tmp_path)
 
 
+def test_a_model_can_be_copied_and_pickled(tmp_path):
+    model = planned(tied_llama(), ALL)
+    torch.save(model, tmp_path / "whole.pt")
+    for again in (copy.deepcopy(model), torch.load(tmp_path / "whole.pt", weights_only=False)):
+        assert_same(again, model)
+        assert_same(opened(saved(tmp_path / "folder", again)), model)
+
+
 def test_models_of_others_are_not_marked():
     model = planned(nn.Sequential(nn.Linear(64, 32)))
     assert not hasattr(model, "hf_quantizer")
@@ -312,8 +321,8 @@ def test_registering_twice_changes_nothing():
 
 def test_without_transformers_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    monkeypatch.setitem(sys.modules, "transformers.quantizers", None)
-    monkeypatch.setattr(huggingface, "_classes", huggingface._classes.__wrapped__)
+    monkeypatch.setitem(sys.modules, "transformers.quantizers.auto", None)
+    monkeypatch.delitem(sys.modules, "assay.quantize.files.quantizer", raising=False)
     with pytest.raises(MissingDependencyError, match=r"assay\[hf\]"):
         register_with_transformers()
     planned(nn.Sequential(nn.Linear(64, 32)))

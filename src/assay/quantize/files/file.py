@@ -173,7 +173,7 @@ def describe_file(path: PathLike) -> Description:
 
 def is_quantized(path: PathLike) -> bool:
     """Whether assay wrote the quantized weights in a folder or a file; whether all of them are there is not checked."""
-    found = sorted(Path(path).glob("quantized*.safetensors"))[:1] or [path]
+    found = sorted(Path(path).glob("quantized*.safetensors"))[:1] or [Path(path)]
     try:
         with safe_open(found[0], framework="pt") as handle:
             return KEY in (handle.metadata() or {})

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import torch
@@ -44,7 +43,11 @@ def register_with_transformers() -> None:
         >>> METHOD in AUTO_QUANTIZER_MAPPING
         True
     """
-    _classes()
+    try:
+        import assay.quantize.files.quantizer  # noqa: F401  registers its classes
+    except ImportError as error:
+        purpose = "quantized models in folders of Transformers"
+        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
 
 
 def mark(model: nn.Module) -> None:
@@ -54,8 +57,9 @@ def mark(model: nn.Module) -> None:
         return
     for module in reversed([*model.modules()]):  # the configuration that models share is that of the outer one
         if isinstance(module, package.PreTrainedModel) and any(map(_is_quantized, module.modules())):
-            config, quantizer = _classes()
-            module.hf_quantizer = quantizer(config())
+            from assay.quantize.files.quantizer import AssayQuantizationConfig, AssayQuantizer
+
+            module.hf_quantizer = AssayQuantizer(AssayQuantizationConfig())
             module.hf_quantizer.get_state_dict_and_metadata(module)
 
 
@@ -81,7 +85,7 @@ class Room:
         """
         for layer, source in self.tied:
             layer.weight = source.weight
-        model.all_tied_weights_keys = self.keys | model.all_tied_weights_keys  # type: ignore[operator, assignment]
+        model.all_tied_weights_keys = self.keys | model.all_tied_weights_keys  # type: ignore[operator]
         for name, module in model.named_modules():
             if isinstance(module, QuantizedWeight):
                 try:
@@ -98,10 +102,10 @@ def weights_of(model: nn.Module) -> dict[str, dict[str, Any]]:
     first: dict[QuantizedWeight, str] = {}
     found = {}
     for name, module in named:
-        weight: QuantizedWeight = module.weight  # type: ignore[assignment]
+        weight: QuantizedWeight = module.weight
         kind = "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
         found[name] = Weight(kind, weight.scheme, weight.shape, weight.dtype).to_json()  # type: ignore[arg-type]
-        found[name]["scales"] = _word(weight.scales.dtype)
+        found[name]["scales"] = dtype_name(weight.scales.dtype)
         if first.setdefault(weight, name) != name:
             found[name]["tied"] = first[weight]
     return found
@@ -133,7 +137,7 @@ def make_room(model: nn.Module, weights: Mapping[str, Any], dtypes: Mapping[torc
         for place in candidate.places:
             place.parent._modules[place.attribute] = layer
         if name in own:
-            held = layer.weight.state_dict(prefix=f"{name}.weight.")  # type: ignore[operator, union-attr]
+            held = layer.weight.state_dict(prefix=f"{name}.weight.")  # type: ignore[union-attr]
             room.dtypes |= {part: tensor.dtype for part, tensor in held.items()}
         else:
             room.tied.append((layer, _source(name, weights, own)))
@@ -200,65 +204,5 @@ def _is_quantized(module: nn.Module) -> bool:
     return isinstance(module, QuantizedLinear | QuantizedEmbedding)
 
 
-def _word(dtype: torch.dtype) -> str:
+def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-@cache
-def _classes() -> tuple[Any, Any]:
-    """The configuration and the quantizer, registered with Transformers."""
-    try:
-        from transformers.quantizers.auto import register_quantization_config, register_quantizer
-        from transformers.quantizers.base import HfQuantizer
-        from transformers.utils.quantization_config import QuantizationConfigMixin
-    except ImportError as error:
-        purpose = "quantized models in folders of Transformers"
-        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
-
-    config: Any = QuantizationConfigMixin
-    quantizer: Any = HfQuantizer
-
-    @register_quantization_config(METHOD)
-    class AssayQuantizationConfig(config):  # type: ignore[misc]
-        """Which layers are quantized and how, and the dtype of the model."""
-
-        def __init__(self, weights: dict[str, Any] | None = None, dtype: str = "", **_: Any) -> None:
-            self.quant_method = METHOD
-            self.weights = weights or {}
-            self.dtype = dtype
-
-    @register_quantizer(METHOD)
-    class AssayQuantizer(quantizer):  # type: ignore[misc]
-        """Makes room for quantized weights before Transformers loads them, and lists them before it saves them."""
-
-        quantization_config: Any
-
-        def _process_model_before_weight_loading(self, model: Any, checkpoint_files: Any = None, **_: Any) -> None:
-            said = self.quantization_config
-            check_files(said.weights, checkpoint_files or ())
-            dtype = getattr(torch, str(said.dtype), None)
-            self._room = make_room(model, said.weights, {dtype: model.dtype})  # type: ignore[dict-item]
-
-        def _process_model_after_weight_loading(self, model: Any, **_: Any) -> None:
-            self._room.finish(model)
-
-        def get_new_dtype(self, converter: Any, param: Any, dtype: Any) -> Any:
-            """The dtype of a tensor of the model; scales and zeros keep theirs, whatever Transformers asks for."""
-            own = self._room.dtypes.get(converter.target_patterns[0])
-            return own or super().get_new_dtype(converter, param, dtype)
-
-        def get_state_dict_and_metadata(self, model: Any, **_: Any) -> tuple[None, dict[str, str]]:
-            """Nothing but the model's own state; what it holds now is listed in its configuration."""
-            self.quantization_config.weights = weights_of(model)
-            self.quantization_config.dtype = _word(model.dtype)
-            model.config.quantization_config = self.quantization_config
-            return None, {}
-
-        def is_serializable(self, **_: Any) -> bool:
-            return True
-
-        @property
-        def is_trainable(self) -> bool:
-            return False
-
-    return AssayQuantizationConfig, AssayQuantizer
