@@ -493,9 +493,7 @@ def _quantize(
         str, typer.Option("--release", help="An older torch, such as 2.4: plan with what it is known to have lacked.")
     ] = "",
     only_plan: Annotated[bool, typer.Option("--plan", help="Print the plan and do nothing.")] = False,
-    apply: Annotated[
-        Path | None, typer.Option("--apply", parser=_local, help="Apply the plan that --plan --json printed.")
-    ] = None,
+    apply: Annotated[Path | None, typer.Option("--apply", help="Apply the plan that --plan --json printed.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", parser=_local, help="Folder, or .safetensors file, to write.")
     ] = None,
