@@ -175,7 +175,8 @@ class Plan:
         """Do what the plan says to the model that it was made for, in place.
 
         All new layers are made first; then they take the places of the old ones. Whatever fails before, the model is
-        as it was. Biases, hooks and the modes of layers are kept; the model stays on its device and keeps its dtype.
+        as it was. Biases, hooks and the modes of layers are kept; the model stays on its device and keeps its dtype. A
+        model of Transformers can be saved with ``save_pretrained``.
 
         Args:
             model: the planned model, or another one of the same layers, shapes and dtypes, with its weights.
