@@ -1,8 +1,8 @@
 """A small language model in a folder of Hugging Face's format, trained on the standard library's sources.
 
-python examples/language_model_folder.py byte-model --seconds 10
+The folder has no tokenizer, so its tokens are bytes. Below, two seconds make a poor model, and show that all works.
 
-The folder has no tokenizer, so its tokens are bytes.
+python examples/language_model_folder.py /tmp/assay-byte-model --seconds 2
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
         optimizer.step()
         steps += 1
     model.save_pretrained(arguments.folder)
-    print(f"{arguments.folder}: {steps} steps, {loss.item():.2f} nats a byte")
+    print(f"{arguments.folder}: {steps} steps on {16 * steps} samples, {loss.item():.2f} nats a byte")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A digest of Python values that is the same in every process: values, tensors, modules and code, never addresses.
 
 Objects of any other class count by what they are pickled from. Code counts by its bytecode, so an edited function has
-another digest; that of installed packages counts by its name, as their versions are known otherwise.
+another digest; that of installed packages counts by its name, as their versions are known otherwise. Attributes of a
+function do not count: hooks keep there what they have seen.
 """
 
 from __future__ import annotations
@@ -214,10 +215,7 @@ class _Digester:
         if _is_installed(code.co_filename):
             return _joined("function", _scalar(name), *(cells if "<locals>" in code.co_qualname else ()))
         defaults = self.of([function.__defaults__, function.__kwdefaults__], path)
-        attributes = self._attributes(function.__dict__, path)
-        return _joined(
-            "function", _scalar(name), self._code(code, path), defaults, attributes, *cells, *self._globals(function)
-        )
+        return _joined("function", _scalar(name), self._code(code, path), defaults, *cells, *self._globals(function))
 
     def _cell(self, cell: types.CellType, path: str) -> bytes:
         try:

@@ -1,6 +1,6 @@
-"""Networks for the commands of the README, which name them as ``examples.networks:classifier``.
+"""Networks for the commands of the README, which name them as ``examples.models.networks:classifier``.
 
-assay quantize examples.networks:classifier --scheme int4 --device mps --plan
+assay quantize examples.models.networks:classifier --scheme int4 --device mps --plan
 """
 
 from torch import nn
