@@ -40,7 +40,7 @@ STOREYS = (
     ("cli",),
     ("integrations", "migrate", "quantize"),
     ("language",),
-    ("evaluate",),
+    ("evaluation",),
     ("audit", "report", "wrappers"),
     ("meter",),
     ("metrics",),

@@ -13,7 +13,7 @@ from assay._lazy import attach
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from assay.evaluate import evaluate
+    from assay.evaluation import evaluate
     from assay.meter import Meter
     from assay.metrics import (
         AUROC,
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "evaluate": ("evaluate",),
+    "evaluation": ("evaluate",),
     "meter": ("Meter",),
     "metrics": (
         "AUROC",

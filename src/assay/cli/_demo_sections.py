@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.cli._demo_models import Task
-from assay.evaluate import evaluate
+from assay.evaluation import evaluate
 from assay.metrics import (
     AUROC,
     Accuracy,

@@ -21,8 +21,8 @@ from assay.cli.named.options import Options
 from assay.cli.named.parts import part, slices
 from assay.cli.named.quantized import quantized
 from assay.errors import AssayWarning
-from assay.evaluate import Form, Parity, evaluate, parity
-from assay.evaluate.ranks import process_group
+from assay.evaluation import Form, Parity, evaluate, parity
+from assay.evaluation.ranks import process_group
 from assay.metrics.base import Metric
 from assay.report import Report
 

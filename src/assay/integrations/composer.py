@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from assay.devices.placement import move
 from assay.errors import ConfigError, describe
-from assay.evaluate.batch import Reader, Selector, as_column
+from assay.evaluation.batch import Reader, Selector, as_column
 from assay.integrations.hosts import host
 from assay.meter import Meter
 from assay.metrics.base import Metric

@@ -15,7 +15,7 @@ from assay.devices.assign import assign
 from assay.devices.cost import cost
 from assay.devices.placement import to_host
 from assay.errors import AssayError, ConfigError, ValuesError, describe
-from assay.evaluate.forward import locations, ready
+from assay.evaluation.forward import locations, ready
 from assay.language.causal import CausalModel, logits_of, positions_of, takes
 from assay.language.tokens import ByteTokenizer, Tokenizer
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.evaluate import evaluate
-from assay.evaluate.stable_digest import stable_digest
+from assay.evaluation import evaluate
+from assay.evaluation.stable_digest import stable_digest
 from assay.language.causal import CausalModel, vocabulary_of
 from assay.language.losses import MeanLoss, TokenLosses, check_vocabulary
 from assay.language.tokens import Tokenizer, Tokens, tokens_of

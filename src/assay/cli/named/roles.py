@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from assay.cli.named.options import Options
 from assay.cli.named.parts import slice_columns
 from assay.errors import ConfigError, describe
-from assay.evaluate.batch import TARGETS
+from assay.evaluation.batch import TARGETS
 
 
 @dataclass(frozen=True)

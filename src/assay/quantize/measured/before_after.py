@@ -11,9 +11,9 @@ import torch
 from assay.devices.assign import assign
 from assay.devices.placement import move
 from assay.errors import ConfigError, describe
-from assay.evaluate import evaluate
-from assay.evaluate.batch import Reader, Selector
-from assay.evaluate.forward import locations, ready
+from assay.evaluation import evaluate
+from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.forward import locations, ready
 from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
 from assay.language.scoring import BATCH_SIZE, how, spoken
 from assay.metrics.base import Metric

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from assay.errors import ConfigError, describe
-from assay.evaluate.tree import row_count, structure
+from assay.evaluation.tree import row_count, structure
 
 NUMBER, BATCH = "number", "batch"
 

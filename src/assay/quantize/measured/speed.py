@@ -13,7 +13,7 @@ from torch import nn
 
 from assay.devices.cost import wait
 from assay.devices.placement import move
-from assay.evaluate.tree import mapped, row_count, take
+from assay.evaluation.tree import mapped, row_count, take
 
 ROUNDS, LEAST_S, MOST_S = 5, 0.2, 2.0
 """Rounds at least, and seconds that the rounds of one model and one size of batch take at least and at most."""

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, ValuesError, describe
-from assay.evaluate import evaluate
-from assay.evaluate.batch import Reader, Selector
-from assay.evaluate.forward import locations
+from assay.evaluation import evaluate
+from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.forward import locations
 from assay.language import CausalModel, Tokenizer, Tokens, Windows, tokens_of
 from assay.language.windows import IGNORED, sizes
 from assay.metrics import Mean

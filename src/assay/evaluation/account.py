@@ -1,0 +1,229 @@
+"""Exactly once: which samples were expected, which were counted, and whose they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.errors import ConfigError, describe
+from assay.evaluation.ranks import Ranks
+from assay.report import Table
+from assay.stats.sampling import numbers_of
+
+Lists: TypeAlias = list[NDArray[np.int64]]
+Mask: TypeAlias = NDArray[np.bool_]
+_LAYOUT = 48  # bits of a mark that are of the values; those above are of the layout
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Who counts which samples.
+
+    Attributes:
+        lists: the batches of this rank, as indices.
+        expected: which samples of the data set somebody was given.
+        repeated: how many more times samples were given, on any rank.
+        how: what was decided, in words.
+    """
+
+    lists: Lists
+    expected: Mask
+    repeated: int
+    how: str
+
+
+def shared(lists: Lists, size: int, ranks: Ranks) -> Shares:
+    """Give every sample of a data set to one rank, from the batches that each rank was given.
+
+    Ranks that were all given the same samples deal out the batches of rank 0. Otherwise the lowest rank keeps a sample
+    that several were given, and the others drop the row; so a padded `DistributedSampler` counts each sample once.
+
+    Args:
+        lists: the batches that this rank was given.
+        size: how many samples the data set has.
+        ranks: who else is there.
+    """
+    flat = np.concatenate(lists) if lists else np.empty(0, np.int64)
+    given = np.zeros(size, bool)
+    given[flat] = True
+    told = ranks.gather(lambda: (len(flat), hashlib.sha256(given.tobytes()).hexdigest()))
+    if ranks.alone:
+        kept = _first_times(lists, flat)
+        return Shares(kept, given, len(flat) - int(given.sum()), "one process counts all of it")
+    if len({digest for _, digest in told}) == 1 and given.any():
+        lists = _first_times(lists, flat)
+        first = ranks.from_first(lists)
+        repeated = told[0][0] - int(given.sum())
+        how = f"all {ranks.count} ranks were given the same samples: rank 0's batches were dealt out"
+        return Shares(first[ranks.own :: ranks.count], given, repeated, how)
+    owner = ranks.least(np.where(given, ranks.own, ranks.count).astype(np.int32))
+    mine = owner == ranks.own
+    kept = [batch[mine[batch]] for batch in _first_times(lists, flat)]
+    expected = owner < ranks.count
+    repeated = sum(count for count, _ in told) - int(expected.sum())
+    how = "each rank counts what its sampler gave it; what several were given, the lowest of them"
+    return Shares([batch for batch in kept if len(batch)], expected, repeated, how)
+
+
+def _first_times(lists: Lists, flat: NDArray[np.int64]) -> Lists:
+    """The batches without indices that came before."""
+    if not len(flat):
+        return []
+    _, where = np.unique(flat, return_index=True)
+    if len(where) == len(flat):
+        return [batch for batch in lists if len(batch)]
+    is_first = np.zeros(len(flat), bool)
+    is_first[where] = True
+    ends = np.cumsum([len(batch) for batch in lists])[:-1]
+    kept = [batch[mask] for batch, mask in zip(lists, np.split(is_first, ends), strict=True)]
+    return [batch for batch in kept if len(batch)]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What became of the samples, on all ranks.
+
+    Attributes:
+        expected: how many there were; None where the data did not say.
+        seen: how many were counted, each once.
+        twice: how many of them were counted more than once; None where samples are known by nothing.
+        missed: how many were expected and not counted, without those that were skipped; None where that is not known.
+        skipped: how many were left out by choice because their batch failed.
+        repeated: how many times a sample was given again and not counted.
+        by: what a sample is known by: its index, its id, or nothing.
+    """
+
+    expected: int | None
+    seen: int
+    twice: int | None
+    missed: int | None
+    skipped: int
+    repeated: int
+    by: str
+
+    def __str__(self) -> str:
+        counts = {
+            "expected": self.expected,
+            "seen": self.seen,
+            "twice": self.twice,
+            "missed": self.missed,
+            "skipped": self.skipped or None,
+        }
+        return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count is not None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every expected sample was counted once."""
+        return not (self.twice or self.missed or self.skipped)
+
+    def table(self) -> Table:
+        """The proof as a table of a report."""
+        given = "given again, and not counted again"
+        rows = (
+            ("expected", self.expected),
+            ("seen", self.seen),
+            ("twice", self.twice),
+            ("missed", self.missed),
+            ("skipped", self.skipped),
+            (given, self.repeated),
+        )
+        return Table("Every sample once", ("samples", "count"), rows, note=f"{self}; a sample is known by {self.by}.")
+
+
+class Account:
+    """What this rank counted: a bit a sample where the data have indices, the ids where they bring some.
+
+    Args:
+        expected: which samples of the data set are expected on any rank; None where that is not known.
+        given_again: how many times samples were given again, on all ranks, as was found before the loop.
+        keyed: whether batches bring ids; where samples have an index, ids only name them.
+
+    Attributes:
+        failures: of batches that were left out, the error and what their samples are called.
+    """
+
+    def __init__(self, expected: Mask | None, given_again: int = 0, keyed: bool = False) -> None:
+        self.expected, self.given_again, self.keyed = expected, given_again, keyed
+        self.repeated = 0
+        self.counts = np.zeros(0 if expected is None else len(expected), np.uint8)
+        self.failed = np.zeros(len(self.counts), bool)
+        self.keys: dict[Any, int] = {}
+        self.rows = 0
+        self.failures: list[tuple[str, str]] = []
+        self.skipped_rows = 0
+
+    def count(self, index: NDArray[np.int64] | None, rows: int) -> None:
+        """Note that rows were counted."""
+        self.rows += rows
+        if index is not None:
+            self.counts[index] += 1
+
+    def fresh(self, keys: Sequence[Any], marks: Sequence[int]) -> list[int]:
+        """Which rows of a batch have ids that were not there before; `know` them once they are counted.
+
+        Args:
+            keys: the ids of the rows.
+            marks: what tells rows apart besides; see `row_marks`.
+
+        Raises:
+            ConfigError: two different samples have one id.
+        """
+        first: dict[Any, int] = {}
+        for row, key in enumerate(keys):
+            known = self.keys.get(key)
+            if known is None and key in first:
+                known = marks[first[key]]
+            if known is None:
+                first[key] = row
+            elif known != marks[row] and known >> _LAYOUT == marks[row] >> _LAYOUT:
+                self._refuse(key, [*self.keys, *keys[: row + 1]], self.rows + row + 1)
+        return list(first.values())
+
+    def _refuse(self, key: Any, keys: Iterable[Any], rows: int) -> NoReturn:
+        got = f"the id {key!r} for two different samples ({rows:,} rows so far, {len(set(keys)):,} distinct ids)"
+        do = "Name a part that is unique, or leave ids out to count every row"
+        raise ConfigError(describe("ids", got, "one id for each sample", do))
+
+    def know(self, keys: Iterable[Any], marks: Iterable[int]) -> None:
+        """Note the ids of rows that were counted, and what tells the rows apart."""
+        self.keys.update(zip(keys, marks, strict=True))
+
+    def skip(self, index: NDArray[np.int64] | None, rows: int, error: str, named: str) -> None:
+        """Note that a batch was left out, why, and what its samples are called."""
+        if index is not None:
+            self.failed[index] = True
+        self.skipped_rows += rows
+        self.failures.append((error, named))
+
+    def proof(self, ranks: Ranks, rows: int) -> Proof:
+        """What became of all samples, from what every rank counted.
+
+        Args:
+            ranks: who counted.
+            rows: how many rows the meters of all ranks hold.
+        """
+        told = ranks.gather(lambda: (self.repeated, self.skipped_rows, self._hashes()))
+        skipped = sum(each[1] for each in told)
+        if self.expected is None:
+            keys = np.concatenate([each[2] for each in told])
+            again = len(keys) - len(np.unique(keys)) if self.keyed else None
+            by = "its id" if self.keyed else "nothing: without ids nobody can tell whether one came twice"
+            repeated = sum(each[0] for each in told)
+            return Proof(None, rows, again, None, skipped, repeated, by)
+        counts = ranks.total(self.counts.astype(np.int32))
+        left_out = ranks.total(self.failed.astype(np.int32)) > 0
+        seen, twice = int((counts > 0).sum()), int((counts > 1).sum())
+        missed = int((self.expected & (counts == 0) & ~left_out).sum())
+        expected = int(self.expected.sum())
+        return Proof(expected, seen, twice, missed, skipped, self.given_again, "its index in the data set")
+
+    def _hashes(self) -> NDArray[np.int64]:
+        """Ids as numbers that are the same on every rank."""
+        if self.expected is not None:
+            return np.empty(0, np.int64)
+        return numbers_of(self.keys)

@@ -1,0 +1,238 @@
+"""Going on after a kill: what was counted, and of which samples, in files that are whole or not there.
+
+Every rank writes one file. Their samples are disjoint, so files add up, and any number of ranks can go on from them. A
+file whose samples are all in another one was taken over by it; a crash between writing and deleting does no harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from assay import __version__
+from assay._atomic import write_whole
+from assay.errors import ConfigError, StateError, describe
+from assay.evaluation.account import Account
+from assay.evaluation.follow import Followers, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.identity import same
+from assay.evaluation.ranks import Ranks
+from assay.evaluation.source import Trail
+from assay.meter import Meter
+from assay.meter.file import checksum
+
+Folder: TypeAlias = "str | os.PathLike[str] | None"
+
+SCHEMA = "assay.checkpoint/3"
+MOST_OF_THE_TIME = 0.05
+_ABOUT, _SUM = "assay.checkpoint", "sha256"
+_METER, _FOLLOWERS, _SEEN, _KEYS, _MARKS = "meter", "followers", "seen", "keys", "marks"
+_ANEW = "Name another folder, or delete this one to start anew"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one file holds: counts, the samples that they are of, and how far a stream was read."""
+
+    name: str
+    state: dict[str, Tensor]
+    followed: dict[str, Tensor]
+    seen: NDArray[np.bool_]
+    keys: dict[Any, int]
+    position: int
+    rows: int
+    repeated: int
+    elapsed_s: float
+    trail: str
+    skipped: tuple[int, list[list[str]]]
+
+
+class Checkpoints:
+    """The files of an evaluation in a folder.
+
+    Args:
+        folder: where they are; None to keep none.
+        run: what must be the same when an evaluation resumes; see `identity`.
+        ranks: who evaluates together.
+        every_s: how long to count between two files, in seconds; longer where writing takes long.
+        trail: has seen the batches of a stream; None where the data are none.
+    """
+
+    def __init__(
+        self, folder: Folder, run: dict[str, Any], ranks: Ranks, every_s: float, trail: Trail | None = None
+    ) -> None:
+        self._folder = None if folder is None else Path(folder)
+        self._run, self._ranks, self._every_s, self._trail = run, ranks, every_s, trail
+        self._next = time.monotonic() + every_s
+        self._start = time.monotonic()
+        self.before_s = 0.0
+        self.resumed_rows = 0
+
+    def restore(self, meter: Meter, followers: Followers, account: Account) -> tuple[NDArray[np.bool_] | None, int]:
+        """Take over what files hold.
+
+        Args:
+            meter: gets this rank's share of the counts.
+            followers: and of what they counted.
+            account: and of the samples.
+
+        Returns:
+            Which samples were counted, on any rank; and how many batches of this rank's stream were.
+
+        Raises:
+            StateError: a file is cut short, changed, of another version, or of another evaluation.
+        """
+        if self._folder is None:
+            return None, 0
+        parts = self._ranks.gather(self._parts)[self._ranks.own]  # all have read before anyone writes
+        mine = [part for part in parts if _number(part.name) % self._ranks.count == self._ranks.own]
+        for part in mine:
+            counted = meter.fresh()
+            counted.load_state_dict(part.state)
+            meter.merge(counted)
+            followers.load(part.followed)
+            account.rows += part.rows
+            account.repeated += part.repeated
+            account.keys.update(part.keys)
+            if account.expected is not None:
+                account.counts[part.seen] = 1  # batches that were left out are tried again
+            else:  # the stream goes on behind them
+                rows, failures = part.skipped
+                account.skipped_rows += rows
+                account.failures += [(error, named) for error, named in failures]
+        self.before_s = max((part.elapsed_s for part in parts), default=0.0)
+        self.resumed_rows = sum(part.rows for part in parts)
+        position = sum(part.position for part in mine)
+        if self._trail is not None and mine:  # a stream has one file a rank
+            self._trail.expected = position, mine[0].trail
+        foreign = [part for part in mine if _number(part.name) >= self._ranks.count]
+        if foreign:
+            self.save(meter, followers, account, position)
+            for part in foreign:
+                (self._folder / part.name).unlink()
+        seen = None
+        if account.expected is not None:
+            seen = np.logical_or.reduce([np.zeros(len(account.expected), bool), *(part.seen for part in parts)])
+        return seen, position
+
+    def due(self) -> bool:
+        """Whether it is time for the next file."""
+        return self._folder is not None and time.monotonic() >= self._next
+
+    def save(self, meter: Meter, followers: Followers, account: Account, position: int) -> None:
+        """Write this rank's file.
+
+        Raises:
+            StateError: the system refuses; the file from before is kept.
+        """
+        if self._folder is None:
+            return
+        start = time.monotonic()
+        tensors = prefixed(_METER, meter.state_dict()) | prefixed(_FOLLOWERS, followers.saved())
+        tensors[_SEEN] = torch.from_numpy(np.packbits(account.counts > 0))
+        keys = sorted(account.keys, key=str)
+        tensors[_KEYS] = as_bytes(keys)
+        tensors[_MARKS] = torch.tensor([account.keys[key] for key in keys], dtype=torch.int64)
+        said = {
+            "schema": SCHEMA,
+            "assay": __version__,
+            "torch": torch.__version__,
+            "run": self._run,
+            "size": len(account.counts),
+            "position": position,
+            "rows": account.rows,
+            "repeated": account.repeated,
+            "skipped": [account.skipped_rows, account.failures],
+            "trail": "" if self._trail is None else self._trail.at(position),
+            "elapsed_s": self.before_s + start - self._start,
+        }
+        about = json.dumps(said, sort_keys=True)
+        metadata = {_ABOUT: about, _SUM: checksum(about, tensors)}
+        path = self._folder / f"rank-{self._ranks.own}.safetensors"
+        try:
+            write_whole(path, lambda part: save_file(tensors, part, metadata))
+        except (OSError, SafetensorError) as error:
+            do = "Make room or change its rights; the same call then goes on from the last one that was written"
+            raise StateError(describe(os.fspath(path), str(error), "a checkpoint that can be written", do)) from error
+        end = time.monotonic()
+        self._next = end + max(self._every_s, (end - start) / MOST_OF_THE_TIME)
+
+    def _parts(self) -> list[Part]:
+        assert self._folder is not None
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror})"
+            got = f"{self._folder}, which {why}"
+            raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
+        found = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
+        found.sort(key=lambda part: (-int(part.seen.sum()), _number(part.name)))
+        kept: list[Part] = []
+        for part in found:
+            if part.seen.size and any(not (part.seen & ~other.seen).any() for other in kept):
+                continue  # all of it is in another file
+            if any((part.seen & other.seen).any() for other in kept):
+                got = f"{part.name} with samples that another file has, too"
+                raise StateError(describe(str(self._folder), got, "files of one evaluation", _ANEW))
+            kept.append(part)
+        return kept
+
+    def _read(self, path: Path) -> Part:
+        where = os.fspath(path)
+        try:
+            with safe_open(where, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            about, expected = metadata[_ABOUT], metadata[_SUM]
+            said = json.loads(about)
+        except (SafetensorError, KeyError, ValueError, RecursionError) as error:
+            got = f"no whole checkpoint ({type(error).__name__}: {error})"
+            raise StateError(describe(where, got, "what an evaluation wrote", _ANEW)) from error
+        if checksum(about, tensors) != expected:
+            raise StateError(describe(where, "bytes that were changed", "those of its checksum", _ANEW))
+        self._check(where, said)
+        size = said["size"]
+        seen = np.unpackbits(tensors.pop(_SEEN).numpy(), count=size).astype(bool)
+        keys = dict(zip(from_bytes(tensors.pop(_KEYS)), tensors.pop(_MARKS).tolist(), strict=True))
+        state, followed = part_of(_METER, tensors), part_of(_FOLLOWERS, tensors)
+        numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail", "skipped"))
+        return Part(path.name, state, followed, seen, keys, *numbers)
+
+    def _check(self, where: str, said: dict[str, Any]) -> None:
+        now = {"schema": SCHEMA, "assay": __version__, "torch": torch.__version__}
+        for name, value in now.items():
+            if said.get(name) != value:
+                got, do = f"a checkpoint of {name} {said.get(name)}", f"Go on with that version. Or: {_ANEW}"
+                raise StateError(describe(where, got, f"{name} {value}, for the same bits", do))
+        others = [name for name, value in self._run.items() if not same(value, said["run"].get(name))]
+        if others:
+            got = f"a checkpoint of other {', '.join(others)}"
+            raise StateError(describe(where, got, "one of this evaluation", _ANEW))
+
+
+def fingerprint(model: Any, samples: int = 256) -> str:
+    """What tells one model from another: names, shapes, dtypes, and some values of every tensor."""
+    if not isinstance(model, nn.Module):
+        return str(getattr(model, "__qualname__", type(model).__qualname__))
+    some: dict[str, Tensor] = {}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        flat = tensor.detach().reshape(-1)
+        step = max(1, flat.numel() // samples)
+        some[f"{name} {tuple(tensor.shape)}"] = flat[::step].contiguous().cpu()
+    return checksum(type(model).__qualname__, some)
+
+
+def _number(name: str) -> int:
+    """The rank in a file's name."""
+    digits = "".join(char for char in name if char.isdigit())
+    return int(digits) if digits else 0

@@ -1,0 +1,129 @@
+"""One step: a batch goes to the device, through the model, and comes back as predictions and target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.devices.assign import Assigned
+from assay.devices.placement import move
+from assay.devices.policies import can_hold
+from assay.errors import ConfigError, describe
+from assay.evaluation.batch import Reader, as_column
+from assay.evaluation.tree import mapped
+
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+
+
+class Forward:
+    """Predicts a batch.
+
+    Batch, outputs and targets follow one rule: inputs go to the device of the model, where dtypes that it lacks become
+    narrower; predictions stay where the model gave them, and targets and weights meet them there. A target of a dtype
+    that the device lacks is not rounded: then both meet on the host.
+
+    Args:
+        model: what predicts.
+        reader: finds the parts of a batch.
+        assigned: the device.
+        precision: the dtype of autocast, as text; None for the model's own.
+
+    Raises:
+        ConfigError: there is no such precision, or not on this device.
+    """
+
+    def __init__(
+        self, model: Callable[..., Any], reader: Reader, assigned: Assigned, precision: str | None = None
+    ) -> None:
+        self._model, self._reader, self.device = model, reader, assigned.device.value
+        self._dtype = _autocast_dtype(precision, self.device)
+        self.narrowed: set[torch.dtype] = set()
+        self.on_host: set[torch.dtype] = set()
+
+    def __call__(self, batch: Any) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """The predictions, the target and the weights of a batch, on one device."""
+        (args, kwargs), target, weights = self._reader.read(batch)
+        if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
+            outputs = self._run(args, kwargs)
+        else:
+            outputs = self._run(*self._placed((args, kwargs)))
+        preds = self._reader.preds(outputs)
+        if target is not None:
+            target = as_column(target, "target")
+            if target.device != preds.device:
+                preds, target = self._met(preds, target)
+        if weights is not None:
+            weights = move(as_column(weights, "weights"), preds.device)
+        return preds, target, weights
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._dtype is None:
+            return self._model(*args, **kwargs)
+        with self._autocast():
+            return self._model(*args, **kwargs)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, dtype=self._dtype) if self._dtype else nullcontext()
+
+    def _placed(self, tree: Any) -> Any:
+        return move(mapped(tree, self._held), self.device)
+
+    def _held(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor) or leaf.dtype not in _NARROWER or can_hold(self.device, leaf.dtype):
+            return leaf
+        self.narrowed.add(leaf.dtype)
+        return leaf.to(_NARROWER[leaf.dtype])
+
+    def _met(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        if can_hold(preds.device, target.dtype):
+            return preds, move(target, preds.device)
+        self.on_host.add(target.dtype)
+        return move(preds, "cpu"), move(target, "cpu")
+
+
+@contextmanager
+def ready(model: Any, device: torch.device) -> Iterator[None]:
+    """A model in evaluation mode and on a device, and afterwards as and where it was, whatever happened.
+
+    Every module gets its own mode back: parts of a model in training may have been put into evaluation mode on purpose.
+    """
+    if not isinstance(model, nn.Module):
+        yield
+        return
+    modes = [(module, module.training) for module in model.modules()]
+    homes = locations(model)
+    away = len(homes) == 1 and homes != {device}
+    try:
+        model.eval()
+        if away:
+            model.to(device)
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        if away:
+            model.to(homes.pop())
+
+
+def locations(model: Any) -> set[torch.device]:
+    """The devices on which a model has parameters or buffers."""
+    if not isinstance(model, nn.Module):
+        return set()
+    return {tensor.device for tensors in (model.parameters(), model.buffers()) for tensor in tensors}
+
+
+def _autocast_dtype(precision: str | None, device: torch.device) -> torch.dtype | None:
+    if precision is None:
+        return None
+    if precision not in PRECISIONS:
+        raise ConfigError(describe("precision", repr(precision), f"one of {', '.join(PRECISIONS)}", "Correct it"))
+    dtype = PRECISIONS[precision]
+    if dtype is not None and not torch.amp.is_autocast_available(device.type):
+        do = "Leave precision out, or convert the model"
+        raise ConfigError(describe("precision", f"{precision} on {device}", "a device that has autocast", do))
+    return dtype

@@ -1,0 +1,134 @@
+"""What must be the same when an evaluation resumes: data, model, functions, options and metrics, by their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch.utils.data import TensorDataset
+
+from assay.errors import ConfigError, describe
+from assay.evaluation.account import Shares
+from assay.evaluation.options import Options
+from assay.evaluation.ranks import Ranks
+from assay.evaluation.slices import asked
+from assay.evaluation.source import Source, Unit
+from assay.evaluation.stable_digest import NoDigestError, stable_digest
+from assay.meter import Meter
+from assay.meter.file import Description
+from assay.stats.sampling import mixed
+
+ROWS = 16
+"""Samples of a data set that are digested: the first, the last, and others chosen by a hash of the size."""
+UNREADABLE = "cannot be read"
+"""In place of the digest of a sample that raises: it may be corrected before the evaluation resumes."""
+_RANDOM = "has other values each time it is read"
+_NAME_IT = 'Pass run_id="a name" (--run-id), and another one whenever that changes'
+
+
+class Identity:
+    """Digests for one evaluation.
+
+    Args:
+        run_id: stands for what has no digest; None: that is an error.
+    """
+
+    def __init__(self, run_id: str | None) -> None:
+        self._run_id = run_id
+
+    def of(self, model: Any, meter: Meter, seen: Source, options: Options, ranks: Ranks) -> dict[str, Any]:
+        """The identity of a run as plain values for JSON, the same on all ranks and in every process.
+
+        How samples are loaded and where they are computed is no part of it: batch size, workers, device, ranks.
+
+        Raises:
+            ConfigError: something has no digest, and there is no `run_id`.
+        """
+        slices = asked(options.slices)
+        groups = None if options.level is None else options.seed  # a seed assigns samples to groups
+        followed = [options.samples, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
+        selectors = {name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "ids")}
+        described = json.loads(Description.of(meter.metrics, meter.weighted, 0).to_json())
+        return {
+            "metrics": [described, self.digest(dict(meter.metrics), "metrics")],
+            "data": self._data(seen, ranks),
+            "model": self.digest(model, "model"),
+            "precision": options.precision,
+            "compile": self.digest(options.compile, "compile"),
+            "slices, samples, intervals or seed": [followed, self.digest(dict(slices.selectors), "slices")],
+            **{name: self.digest(each, name) for name, each in selectors.items()},
+            "run_id": self._run_id,
+        }
+
+    def digest(self, value: Any, name: str, tensor_bytes: int | None = None) -> str:
+        """The digest of a value.
+
+        Raises:
+            ConfigError: it has none.
+        """
+        try:
+            return stable_digest(value, name, self._run_id, tensor_bytes)
+        except NoDigestError as error:
+            raise _refused(str(error)) from error
+
+    def _data(self, seen: Source, ranks: Ranks) -> Any:
+        if seen.shares is None:
+            return f"a stream on {ranks.count} ranks"
+        expected = seen.shares.expected
+        contents = set(ranks.gather(lambda: self._content(seen.dataset)))
+        return {
+            "samples": [len(expected), hashlib.sha256(expected.tobytes()).hexdigest()],
+            "content": contents.pop() if len(contents) == 1 else "",  # each rank has its own
+            "rows": self._rows(seen.shares, seen.read, ranks),
+        }
+
+    def _content(self, dataset: Any) -> str:
+        """The digest of all of a data set that is in memory, or the one that it says itself."""
+        if isinstance(dataset, TensorDataset):
+            return self.digest(dataset.tensors, "data")
+        return str(getattr(dataset, "content_digest", ""))
+
+    def _rows(self, shares: Shares, read: Callable[[list[int]], list[Unit]], ranks: Ranks) -> dict[str, str]:
+        """Digests of some samples, each read twice; every rank reads those that it counts."""
+        own = np.concatenate([np.empty(0, np.int64), *shares.lists])
+        mine = np.intersect1d(_chosen(np.flatnonzero(shares.expected)), own).tolist()
+        found: dict[str, str] = {}
+        for each in ranks.gather(lambda: self._digests(mine, read)):
+            found |= each
+        return found
+
+    def _digests(self, index: list[int], read: Callable[[list[int]], list[Unit]]) -> dict[str, str]:
+        digests = [self._unit(unit) for unit in read([*index, *index])]
+        found = {}
+        for number, first, again in zip(index, digests, digests[len(index) :], strict=False):
+            if first != again and self._run_id is None:
+                raise _refused(f"data: sample {number}, which {_RANDOM}")
+            found[str(number)] = first if first == again else _RANDOM
+        return found
+
+    def _unit(self, unit: Unit) -> str:
+        return UNREADABLE if unit.error is not None else self.digest(unit.data, "data")
+
+
+def same(mine: Any, theirs: Any) -> bool:
+    """Whether two parts of an identity are the same; a sample that could not be read may be any."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return mine.keys() == theirs.keys() and all(same(each, theirs[name]) for name, each in mine.items())
+    return bool(mine == theirs) or UNREADABLE in (mine, theirs)
+
+
+def _chosen(indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(indices) <= ROWS:
+        return indices
+    drawn = mixed(np.arange(ROWS - 2, dtype=np.uint64) + np.uint64(len(indices))) % np.uint64(len(indices))
+    chosen: NDArray[np.int64] = indices[np.unique([0, len(indices) - 1, *drawn.astype(np.int64)])]
+    return chosen
+
+
+def _refused(got: str) -> ConfigError:
+    expected = "a model, data and functions with a digest, so that another run is not taken for this one"
+    return ConfigError(describe("resume", got, expected, _NAME_IT))

@@ -1,0 +1,227 @@
+"""The loop: every batch once through the model and into the meter."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from assay.devices.memory import free_cached, is_out_of_memory
+from assay.errors import AssayError, CapacityError, ConfigError, ShapeError, describe
+from assay.evaluation.account import Account
+from assay.evaluation.batch import Reader
+from assay.evaluation.checkpoint import Checkpoints
+from assay.evaluation.errors import BatchError, RankError
+from assay.evaluation.follow import Followers, Known
+from assay.evaluation.forward import Forward
+from assay.evaluation.memory import Limit
+from assay.evaluation.ranks import Ranks
+from assay.evaluation.source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
+from assay.evaluation.tree import row_count, row_marks, structure, take
+from assay.meter import Meter
+
+_NAMED = 8
+
+
+class Watcher(Protocol):
+    """What looks on: a progress bar."""
+
+    def step(self, rows: int) -> None:
+        """A batch of so many rows is done."""
+
+
+@dataclass
+class Loop:
+    """Everything that a batch passes.
+
+    Attributes:
+        forward: predicts.
+        reader: knows the ids of a stream's samples.
+        meter: counts.
+        followers: count and keep what else is wanted of the samples.
+        account: notes which samples were counted.
+        checkpoints: written in between.
+        ranks: asked whether the others live.
+        on_error: "raise" or "skip".
+        limit: how many samples are predicted at once.
+        position: how many batches of a stream were read.
+        torn: something is counted of which it is not noted yet what it was; nothing can be saved then.
+    """
+
+    forward: Forward
+    reader: Reader
+    meter: Meter
+    followers: Followers
+    account: Account
+    checkpoints: Checkpoints
+    ranks: Ranks
+    on_error: str = "raise"
+    limit: Limit = field(default_factory=Limit)
+    position: int = 0
+    torn: bool = False
+
+    def run(self, units: Units, watcher: Watcher | None = None) -> None:
+        """Count all batches.
+
+        Raises:
+            BatchError: a batch failed, unless it is to be skipped; or the loader did, which is never skipped.
+            RankError: another rank is gone.
+        """
+        try:
+            with closing(units):  # a loader's workers end now, whatever happens
+                self._run(units, watcher)
+        except RuntimeError as error:
+            if is_of_the_loader(error):
+                raise broken_loader(error) from error
+            raise
+
+    def _run(self, units: Units, watcher: Watcher | None) -> None:
+        ranks, due = self.ranks, self.checkpoints.due
+        with torch.inference_mode():
+            for unit in units:
+                if ranks.lost:
+                    ranks.check()
+                rows = self._one(unit)
+                self.position += 1
+                if watcher is not None:
+                    watcher.step(rows)
+                if due():
+                    self.save()
+
+    def save(self) -> None:
+        """Write what was counted so far, unless a failure left it between two batches."""
+        if not (self.torn or self.followers.broken):
+            self.checkpoints.save(self.meter, self.followers, self.account, self.position)
+
+    def _one(self, unit: Unit) -> int:
+        if unit.error is not None:
+            return self._failed(unit.index, None, unit.error, "loading")
+        index, batch = unit.index, unit.data
+        if batch is ANOTHERS:
+            return 0
+        if index is None and self.account.keyed:
+            batch = self._new_rows(batch)
+            if batch is None:
+                return 0
+        if self.limit.rows is None:
+            try:
+                predicted = self.forward(batch)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    return self._failed(index, batch, error, "predicting")
+            else:
+                return self._count(index, batch, predicted)
+        return self._in_pieces(index, batch)
+
+    def _in_pieces(self, index: Index, batch: Any) -> int:
+        """A batch in parts that fit, after memory ran out."""
+        rows = self._rows(index, batch)
+        if self.limit.rows is None and not self.limit.halve(rows):
+            return self._too_large(index, batch)
+        free_cached(self.forward.device)
+        done = 0
+        while done < rows:
+            size = min(self.limit.rows or rows, rows - done)
+            part = slice(done, done + size)
+            of_part = None if index is None else index[part]
+            piece = take(batch, rows, part)
+            try:
+                predicted = self.forward(piece)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    return done + self._failed(of_part, piece, error, "predicting")
+                fits = self.limit.halve(size)
+            else:
+                done += self._count(of_part, piece, predicted)
+                self.torn = index is None and not self.account.keyed  # a part of a batch cannot be gone on from
+                continue
+            if not fits:
+                return done + self._too_large(of_part, piece)
+            free_cached(self.forward.device)
+        self.torn = False
+        return rows
+
+    def _count(self, index: Index, batch: Any, predicted: tuple[Tensor, Tensor | None, Tensor | None]) -> int:
+        preds, target, weights = predicted
+        rows = int(preds.shape[0]) if preds.ndim else 1
+        try:
+            ids, known = self._known(index, batch, rows)
+        except Exception as error:
+            return self._failed(index, batch, error, "reading ids and slices")
+        self.torn = True
+        try:
+            self.meter.update(preds, target, weights=weights)
+        except AssayError as error:  # of a batch that cannot be measured nothing was counted
+            self.torn = False
+            error.add_note(f"In the batch with {self._named(index, batch)}.")
+            raise
+        if known is not None:
+            self.followers.push(known, self.account.rows, preds, target, weights)
+        self.account.count(index, rows)
+        if index is None and ids is not None:
+            self.account.know(ids, self._marks(batch, rows))
+        self.torn = False
+        return rows
+
+    def _known(self, index: Index, batch: Any, rows: int) -> tuple[list[Any] | None, Known | None]:
+        """The ids of the rows, and what followers must know of them; nothing is counted yet."""
+        ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.followers) else None
+        samples = index if index is not None else ids
+        if samples is not None and rows != len(samples):
+            got = f"{rows} rows of predictions for {len(samples)} samples ({structure(batch)})"
+            do = "Give one row a sample; say with preds= which part of the outputs has them"
+            raise ShapeError(describe("batch", got, "as many", do))
+        return ids, self.followers.known(index, ids, batch, rows) if self.followers else None
+
+    def _new_rows(self, batch: Any) -> Any:
+        """A batch of a stream without the samples whose ids were there before; None when none is left."""
+        ids = self.reader.ids(batch)
+        kept = self.account.fresh(ids, self._marks(batch, len(ids)))
+        if len(kept) == len(ids):
+            return batch
+        self.account.repeated += len(ids) - len(kept)
+        return take(batch, len(ids), kept) if kept else None
+
+    def _marks(self, batch: Any, rows: int) -> list[int]:
+        marks: list[int] = row_marks(batch, rows).tolist()
+        return marks
+
+    def _failed(self, index: Index, batch: Any, error: Exception, doing: str) -> int:
+        """Leave a batch out, or raise."""
+        if isinstance(error, ConfigError | ShapeError | RankError | CapacityError) or is_of_the_loader(error):
+            raise error  # not this batch, but how it is to be read
+        named = self._named(index, batch)
+        if self.on_error != "skip":
+            shown = "" if batch is None else f" ({structure(batch)})"
+            got = f"{type(error).__name__} while {doing}: {error}"
+            do = 'Correct the sample or the model, or pass on_error="skip" to leave such batches out'
+            raise BatchError(describe(f"batch with {named}{shown}", got, "predictions", do)) from error
+        rows = len(index) if index is not None else (row_count(batch) or 0)
+        self.account.skip(index, rows, f"{type(error).__name__}: {error}", named)
+        return rows
+
+    def _too_large(self, index: Index, batch: Any) -> int:
+        message = f"memory runs out on {self.forward.device} with one sample"
+        return self._failed(index, batch, MemoryError(message), "predicting")
+
+    def _rows(self, index: Index, batch: Any) -> int:
+        rows = len(index) if index is not None else row_count(batch)
+        if rows is None:
+            do = "Give batches with tensors, or smaller ones"
+            raise ShapeError(describe("batch", structure(batch), "rows that can be split, as memory ran out", do))
+        return rows
+
+    def _ids(self, index: Index, batch: Any) -> list[Any]:
+        if self.reader.has_ids and batch is not None:
+            return self.reader.ids(batch)
+        return [] if index is None else index.tolist()
+
+    def _named(self, index: Index, batch: Any) -> str:
+        ids = self._ids(index, batch)
+        if not ids:
+            return f"number {self.position} of the stream"
+        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+        return f"the ids {', '.join(map(str, ids[:_NAMED]))}{more}"

@@ -1,0 +1,80 @@
+"""How an evaluation is run: the options of `evaluate`, and which values they may have."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from assay.errors import ConfigError, describe
+from assay.evaluation.batch import Selector
+from assay.evaluation.ranks import TIMEOUT_S
+from assay.evaluation.slices import Slices
+
+ON_ERROR = ("raise", "skip")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path drops the second slash
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an evaluation is run; the arguments of `evaluate`.
+
+    Raises:
+        ConfigError: a value that cannot be.
+    """
+
+    device: str | torch.device = "auto"
+    inputs: Selector = None
+    target: Selector = None
+    preds: Selector = None
+    weights: Selector = None
+    ids: Selector = None
+    slices: Slices = None
+    min_slice: int = 20
+    level: float | None = 0.95
+    replicates: int = 400
+    samples: bool = True
+    details: bool = True
+    classes: Sequence[str] = ()
+    precision: str | None = None
+    compile: bool | Mapping[str, Any] = False
+    batch_size: int = 64
+    num_workers: int = 0
+    shards: bool | None = None
+    resume: str | os.PathLike[str] | None = None
+    run_id: str | None = None
+    checkpoint_s: float = 30.0
+    on_error: str = "raise"
+    progress: bool | None = None
+    seed: int = 0
+    title: str = "Evaluation"
+    rank_timeout_s: float = TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ON_ERROR:
+            raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), "Correct it"))
+        for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice", 1), ("replicates", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                expected = f"a whole number, {least} or more"
+                raise ConfigError(describe(name, repr(value), expected, "Correct it"))
+        if self.level is not None and not (isinstance(self.level, float) and 0 < self.level < 1):
+            do = "Pass 0.95 for 95 %, or None for no intervals"
+            raise ConfigError(describe("level", repr(self.level), "a number between 0 and 1", do))
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
+        if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):
+            raise ConfigError(describe("resume", repr(self.resume), "a folder for checkpoints", "Name one"))
+        if self.resume is not None and _ADDRESS.match(os.fspath(self.resume)):
+            got, do = os.fspath(self.resume), "Name a local folder, or one that is mounted"
+            raise ConfigError(describe("resume", got, "a folder on this machine", do))
+        if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):
+            do = "Pass a string, or None where everything has a digest"
+            raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))
+        if isinstance(self.classes, str):
+            do = "Pass a list of names"
+            raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))

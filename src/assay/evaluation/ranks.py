@@ -1,0 +1,212 @@
+"""The processes that evaluate together: who is there, what they tell each other, and what happens when one is gone.
+
+What is exchanged before and after the loop goes through collectives. In between every rank only says that it is alive,
+through the group's store, so that nobody waits for hours for a rank that is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+from assay.devices.collective import collective_device
+from assay.devices.placement import to_host
+from assay.errors import AssayError, describe
+from assay.evaluation.errors import RankError
+
+T = TypeVar("T")
+
+BEAT_S = 0.5
+TIMEOUT_S = 60.0
+_FAILED, _BEAT, _READY = "failed", "beat", "ready"
+_calls = 0
+
+
+def local_rank() -> int | None:
+    """The number of this process among those of this machine, which torchrun tells; None where there is but one."""
+    number = os.environ.get("LOCAL_RANK")
+    return int(number) if number is not None and number.isdigit() else None
+
+
+@contextmanager
+def process_group() -> Iterator[None]:
+    """The group of `torchrun`'s processes; nothing where there is one already, or one process only."""
+    wanted = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "MASTER_ADDR" in os.environ
+    if not dist.is_available() or dist.is_initialized() or not wanted:
+        yield
+        return
+    dist.init_process_group("gloo")  # what is exchanged is on the host, on every device
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+class Ranks:
+    """This process and the others of the default group.
+
+    Used as a context: when the block raises, the other ranks are told, and raise a `RankError` within a second or at
+    their next batch. A rank that says nothing for `timeout_s` seconds is taken for dead.
+
+    Args:
+        timeout_s: how long a rank may be silent.
+    """
+
+    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+        together = dist.is_available() and dist.is_initialized()
+        self.own = dist.get_rank() if together else 0
+        self.count = dist.get_world_size() if together else 1
+        self.timeout_s = timeout_s
+        self.lost = ""
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._store: Any = None
+        self._meetings = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one process only."""
+        return self.count == 1
+
+    def __enter__(self) -> Self:
+        if not self.alone:
+            self._store = _store(self.timeout_s)
+            self._store.add(f"{_BEAT}/{self.own}", 1)  # from now on, silence means something
+            self._thread = threading.Thread(target=self._live, name="assay-ranks", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._thread is None:
+            return
+        if error is not None and not isinstance(error, RankError):
+            with suppress(Exception):
+                self._store.set(f"{_FAILED}/{self.own}", f"{type(error).__name__}: {error}"[:2000])
+        self._stop.set()
+        self._thread.join(2 * BEAT_S)
+
+    def check(self) -> None:
+        """Raise when another rank is gone.
+
+        Raises:
+            RankError: names it, and says why it ended where it could tell.
+        """
+        if self.lost:
+            raise RankError(
+                describe("ranks", self.lost, f"{self.count} ranks that work", "See the error of that rank; run again")
+            )
+
+    def gather(self, make: Callable[[], T]) -> list[T]:
+        """What `make` gives on every rank, by rank; a failure of one is raised on all.
+
+        Raises:
+            RankError: another rank failed.
+        """
+        if self.alone:
+            return [make()]
+        failure: Exception | None = None
+        said: tuple[str, Any] = ("", None)
+        try:
+            said = ("", make())
+        except Exception as error:
+            failure, said = error, (f"{type(error).__name__}: {error}", None)
+        everyone: list[Any] = [None] * self.count
+        dist.all_gather_object(everyone, said)
+        if failure is not None:
+            raise failure
+        for rank, (problem, _) in enumerate(everyone):
+            if problem:
+                self.lost = f"a failure of rank {rank} ({problem})"
+                self.check()
+        return [value for _, value in everyone]
+
+    def from_first(self, value: T) -> T:
+        """What rank 0 has."""
+        if self.alone:
+            return value
+        holder = [value if self.own == 0 else None]
+        dist.broadcast_object_list(holder, src=0)
+        return holder[0]  # type: ignore[return-value]
+
+    def least(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The smallest of all ranks' values, place by place."""
+        return self._reduced(values, dist.ReduceOp.MIN)
+
+    def total(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sum of all ranks' values, place by place."""
+        return self._reduced(values, dist.ReduceOp.SUM)
+
+    def _reduced(self, values: NDArray[np.int32], how: Any) -> NDArray[np.int32]:
+        if self.alone or not len(values):
+            return values
+        moved = torch.from_numpy(values.copy()).to(collective_device())
+        dist.all_reduce(moved, op=how)
+        reduced: NDArray[np.int32] = to_host(moved).numpy()
+        return reduced
+
+    def meet(self) -> None:
+        """Wait until all ranks are here, and notice when one will not come.
+
+        Raises:
+            RankError: a rank failed or is gone.
+        """
+        if self.alone:
+            return
+        self._meetings += 1
+        place = f"{_READY}/{self._meetings}"
+        self._store.add(place, 1)
+        while int(self._store.add(place, 0)) < self.count:
+            self.check()
+            time.sleep(0.01)
+        self.check()
+
+    def _live(self) -> None:
+        """Say that this rank is alive, and look after the others."""
+        heard = dict.fromkeys(set(range(self.count)) - {self.own}, (-1, time.monotonic()))
+        while not self._stop.wait(BEAT_S):
+            try:
+                self._store.add(f"{_BEAT}/{self.own}", 1)
+                for rank, (last, since) in heard.items():
+                    if self._store.check([f"{_FAILED}/{rank}"]):
+                        told = self._store.get(f"{_FAILED}/{rank}").decode(errors="replace")
+                        self.lost = f"a failure of rank {rank} ({told})"
+                        return
+                    beat = int(self._store.add(f"{_BEAT}/{rank}", 0))
+                    if beat != last or not beat:  # one that is not here yet is waited for, as collectives do
+                        heard[rank] = beat, time.monotonic()
+                    elif time.monotonic() - since > self.timeout_s:
+                        self.lost = f"no sign of life of rank {rank} for {self.timeout_s:.0f} s"
+                        return
+            except Exception as error:  # the rank that keeps the store is gone
+                if not self._stop.is_set():
+                    self.lost = f"no answer of the ranks' store ({type(error).__name__})"
+                return
+
+
+def _store(timeout_s: float) -> Any:
+    """A part of the group's store for this evaluation; all ranks make as many as this one."""
+    global _calls
+    _calls += 1
+    find = getattr(dist.distributed_c10d, "_get_default_store", None)
+    if find is None:
+        raise AssayError(describe("torch.distributed", "no store", "the store of the group", "Use a tested torch"))
+    store = find()
+    with suppress(Exception):  # a connection of its own, so that heartbeats do not wait for anything else
+        store = store.clone()
+    store = dist.distributed_c10d.PrefixStore(f"assay/evaluation/{_calls}", store)
+    with suppress(Exception):
+        store.set_timeout(timedelta(seconds=timeout_s))
+    return store

@@ -1,0 +1,235 @@
+"""The same metrics on parts of the samples: by a column, by a function, or by several of them crossed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.devices.placement import to_host
+from assay.errors import ConfigError, describe
+from assay.evaluation.batch import Selector
+from assay.evaluation.follow import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.partition import Label, Partition
+from assay.meter import Meter
+
+Slices: TypeAlias = "Mapping[str, Any] | Sequence[str | tuple[str, ...]] | None"
+
+MOST_VALUES = 100
+MOST_CELLS = 1000
+_BASE = 128
+_BIN = 'Bin it by a function, such as slices={"decade": lambda batch: batch["age"] // 10 * 10}'
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which slices are asked for.
+
+    Attributes:
+        selectors: how a batch gives the values of each part.
+        slices: by name, the parts that are crossed; one where nothing is.
+    """
+
+    selectors: Mapping[str, Selector]
+    slices: Mapping[str, tuple[str, ...]]
+
+
+def asked(slices: Slices) -> Asked:
+    """Understand what `evaluate` was given.
+
+    Example:
+        >>> asked(["sex", ("sex", "age")]).slices
+        {'sex': ('sex',), 'sex x age': ('sex', 'age')}
+
+    Raises:
+        ConfigError: it is nothing of what it may be, or a slice is crossed with one that is not there.
+    """
+    if slices is None:
+        return Asked({}, {})
+    if isinstance(slices, str) or not isinstance(slices, Mapping | Sequence):
+        expected = "names of columns, or selectors by name"
+        raise ConfigError(describe("slices", repr(slices), expected, f"Write slices=[{slices!r}]"))
+    if not isinstance(slices, Mapping):
+        slices = {each if isinstance(each, str) else " x ".join(map(str, each)): each for each in slices}
+    selectors = {str(name): each for name, each in slices.items() if not isinstance(each, tuple)}
+    crossed = {str(name): tuple(map(str, each)) for name, each in slices.items() if isinstance(each, tuple)}
+    for parts in crossed.values():
+        selectors = {**{part: part for part in parts}, **selectors}
+    for name, selector in selectors.items():
+        if not (isinstance(selector, str | int) or callable(selector)):
+            expected = "a name, a position, a function, or a tuple of names to cross"
+            raise ConfigError(describe(f"slices: {name}", repr(selector), expected, "Correct it"))
+    return Asked(selectors, {str(name): crossed.get(str(name), (str(name),)) for name in slices})
+
+
+class Coding:
+    """The values of one part of the slices as numbers, in the order in which they came."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    def codes(self, values: Array) -> Array:
+        """The numbers of values.
+
+        Raises:
+            ConfigError: there are too many different ones.
+        """
+        different, where = np.unique(values, return_inverse=True)
+        if len(different) > MOST_VALUES:
+            self._refuse(map(str, different))
+        return np.array([self.code(str(each)) for each in different], np.int64)[where]
+
+    def code(self, text: str) -> int:
+        """The number of one value."""
+        if text not in self._codes:
+            self._codes[text] = len(self.texts)
+            self.texts.append(text)
+            if len(self.texts) > MOST_VALUES:
+                self._refuse(self.texts)
+        return self._codes[text]
+
+    def _refuse(self, texts: Iterable[str]) -> None:
+        some = ", ".join(sorted(texts)[:3])
+        got = f"more than {MOST_VALUES} different values ({some}, …)"
+        raise ConfigError(describe(f"slices: {self.name}", got, f"at most {MOST_VALUES}", _BIN))
+
+
+class Slicer:
+    """Meters of all slices, and, where it is kept, which sample is in which.
+
+    Args:
+        slices: by name, the parts that are crossed.
+        like: the meter that those of the slices are made like.
+        most: how many samples' places are kept; 0 for none.
+    """
+
+    def __init__(self, slices: Mapping[str, tuple[str, ...]], like: Meter, most: int) -> None:
+        self.slices, self._like, self._most = slices, like, most
+        self._codings = {part: Coding(part) for parts in slices.values() for part in parts}
+        self._partitions = {name: Partition(like) for name in slices}
+        self._places: dict[str, list[Array]] = {part: [] for part in self._codings}
+        self._rows = 0
+
+    def empty(self) -> Slicer:
+        """One that has counted nothing."""
+        return Slicer(self.slices, self._like, self._most)
+
+    def count(self, rows: Rows) -> None:
+        """Count rows into the meters of their slices."""
+        codes = {part: coding.codes(_values(rows.parts[part], part)) for part, coding in self._codings.items()}
+        for name, parts in self.slices.items():
+            combined = sum(codes[part] * _BASE**k for k, part in enumerate(parts))
+            self._partitions[name].count(rows, np.asarray(combined), self._labels(parts))
+            self._check_cells(name)
+        self._keep(codes, len(rows))
+
+    def _labels(self, parts: tuple[str, ...]) -> Callable[[int], Label]:
+        texts = [self._codings[part].texts for part in parts]
+        return lambda code: tuple(each[code // _BASE**k % _BASE] for k, each in enumerate(texts))
+
+    def _check_cells(self, name: str) -> None:
+        cells = len(self._partitions[name].meters)
+        if cells > MOST_CELLS:
+            expected = f"at most {MOST_CELLS}"
+            raise ConfigError(describe(f"slices: {name}", f"{cells} slices", expected, "Cross fewer, or bin them"))
+
+    def _keep(self, codes: Mapping[str, Array], rows: int) -> None:
+        self._rows += rows
+        for part, each in codes.items():
+            self._places[part].append(each.astype(np.uint8))
+        if self._rows > self._most:
+            self._places = {part: [] for part in self._places}
+
+    def saved(self) -> dict[str, Tensor]:
+        """What was counted, as tensors."""
+        found = {"rows": torch.tensor(self._rows), "texts": as_bytes({p: c.texts for p, c in self._codings.items()})}
+        for part, places in self._places.items():
+            found[f"place {part}"] = torch.from_numpy(np.concatenate(places or [np.empty(0, np.uint8)]))
+        for name, partition in self._partitions.items():
+            found.update(prefixed(f"meters {name}", partition.saved()))
+        return found
+
+    def load(self, tensors: Tensors) -> None:
+        """Add what `saved` gave; values may have other numbers there."""
+        codes = {}
+        for part, texts in from_bytes(tensors["texts"]).items():
+            renumbered = np.array([self._codings[part].code(text) for text in texts], np.int64)
+            places = tensors[f"place {part}"].numpy()
+            codes[part] = renumbered[places] if len(texts) else places
+        self._keep(codes, int(tensors["rows"]))
+        for name, partition in self._partitions.items():
+            partition.load(part_of(f"meters {name}", tensors))
+            self._check_cells(name)
+
+    def found(self, order: Array | None) -> list[SliceFound]:
+        """The slices, those of one name in the order of their values.
+
+        Args:
+            order: the order of the samples in the report; None where none are kept.
+        """
+        found = []
+        texts = {part: np.array(coding.texts, object) for part, coding in self._codings.items()}
+        if order is not None and self._rows == len(order):
+            placed = {part: np.concatenate(each)[order] for part, each in self._places.items() if each}
+        else:
+            placed = {}
+        for name, parts in self.slices.items():
+            meters = self._partitions[name].meters
+            for label in sorted(meters, key=lambda each: tuple(map(_rank, each))):
+                members = None
+                if placed.keys() >= set(parts):
+                    members = np.logical_and.reduce(
+                        [texts[part][placed[part]] == text for part, text in zip(parts, label, strict=True)]
+                    )
+                title = ", ".join(f"{part} = {text}" for part, text in zip(parts, label, strict=True))
+                found.append(SliceFound(title, meters[label], members))
+        return found
+
+
+@dataclass(frozen=True)
+class SliceFound:
+    """One slice: its name, what was counted of it, and which samples it has where that is known."""
+
+    name: str
+    meter: Meter
+    members: Array | None
+
+    def values(self, names: Iterable[str]) -> dict[str, Any]:
+        """What metrics read of it; one that has too little data reads NaN, which is no warning here."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.meter.compute(only=names)
+
+
+def _values(given: Sequence[Any], part: str) -> Array:
+    """The values of some batches as one array of numbers, or of texts."""
+    arrays = [_array(each) for each in given]
+    for array in arrays:
+        if array.ndim != 1:
+            got = f"values of shape {array.shape}"
+            raise ConfigError(describe(f"slices: {part}", got, "one value a sample", "Choose a part or a function"))
+    if len({array.dtype.kind for array in arrays}) > 1:
+        arrays = [array.astype(str) for array in arrays]
+    return np.concatenate(arrays)
+
+
+def _array(values: Any) -> Array:
+    if isinstance(values, Tensor):
+        values = to_host(values.float() if values.dtype == torch.bfloat16 else values).numpy()
+    array = np.asarray(values)
+    return array.astype(str) if array.dtype.kind == "O" else array
+
+
+def _rank(text: str) -> tuple[int, float, str]:
+    """Numbers in their order, then texts in theirs."""
+    try:
+        return 0, float(text), text
+    except ValueError:
+        return 1, 0.0, text

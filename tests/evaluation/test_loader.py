@@ -1,0 +1,118 @@
+"""A loader that breaks loses nothing and shifts nothing: an error, no hang, and every sample under its own id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+from assay import Accuracy, evaluate
+from assay.errors import ShapeError
+from assay.evaluation import BatchError
+
+METRIC = Accuracy(num_classes=2)
+ENDS = {
+    "exit 0": lambda: os._exit(0),
+    "exit 1": lambda: os._exit(1),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+}
+
+
+class Dies(Dataset):
+    """A data set whose worker ends at a sample, as long as a file is there, while another worker is slow."""
+
+    def __init__(self, end, flag):
+        self.end, self.flag = end, flag
+
+    def __len__(self):
+        return 120
+
+    def __getitem__(self, k):
+        if self.flag.exists() and get_worker_info() is not None:
+            if k == 85:
+                ENDS[self.end]()
+            if 90 <= k < 92:
+                time.sleep(0.2)
+        return torch.eye(2)[k % 3 % 2], int(k % 3 == 1), k
+
+
+def right(data, folder=None, **more):
+    """Of every sample that was kept its id, and whether it was right."""
+    loader = DataLoader(data, batch_size=10, num_workers=2)
+    how = {"inputs": 0, "target": 1, "ids": 2, "device": "cpu", "resume": folder, "checkpoint_s": 0.0}
+    samples = evaluate(torch.nn.Identity(), loader, METRIC, **how, **more).sections[0].samples
+    return list(zip(samples.ids.values.tolist(), samples.decision.values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_dead_worker_ends_the_run_and_the_run_resumes(tmp_path, end, on_error):
+    flag = tmp_path / "flag"
+    flag.touch()
+    data = Dies(end, flag)
+    with pytest.raises(BatchError, match=r"data loader: got .*resume="):
+        right(data, tmp_path / "run", on_error=on_error)
+    flag.unlink()
+    assert right(data, tmp_path / "run", on_error=on_error) == [(k, int(k % 3 == 1)) for k in range(120)]
+
+
+def test_a_death_that_interrupts_the_model_is_not_a_fault_of_its_batch():
+    def model(x):
+        raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Killed. ")
+
+    with pytest.raises(BatchError, match="data loader: got RuntimeError"):
+        evaluate(model, [(torch.eye(2), torch.tensor([0, 1]))], METRIC, device="cpu", on_error="skip")
+
+
+class Unreadable:
+    """What cannot be made again from what a worker sent."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+class Sends(Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, k):
+        return torch.eye(2)[k % 2], k % 2, Unreadable() if k == 15 else k
+
+
+def test_a_batch_that_is_lost_on_its_way_ends_the_run():
+    loader = DataLoader(Sends(), batch_size=10, num_workers=1, collate_fn=together)
+    with pytest.raises(BatchError, match="data loader: got ValueError: invalid literal"):
+        evaluate(torch.nn.Identity(), loader, METRIC, inputs=0, target=1, device="cpu", on_error="skip")
+
+
+def together(rows):
+    xs, ys, others = zip(*rows, strict=True)
+    return torch.stack(xs), torch.tensor(ys), list(others)
+
+
+def only_even(rows):
+    return together([row for row in rows if isinstance(row[2], int)])
+
+
+def test_a_collate_function_that_drops_samples_shifts_nothing():
+    loader = DataLoader(Sends(), batch_size=10, collate_fn=only_even)
+    with pytest.raises(ShapeError, match="9 rows of predictions for 10 samples"):
+        evaluate(torch.nn.Identity(), loader, METRIC, inputs=0, target=1, device="cpu", on_error="skip")
+
+
+class StreamDies(IterableDataset):
+    def __iter__(self):
+        for k in range(40):
+            if k == 25:
+                os._exit(1)
+            yield torch.eye(2)[k % 2], k % 2
+
+
+def test_a_stream_whose_worker_dies_ends_the_run():
+    loader = DataLoader(StreamDies(), batch_size=10, num_workers=1)
+    with pytest.raises(BatchError, match="data loader: got "):
+        evaluate(torch.nn.Identity(), loader, METRIC, device="cpu", on_error="skip")

@@ -1,0 +1,276 @@
+"""Several processes give the bits of one, and know when one of them is gone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+import signal
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, Subset, TensorDataset
+
+from assay import AUROC, Accuracy, F1Score
+from assay.evaluation import evaluate
+from assay.metrics import LogLoss
+from assay.report import Report
+from ranks import processes
+
+CLASSES = 3
+METRICS = {
+    "acc": Accuracy(num_classes=CLASSES),
+    "auroc": AUROC(num_classes=CLASSES),
+    "F1": F1Score(num_classes=CLASSES, average="macro"),
+    "loss": LogLoss(num_classes=CLASSES),
+}
+OF_THIS_RUN = ("Every sample once", "Decisions", "Run")
+
+
+def samples(count):
+    generator = torch.Generator().manual_seed(7)
+    return TensorDataset(
+        torch.randn(count, 4, generator=generator), torch.randint(CLASSES, (count,), generator=generator)
+    )
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, CLASSES), nn.Softmax(1))
+
+
+def found(report):
+    (section,) = report.sections
+    proof = dict(next(each for each in section.tables if each.name == "Every sample once").rows)
+    counts = [proof[name] for name in ("expected", "seen", "twice", "missed")]
+    return [measured(section), counts, proof["given again, and not counted again"]]
+
+
+def measured(section):
+    """Values, intervals, slices, samples, tables and plots, to the bit; a digest, as there are many."""
+    tables = [table for table in section.tables if table.name not in OF_THIS_RUN]
+    text = Report("", [dataclasses.replace(section, tables=tables)], created="", environment={}).to_json()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Stream(IterableDataset):
+    def __init__(self, start, stop):
+        self.start, self.stop = start, stop
+
+    def __iter__(self):
+        data = samples(53)
+        return ({"x": data[k][0], "y": data[k][1], "id": k} for k in range(self.start, self.stop))
+
+
+def padded(data, rank, size):
+    sampler = DistributedSampler(data, size, rank, shuffle=False)
+    return DataLoader(data, batch_size=4, sampler=sampler)
+
+
+def same(data, rank, size):
+    return DataLoader(data, batch_size=4)
+
+
+def shuffled_by_each_rank(data, rank, size):
+    torch.manual_seed(rank)
+    return DataLoader(data, batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(rank))
+
+
+def uneven(data, rank, size):
+    bounds = [0, *(len(data) * (k + 1) ** 2 // size**2 for k in range(size))]
+    return DataLoader(data, batch_size=4, sampler=range(bounds[rank], bounds[rank + 1]))
+
+
+def all_on_the_last(data, rank, size):
+    return DataLoader(data, batch_size=4, sampler=range(len(data)) if rank == size - 1 else [])
+
+
+def only_a_data_set(data, rank, size):
+    return data
+
+
+LOADERS = (padded, same, shuffled_by_each_rank, uneven, all_on_the_last, only_a_data_set)
+
+
+def on_each(rank, size):
+    data = samples(53)
+    net = model()
+    how = {"slices": {"class": 1, "right of 0": lambda batch: batch[0][:, 0] > 0, "both": ("class", "right of 0")}}
+    results = {
+        make.__name__: found(evaluate(net, make(data, rank, size), METRICS, device="cpu", **how)) for make in LOADERS
+    }
+    bounds = {1: [0, 53], 2: [0, 20, 53], 3: [0, 20, 20, 53], 4: [0, 1, 1, 40, 53]}[size]
+    mine = Subset(data, range(bounds[rank], bounds[rank + 1]))
+    results["shards"] = found(evaluate(net, mine, METRICS, device="cpu", shards=True, **how))
+    stream = DataLoader(Stream(bounds[rank], bounds[rank + 1]), batch_size=4)
+    slices = {"class": "y", "right of 0": lambda batch: batch["x"][:, 0] > 0, "both": ("class", "right of 0")}
+    how = {"inputs": "x", "ids": "id", "slices": slices}
+    results["stream"] = found(evaluate(net, stream, METRICS, device="cpu", **how))
+    everything = DataLoader(Stream(0, 53), batch_size=4)
+    results["dealt"] = found(evaluate(net, everything, METRICS, device="cpu", shards=False, **how))
+    return results
+
+
+@functools.cache
+def alone():
+    return on_each(0, 1)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_any_number_of_processes_gives_the_bits_of_one(size, tmp_path):
+    results = processes(on_each, size, tmp_path)
+    expected = alone()["same"][0]
+    for name, (section, counts, again) in results[0].items():
+        assert section == expected, name
+        assert counts == ([None, 53, 0, None] if name in ("stream", "dealt") else [53, 53, 0, 0]), name
+        assert all(other[name] == [section, counts, again] for other in results), name
+    assert results[0]["padded"][2] == -53 % size
+
+
+def five(rank, size):
+    """5 samples of which 4 are right: 0.8, where padding with the first sample gives 5 of 6."""
+    right = torch.tensor([1, 1, 1, 1, 0])
+    data = TensorDataset(nn.functional.one_hot(right, 2).float(), torch.ones(5, dtype=torch.int64))
+    loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data, size, rank, shuffle=False))
+    report = evaluate(nn.Identity(), loader, Accuracy(num_classes=2), device="cpu")
+    return [report.sections[0].values[0].value, *found(report)[1:]]
+
+
+def test_five_samples_on_three_ranks_with_a_padded_sampler(tmp_path):
+    for value, counts, again in processes(five, 3, tmp_path):
+        assert (value, counts, again) == (0.8, [5, 5, 0, 0], 1)
+
+
+def told(act):
+    try:
+        act()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+def misunderstandings(rank, size):
+    net, data = model(), samples(20)
+    half = Subset(data, range(rank * 10, rank * 10 + 10))
+    stream = DataLoader(Stream(0, 12), batch_size=4)
+    cases = [
+        lambda: evaluate(net, half, METRICS, device="cpu"),
+        lambda: evaluate(net, stream, METRICS, device="cpu", inputs="x"),
+        lambda: evaluate(net, data, METRICS if rank else "no metric", device="cpu"),
+        lambda: evaluate(net, data, METRICS if rank else METRICS["acc"], device="cpu"),
+    ]
+    texts = [told(case) for case in cases]
+    report = evaluate(net, stream, METRICS, device="cpu", inputs="x", ids="id", shards=True)
+    return [*texts, next(each for each in report.sections[0].tables if each.name == "Every sample once").note]
+
+
+def test_what_ranks_cannot_know_must_be_said_and_all_are_told(tmp_path):
+    for rank, (shards, stream, metrics, unequal, twice) in enumerate(processes(misunderstandings, 2, tmp_path)):
+        assert shards == (
+            "ConfigError: data: got data sets of 10, 10 samples, whose samples differ between the ranks, expected the "
+            "same data set on all ranks, or to be told. Pass shards=True if every rank has samples of its own, "
+            "shards=False if all ranks have the same."
+        )
+        assert "data: got the same first batch on several ranks, expected batches of each rank's own" in stream
+        if rank == 0:
+            assert metrics.startswith("ConfigError: metrics: got str")
+        else:
+            assert metrics.startswith("RankError: ranks: got a failure of rank 0 (ConfigError: metrics: got str")
+        assert unequal.startswith("SyncError: sync: got Meter(Accuracy=Accuracy(")
+        assert twice.startswith("24 seen, 12 twice;")
+
+
+def fails_on_one(rank, size):
+    def predict(x):
+        if rank == 1:
+            raise ZeroDivisionError("by design")
+        time.sleep(0.05)
+        return x
+
+    data = TensorDataset(torch.full((4000, CLASSES), 0.3), torch.zeros(4000, dtype=torch.int64))
+    start = time.monotonic()
+    text = told(lambda: evaluate(predict, data, METRICS, device="cpu", batch_size=1))
+    return [text, time.monotonic() - start < 60]
+
+
+def test_a_rank_that_fails_ends_the_others_with_its_error(tmp_path):
+    first, second = processes(fails_on_one, 2, tmp_path)
+    assert first[0].startswith("RankError: ranks: got a failure of rank 1 (BatchError: batch with the ids 1 ")
+    assert "ZeroDivisionError while predicting: by design" in first[0]
+    assert second[0].startswith("BatchError")
+    assert first[1], "the bare loop would have taken 100 seconds"
+
+
+def killed(rank, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+
+    def predict(x):
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.05)
+        return x
+
+    data = TensorDataset(torch.full((4000, CLASSES), 0.3), torch.zeros(4000, dtype=torch.int64))
+    text = told(lambda: evaluate(predict, data, METRICS, device="cpu", batch_size=1, rank_timeout_s=3))
+    (folder / "told").write_text(text, "utf-8")
+    os._exit(0)
+
+
+def test_a_rank_that_is_killed_ends_the_others_within_the_stated_time(tmp_path):
+    context = mp.get_context("spawn")
+    ranks = [context.Process(target=killed, args=(rank, tmp_path)) for rank in range(2)]
+    for each in ranks:
+        each.start()
+    for each in ranks:
+        each.join(100)
+    assert ranks[1].exitcode == -signal.SIGKILL
+    assert (tmp_path / "told").read_text("utf-8") == (
+        "RankError: ranks: got no sign of life of rank 1 for 3 s, expected 2 ranks that work. "
+        "See the error of that rank; run again."
+    )
+
+
+def other_models(rank, size):
+    torch.manual_seed(rank)
+    net = nn.Sequential(nn.Linear(4, CLASSES), nn.Softmax(1))
+    return [
+        evaluate(net, samples(9), METRICS, device="cpu").notes,
+        evaluate(model(), samples(9), METRICS, device="cpu").notes,
+    ]
+
+
+def test_models_that_differ_between_ranks_are_told(tmp_path):
+    told = "The model has other values on other processes: they measured different models, or parts of one."
+    for other, same_model in processes(other_models, 2, tmp_path):
+        assert told in other
+        assert told not in same_model
+
+
+class Nameless(IterableDataset):
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __iter__(self):
+        data = samples(40)
+        return iter(data[k] for k in range(self.rank, 40, 2))
+
+
+def nameless(rank, size):
+    report = evaluate(model(), DataLoader(Nameless(rank), batch_size=4), METRICS, device="cpu", shards=True)
+    values = {value.name: value.lower is not None for value in report.sections[0].values}
+    return [values, report.notes]
+
+
+def test_samples_of_several_processes_that_are_known_by_nothing_are_not_dealt_to_groups(tmp_path):
+    for values, notes in processes(nameless, 2, tmp_path):
+        assert values == {"acc": True, "auroc": False, "F1": False, "loss": False}
+        assert notes[-1] == (
+            "Some intervals are not given: samples are known by nothing, so several processes cannot deal them to the "
+            "same groups. Say with ids= what they are known by."
+        )
