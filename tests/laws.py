@@ -19,12 +19,11 @@ import torch
 from torch import Tensor
 
 import assay.metrics
-from assay.errors import AssayWarning, ValuesError
+from assay.errors import AssayWarning, InvalidValuesError
 from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
 from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
 from assay.metrics.base import Metric
-from assay.metrics.by_class import ByClass
 from assay.metrics.calibration import (
     BrierScore,
     CalibrationCurve,
@@ -46,6 +45,7 @@ from assay.metrics.classification import (
     Recall,
     Specificity,
 )
+from assay.metrics.classwise import Classwise
 from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
 from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
@@ -147,7 +147,7 @@ def value(meter: Meter) -> Any:
         warnings.simplefilter("ignore", AssayWarning)
         try:
             return meter.compute()
-        except ValuesError as error:
+        except InvalidValuesError as error:
             return str(error)
 
 
@@ -454,7 +454,7 @@ def _others() -> list[Case]:
 def _of_metrics() -> list[Case]:
     precision, recall, classes = Precision(), Recall(), tuple("abcd"[:CLASSES])
     arithmetic = [2 * precision * recall / (precision + recall), -(abs(AUROC() - BrierScore()) ** 2)]
-    named = ByClass(AUROC(num_classes=CLASSES, average=None), classes)
+    named = Classwise(AUROC(num_classes=CLASSES, average=None), classes)
     found = [*cases(arithmetic, binary), *cases([named], multiclass)]
     found += cases([PerOutput(AUROC(exact_up_to=0), LABELS)], multilabel)
     several = cases([PerOutput((MeanSquaredError() + SpearmanCorrCoef()) / 2, OUTPUTS)], regression_outputs)
@@ -502,7 +502,7 @@ OF_FEW_SAMPLES = frozenset(
     }
 )
 # Metrics whose states keep float64 apart from narrower dtypes; what is read from them has the same bits.
-STATES_NAME_A_DTYPE = OF_SAMPLES | OF_FEW_SAMPLES | {"Max", "Min"} | {"Arithmetic", "ByClass", "PerOutput"}
+STATES_NAME_A_DTYPE = OF_SAMPLES | OF_FEW_SAMPLES | {"Max", "Min"} | {"Arithmetic", "Classwise", "PerOutput"}
 
 
 def within(metric: Metric) -> Iterator[Metric]:
@@ -686,7 +686,7 @@ INVARIANCES = {
     ),
     "an increasing function of the scores": Invariance(
         _map_scores,
-        lambda case: _named(case, *OF_FEW_SAMPLES, *_RANKS, "ByClass") or isinstance(case.metric, LabelMetric),
+        lambda case: _named(case, *OF_FEW_SAMPLES, *_RANKS, "Classwise") or isinstance(case.metric, LabelMetric),
     ),
     "scale and shift of each": Invariance(_map_each_affinely, lambda case: _named(case, *_CORRELATIONS)),
     "scale and shift of both": Invariance(

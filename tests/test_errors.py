@@ -24,18 +24,18 @@ def test_every_error_and_warning_has_one_root():
 
 
 @pytest.mark.parametrize(
-    "name", ["InputError", "ShapeError", "DtypeError", "DeviceError", "ValuesError", "ConfigError"]
+    "name", ["InputError", "ShapeError", "DtypeError", "DeviceError", "InvalidValuesError", "ConfigError"]
 )
 def test_bad_arguments_are_value_errors_too(name):
     assert issubclass(getattr(errors, name), ValueError)
 
 
-@pytest.mark.parametrize("name", ["ShapeError", "DtypeError", "DeviceError", "ValuesError"])
+@pytest.mark.parametrize("name", ["ShapeError", "DtypeError", "DeviceError", "InvalidValuesError"])
 def test_what_is_wrong_with_an_input_is_an_input_error(name):
     assert issubclass(getattr(errors, name), errors.InputError)
 
 
-@pytest.mark.parametrize("name", ["PlacementWarning", "ValuesWarning", "NoDataWarning"])
+@pytest.mark.parametrize("name", ["PlacementWarning", "InvalidValuesWarning", "NoDataWarning"])
 def test_warnings_are_shown_by_default(name):
     assert issubclass(getattr(errors, name), UserWarning)
 

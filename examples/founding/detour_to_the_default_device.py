@@ -17,7 +17,7 @@ def cumulative(values):
     return values.cumsum(0)
 
 
-def mended_cumulative(values):
+def fixed_cumulative(values):
     """The same, back on the device it came from."""
     if torch.are_deterministic_algorithms_enabled() and values.is_cuda:
         return values.cpu().cumsum(0).to(values.device)
@@ -34,6 +34,6 @@ def average_precision(device, total=cumulative):
     return (total(hits) / ranks * hits).sum() / hits.sum()
 
 
-def mended(device):
-    """The same with the mended sum."""
-    return average_precision(device, mended_cumulative)
+def fixed(device):
+    """The same with the fixed sum."""
+    return average_precision(device, fixed_cumulative)

@@ -22,7 +22,7 @@ def quantize(device):
     return torch.ops.aten._convert_weight_to_int4pack(weights(device), 2)
 
 
-def mended(device):
+def fixed(device):
     """Pack on the host, once, when the model is loaded."""
     return torch.ops.aten._convert_weight_to_int4pack_for_cpu(weights(device).cpu(), 2)
 

@@ -34,7 +34,7 @@ class Precision:
         return self
 
 
-class MendedPrecision(Precision):
+class FixedPrecision(Precision):
     """Counts are whole numbers: integers hold them exactly, on every device."""
 
     def update(self, preds, target):
@@ -47,4 +47,4 @@ def audit_cases():
     """What ``assay audit`` runs: both, with two batches that have every class."""
     target = torch.arange(12) % CLASSES
     batches = tuple((one_hot(target.roll(k), CLASSES).float(), target) for k in (0, 1))
-    return [Case(metric.__name__, metric, batches) for metric in (Precision, MendedPrecision)]
+    return [Case(metric.__name__, metric, batches) for metric in (Precision, FixedPrecision)]

@@ -37,7 +37,7 @@ class ConcordanceCorrCoef:
         return self
 
 
-class MendedConcordanceCorrCoef(ConcordanceCorrCoef):
+class FixedConcordanceCorrCoef(ConcordanceCorrCoef):
     """The state goes where the batch is."""
 
     def update(self, preds, target):
@@ -48,4 +48,4 @@ def audit_cases():
     """What ``assay audit`` runs: both, with two batches."""
     torch.manual_seed(0)
     batches = tuple((torch.rand(16), torch.rand(16)) for _ in range(2))
-    return [Case(metric.__name__, metric, batches) for metric in (ConcordanceCorrCoef, MendedConcordanceCorrCoef)]
+    return [Case(metric.__name__, metric, batches) for metric in (ConcordanceCorrCoef, FixedConcordanceCorrCoef)]

@@ -7,7 +7,7 @@
     │   ├── ShapeError                   shapes that do not belong together
     │   ├── DtypeError                   a dtype that has no meaning here
     │   ├── DeviceError                  tensors on several devices, under strict=True
-    │   └── ValuesError                  bad values (a label out of range, NaN), found when reading
+    │   └── InvalidValuesError                  bad values (a label out of range, NaN), found when reading
     ├── ConfigError(ValueError)          a description that cannot be: unknown average, impossible class count
     ├── CapacityError                    a counter or a sum would leave the range in which it is exact
     ├── StateError                       a state that cannot be used: cut short, another version, another metric
@@ -16,7 +16,7 @@
 
     AssayWarning(UserWarning)
     ├── PlacementWarning                 a tensor was on another device and has been moved
-    ├── ValuesWarning                    bad values were found when reading and left out
+    ├── InvalidValuesWarning                    bad values were found when reading and left out
     └── NoDataWarning                    nothing was counted, or nothing that defines the value, so it is NaN
 """
 
@@ -35,14 +35,14 @@ __all__ = [
     "DeviceError",
     "DtypeError",
     "InputError",
+    "InvalidValuesError",
+    "InvalidValuesWarning",
     "MissingDependencyError",
     "NoDataWarning",
     "PlacementWarning",
     "ShapeError",
     "StateError",
     "SyncError",
-    "ValuesError",
-    "ValuesWarning",
     "calling_frame",
     "describe",
     "warn",
@@ -69,7 +69,7 @@ class DeviceError(InputError):
     """Tensors sit on several devices and the caller asked for ``strict=True``."""
 
 
-class ValuesError(InputError):
+class InvalidValuesError(InputError):
     """Values that cannot be (a label out of range, a NaN score) were counted; raised when the metric is read."""
 
 
@@ -123,7 +123,7 @@ class PlacementWarning(AssayWarning):
     """A tensor was on another device than the predictions and has been moved."""
 
 
-class ValuesWarning(AssayWarning):
+class InvalidValuesWarning(AssayWarning):
     """Values that cannot be were found when reading and have been left out."""
 
 

@@ -91,7 +91,7 @@ def test_the_finding_says_what_happened_and_what_mends_it():
         "Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cpu!",
         "`self.right` is int64 on cuda:1, `preds` is float32 on cuda:1, `weights` is int64 on cpu",
     ]
-    assert found.mend.startswith("Make `weights` on the device of the inputs (device=...)")
+    assert found.fix.startswith("Make `weights` on the device of the inputs (device=...)")
     assert found.function == "MixedDevices.update"
     assert (found.devices, found.usages, found.severity) == (("cuda:1",), USAGES, "error")
     assert found.count == 2
@@ -107,7 +107,7 @@ def test_waits_are_counted_per_update():
     ((found,), _) = audited("HostSync", "mps")
     assert found.what.endswith(", once an update")
     assert found.count == 4  # in two usages: three updates, of which the first may make states
-    assert found.mend == "Keep `(target < 0).any()` on the device as a tensor, and read it once, at the end"
+    assert found.fix == "Keep `(target < 0).any()` on the device as a tensor, and read it once, at the end"
 
 
 def test_an_error_that_the_code_handles_is_a_note():
@@ -153,7 +153,7 @@ def test_the_usage_can_be_chosen():
     assert seen([case], "xpu", (MOVED,)) == ([], [])
     ((found,), _) = seen([case], "xpu", (NOT_MOVED,))
     assert (found.rule, found.severity) == ("mixed-devices", "warning")
-    assert found.mend.endswith("or move the object to the device before it is fed")
+    assert found.fix.endswith("or move the object to the device before it is fed")
 
 
 def test_what_does_not_run_on_the_cpu_is_not_audited():

@@ -1,4 +1,4 @@
-"""The five cases that gave rise to the audit: small forms of them under examples/founding, each with its mend."""
+"""The five cases that gave rise to the audit: small forms of them under examples/founding, each with its fix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Founding:
     rule: str
     line: str
     what: str
-    mend: str
+    fix: str
 
 
 CASES = [
@@ -76,19 +76,19 @@ def _release(monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.target.partition(".")[0])
-def test_the_audit_names_the_bug_the_line_and_the_mend(case):
+def test_the_audit_names_the_bug_the_line_and_the_fix(case):
     result = audit(str(FOLDER / case.target), on=[case.device])
     assert result.unrun == ()
     found = next(each for each in result.findings if each.rule == case.rule)
     assert found.code.strip().startswith(case.line)
     assert Path(found.file).name == case.target.partition(":")[0]
     assert case.what in found.what
-    assert case.mend in found.mend
-    assert not any("Mended" in subject for each in result.findings for subject in each.subjects)
+    assert case.fix in found.fix
+    assert not any("Fixed" in subject for each in result.findings for subject in each.subjects)
     assert result.exit_code() == 1
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if ":" in case.target], ids=lambda case: case.target)
 def test_the_mended_form_has_no_finding(case):
-    result = audit(f"{FOLDER / case.target.partition(':')[0]}:mended", on=[case.device])
+    result = audit(f"{FOLDER / case.target.partition(':')[0]}:fixed", on=[case.device])
     assert (result.findings, result.unrun, result.exit_code()) == ((), (), 0)

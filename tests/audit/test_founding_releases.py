@@ -102,4 +102,4 @@ def test_the_bug_is_found_in_the_release_that_has_it_and_in_no_other(case, monke
     assert f"/{case.packages[0]}/" in there.file, "the installed release was audited, not the old one"
     assert (there.line, there.code.strip()) == (case.line, case.code)
     assert case.what in there.what
-    assert there.mend
+    assert there.fix

@@ -139,13 +139,13 @@ def test_the_line_is_the_innermost_of_the_target():
 
 def test_a_sighting_without_a_line_is_a_finding_without_one():
     (found,) = judge([sighting("sync", stack=())])
-    assert (found.file, found.line, found.code, found.mend) == ("", 0, "", rules()["host-sync"].mend)
+    assert (found.file, found.line, found.code, found.fix) == ("", 0, "", rules()["host-sync"].fix)
 
 
 def test_the_mend_names_the_operand_that_strays():
     operands = (("self.total", "int64 on cpu"), ("preds", "float32 on cuda:1"))
     (found,) = judge([sighting("devices", raised=True, operands=operands)])
-    assert found.mend == "Make `self.total` on the device of the inputs (device=...), or bring it there with .to(...)"
+    assert found.fix == "Make `self.total` on the device of the inputs (device=...), or bring it there with .to(...)"
     assert found.what == "it happened\n`self.total` is int64 on cpu, `preds` is float32 on cuda:1"
 
 
@@ -154,15 +154,15 @@ def test_the_mend_names_the_expression_and_fits_the_operator(tmp_path):
     file.write_text("def update(self, x):\n    y = x[x > 0]\n    z = x.to('cpu')\n")
     masked = sighting("sync", stack=(Frame(str(file), 2, "update"),), operator="aten::index.Tensor")
     (found,) = judge([masked])
-    assert found.mend.startswith("Use torch.where, or weights of 0 and 1, instead of `x[x > 0]`")
+    assert found.fix.startswith("Use torch.where, or weights of 0 and 1, instead of `x[x > 0]`")
     copied = sighting("sync", stack=(Frame(str(file), 3, "update"),), operator="aten::copy_", source="mps:0")
     (found,) = judge([copied])
-    assert found.mend == "Keep `x.to('cpu')` on the device, and read it once, at the end"
+    assert found.fix == "Keep `x.to('cpu')` on the device, and read it once, at the end"
     arrives = sighting("sync", stack=(Frame(str(file), 3, "update"),), operator="aten::copy_", source="cpu")
     (found,) = judge([arrives])
-    assert found.mend.startswith("Keep what `x.to('cpu')` copies on the device from the start")
+    assert found.fix.startswith("Keep what `x.to('cpu')` copies on the device from the start")
     (found,) = judge([replace(arrives, elements=1)])
-    assert found.mend.startswith("Make the number of `x.to('cpu')` on the device: torch.full")
+    assert found.fix.startswith("Make the number of `x.to('cpu')` on the device: torch.full")
 
 
 def test_a_script_may_bring_its_batches_to_the_device():

@@ -47,8 +47,8 @@ def test_the_bugs_of_modules_are_found_and_nothing_else(device, engine):
 
 def test_a_plain_tensor_attribute_is_to_be_a_buffer_and_where_it_was_made_is_said():
     (found,), _ = seen(find_cases(parse(f"{NETS}:Positions")), "mps")
-    assert "register_buffer" in found.mend
-    assert "`self.table`" in found.mend
+    assert "register_buffer" in found.fix
+    assert "`self.table`" in found.fix
     (origin,) = found.origins
     assert NETS.read_text("utf-8").splitlines()[origin.line - 1].strip().startswith("self.table = ")
 

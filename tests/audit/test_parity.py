@@ -384,7 +384,7 @@ def test_the_engine_without_a_compiler_is_refused():
 
 
 def test_what_cannot_be_compared_says_so():
-    with pytest.raises(InputError, match=r"the run on the CPU: got RuntimeError: .*Mend it on the CPU first"):
+    with pytest.raises(InputError, match=r"the run on the CPU: got RuntimeError: .*Fix it on the CPU first"):
         compare(lambda x: x @ x, torch.ones(2, 3), device="mps")
     with pytest.raises(InputError, match=r"the arguments: got RuntimeError: Only Tensors created explicitly"):
         compare(torch.exp, torch.ones(2, requires_grad=True) * 2, device="mps")

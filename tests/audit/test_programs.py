@@ -29,7 +29,7 @@ DEVICE = {"of_the_first_gpu": "cuda:1"}
 UNRUN = {
     "compiled": ["torch.compile: its graphs ran with the backend 'eager'; code written for the device did not"],
 }
-MENDS = {
+FIXES = {
     "moved_by_name": "Replace the name in `torch.nn.Linear(4, 2).cuda()`",
     "named_far_away": "take the device from the tensors that come in",
     "timed_on_one_kind": "by what torch.accelerator has for every kind of GPU",
@@ -94,11 +94,11 @@ def test_the_bugs_of_a_program_are_found_at_their_lines_with_the_first_cause(nam
     assert unrun == UNRUN.get(name, [])
     causes = {(each.rule, origin.line) for each in found for origin in each.origins}
     assert marked(name, "FROM") <= causes
-    assert any(MENDS[name] in each.mend for each in found), [each.mend for each in found]
+    assert any(FIXES[name] in each.fix for each in found), [each.fix for each in found]
 
 
 def test_every_program_is_here_and_cites_where_the_bug_was_seen():
-    assert set(MENDS) == set(PROGRAMS)
+    assert set(FIXES) == set(PROGRAMS)
     for name in PROGRAMS:
         text = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text("utf-8")))
         assert re.search(r"modelled on \S+", text), name

@@ -15,20 +15,20 @@ PAGE = Path(__file__).parents[2] / "docs" / "audit_rules.md"
 @pytest.mark.parametrize("rule", rules().values(), ids=rules())
 def test_every_rule_says_what_a_reader_needs(rule):
     assert rule.severity in SEVERITIES
-    for text in (rule.title, rule.why, rule.mend, rule.mend_at, rule.source):
+    for text in (rule.title, rule.why, rule.fix, rule.fix_at, rule.source):
         assert text
         assert not text.endswith(".")  # they are put into sentences
-    for mend in (rule.mend_at, *rule.mend_of.values()):
-        assert "{expression}" in mend or rule.id == "suppression"
-        assert mend.format(expression="x")
+    for fix in (rule.fix_at, *rule.fix_of.values()):
+        assert "{expression}" in fix or rule.id == "suppression"
+        assert fix.format(expression="x")
 
 
 @pytest.mark.parametrize("rule", rules().values(), ids=rules())
-def test_every_example_is_python_and_is_changed_by_the_mend(rule):
-    for example in (rule.bug, rule.mended):
+def test_every_example_is_python_and_is_changed_by_the_fix(rule):
+    for example in (rule.bug, rule.fixed):
         body = textwrap.indent(textwrap.dedent(example), "    ")
         ast.parse(f"def example():\n{body}")
-    assert rule.bug != rule.mended
+    assert rule.bug != rule.fixed
 
 
 def test_the_page_of_the_rules_is_what_the_rules_say():

@@ -20,7 +20,7 @@ def finding(rule="host-sync", severity=None, line=3, **details):
         "code": "x.item() [red]",
         "what": "it waits",
     }
-    whole |= {"why": "It is slow", "mend": "Do not", "devices": ("mps",), "usages": ("moved first",), "count": 4}
+    whole |= {"why": "It is slow", "fix": "Do not", "devices": ("mps",), "usages": ("moved first",), "count": 4}
     return Finding(rule, severity or rules()[rule].severity, line=line, **whole | details)
 
 
@@ -42,7 +42,7 @@ def test_a_finding_shows_its_line_and_says_what_why_and_what_mends_it():
         "x.item() [red]",
         "what it waits",
         "why  It is slow.",
-        "mend Do not.",
+        "fix  Do not.",
         "in   A, B, C and 2 more",
         "1 finding: 2 targets on mps, cuda:1, in 1 s",
         "Devices are pretended, by the rules of torch 2.13.0; values are the CPU's.",

@@ -177,7 +177,7 @@ def test_several_tasks():
 def test_a_running_value_is_refused(called):
     running = Running(acc(True), window=2)
     (running.update if called == "update" else running)(*batches(1)[0])
-    with pytest.raises(StateError, match=r"as of Running.*Window of assay"):
+    with pytest.raises(StateError, match=r"as of Running.*assay.wrappers.Running"):
         running.compute()
 
 

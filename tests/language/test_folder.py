@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 
-from assay.errors import ConfigError, MissingDependencyError, StateError, ValuesWarning
+from assay.errors import ConfigError, InvalidValuesWarning, MissingDependencyError, StateError
 from assay.language import generate, open_model, perplexity, tokens_of
 from assay.language.folder import open_tokenizer
 from language.models import TEXT, folder, llama
@@ -93,7 +93,7 @@ def test_weights_that_the_model_has_no_place_for_are_told(tmp_path):
     folder(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
-    with pytest.warns(ValuesWarning, match=r"weights that the model has no place for: model\.layers\.1\."):
+    with pytest.warns(InvalidValuesWarning, match=r"weights that the model has no place for: model\.layers\.1\."):
         open_model(tmp_path)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from assay.devices.pretend import pretend
-from assay.errors import ConfigError, ShapeError, ValuesError
+from assay.errors import ConfigError, InvalidValuesError, ShapeError
 from assay.language import ByteTokenizer, generate
 from language.models import Recurrent, llama
 
@@ -119,7 +119,7 @@ def test_the_same_is_said_on_other_devices(device):
             "a",
             1,
             {},
-            ValuesError,
+            InvalidValuesError,
             "logits: got NaN, expected numbers",
         ),
         (AHEAD, "a", 1, {"device": "nowhere"}, ConfigError, "device: got 'nowhere'"),

@@ -9,7 +9,15 @@ from fractions import Fraction
 import pytest
 import torch
 
-from assay.errors import CapacityError, ConfigError, DtypeError, NoDataWarning, ShapeError, StateError, ValuesError
+from assay.errors import (
+    CapacityError,
+    ConfigError,
+    DtypeError,
+    InvalidValuesError,
+    NoDataWarning,
+    ShapeError,
+    StateError,
+)
 from assay.meter import Meter
 from assay.metrics.aggregation import Mean, Sum
 from assay.metrics.classification import Accuracy
@@ -101,12 +109,14 @@ def test_labels_out_of_range_are_counted_and_raise_when_read(stage_bytes):
     meter.update(torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 3, -7]))
     before = bits(meter)
     for _ in range(2):
-        with pytest.raises(ValuesError, match=r"acc: got 2 of the targets are outside 0 \.\.\. 2, expected none"):
+        with pytest.raises(
+            InvalidValuesError, match=r"acc: got 2 of the targets are outside 0 \.\.\. 2, expected none"
+        ):
             meter.compute()
     assert bits(meter) == before
     predicted = Meter(acc=Accuracy(num_classes=3))
     predicted.update(torch.tensor([0, 3, -1]), torch.tensor([0, 1, 2]))
-    with pytest.raises(ValuesError, match=r"acc: got 2 of the predictions are NaN or outside 0 \.\.\. 2"):
+    with pytest.raises(InvalidValuesError, match=r"acc: got 2 of the predictions are NaN or outside 0 \.\.\. 2"):
         predicted.compute()
 
 
@@ -114,11 +124,11 @@ def test_nan_scores_are_counted_and_raise_when_read():
     scores = torch.tensor([[0.1, 0.9], [float("nan"), 0.2], [0.4, 0.6]])
     meter = Meter(acc=Accuracy(num_classes=2))
     meter.update(scores, torch.tensor([1, 0, 1]))
-    with pytest.raises(ValuesError, match="acc: got 1 of the predictions are NaN"):
+    with pytest.raises(InvalidValuesError, match="acc: got 1 of the predictions are NaN"):
         meter.compute()
     ranked = Meter(auroc=AUROC())
     ranked.update(scores[:, 0], torch.tensor([1, 0, 1]))
-    with pytest.raises(ValuesError, match=r"auroc: got 1 of the .*NaN"):
+    with pytest.raises(InvalidValuesError, match=r"auroc: got 1 of the .*NaN"):
         ranked.compute()
 
 

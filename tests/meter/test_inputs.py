@@ -24,7 +24,7 @@ from assay.metrics.rank_correlation import SpearmanCorrCoef
 from assay.metrics.ranking import AUROC
 from assay.metrics.regression import LogCoshError, MeanAbsoluteError, MeanSquaredError
 from assay.metrics.text import Perplexity
-from assay.wrappers import Bootstrap, Tasks
+from assay.wrappers import Bootstrap, Multitask
 from laws import bits
 
 ROWS = 12
@@ -112,9 +112,12 @@ def test_a_compiled_update_keeps_the_sign():
 
 def test_wrappers_take_the_negative_bit():
     x, y = batch()["preds"], batch()["target"]
-    for make in (lambda: Tasks(one=Meter(mse=MeanSquaredError())), lambda: Bootstrap(Meter(mse=MeanSquaredError()))):
+    for make in (
+        lambda: Multitask(one=Meter(mse=MeanSquaredError())),
+        lambda: Bootstrap(Meter(mse=MeanSquaredError())),
+    ):
         lazy, plain = make(), make()
-        if isinstance(lazy, Tasks):
+        if isinstance(lazy, Multitask):
             lazy.update({"one": negative(x)}, {"one": negative(y)})
             plain.update({"one": x}, {"one": y})
         else:
@@ -268,7 +271,7 @@ CALLS = {
     "load_state_dict": lambda meter: meter.load_state_dict(meter.fresh().state_dict()),
     "pickle": pickle.dumps,
     "deepcopy": copy.deepcopy,
-    "Tasks": lambda meter: Tasks(one=meter).update({"one": torch.ones(3)}),
+    "Multitask": lambda meter: Multitask(one=meter).update({"one": torch.ones(3)}),
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import Meter
-from assay.errors import ConfigError, StateError, ValuesError
+from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.meter.intervals import (
     bootstrap,
     closed_forms,
@@ -215,7 +215,7 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(StateError, match="groups: got Meter"):
         bootstrap([Meter(Mean()), Meter(Sum())])
     meters = dealt(lambda: Meter(acc=Accuracy(num_classes=2)), 20, 1, torch.ones(50).long(), torch.full((50,), 7))
-    with pytest.raises(ValuesError, match=r"acc: got 50 of the targets are outside 0 \.\.\. 1"):
+    with pytest.raises(InvalidValuesError, match=r"acc: got 50 of the targets are outside 0 \.\.\. 1"):
         bootstrap(meters)
 
 

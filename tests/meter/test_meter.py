@@ -15,11 +15,11 @@ from assay.errors import (
     ConfigError,
     DeviceError,
     DtypeError,
+    InvalidValuesError,
+    InvalidValuesWarning,
     NoDataWarning,
     ShapeError,
     StateError,
-    ValuesError,
-    ValuesWarning,
 )
 from assay.metrics import (
     AUROC,
@@ -203,7 +203,7 @@ WEIGHTED = [
 @pytest.mark.parametrize(("metric", "arguments"), WEIGHTED)
 @pytest.mark.parametrize("weights", [[1, -1, 2, -3], [1.0, -0.5, math.nan, 2.0], [math.inf, -math.inf, 1.0, 1.0]])
 def test_weights_that_stand_for_no_number_of_samples_are_counted(metric, arguments, weights):
-    with pytest.raises(ValuesError, match="got 2 of the weights are negative, infinite or NaN, expected none"):
+    with pytest.raises(InvalidValuesError, match="got 2 of the weights are negative, infinite or NaN, expected none"):
         metric(*arguments, weights=torch.tensor(weights))
 
 
@@ -237,7 +237,7 @@ def test_an_infinite_loss_of_weight_0_does_not_count(metric, preds, target):
     ("read", "category", "name"),
     [
         (lambda: Meter(empty=Mean()).compute(), NoDataWarning, "empty"),
-        (lambda: Mean()(torch.tensor([math.nan])), ValuesWarning, "Mean"),
+        (lambda: Mean()(torch.tensor([math.nan])), InvalidValuesWarning, "Mean"),
         (lambda: AUROC()(torch.rand(3), torch.zeros(3, dtype=torch.int64)), NoDataWarning, "AUROC"),
     ],
 )

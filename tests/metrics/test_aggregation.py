@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.errors import ConfigError, NoDataWarning, ValuesWarning
+from assay.errors import ConfigError, InvalidValuesWarning, NoDataWarning
 from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
 
@@ -69,7 +69,7 @@ def test_a_sum_goes_on_beyond_what_float32_counts():
 @pytest.mark.parametrize("make", ALL)
 def test_nan_is_propagated_and_said_or_left_out(make):
     x = torch.tensor([1.0, math.nan, 4.0, math.nan, 2.5])
-    with pytest.warns(ValuesWarning, match=": got 2 of the values are NaN"):
+    with pytest.warns(InvalidValuesWarning, match=": got 2 of the values are NaN"):
         assert math.isnan(make()(x).item())
     kept = torch.tensor([1.0, 4.0, 2.5])
     assert make("ignore")(x) == make()(kept)
@@ -90,9 +90,9 @@ def test_nan_is_propagated_and_said_or_left_out(make):
 def test_infinities_follow_ieee_754_and_are_said(values, total, high, low):
     x = torch.tensor(values)
     for make in (Sum, Mean):
-        with pytest.warns(ValuesWarning, match="of the values are NaN or infinite"):
+        with pytest.warns(InvalidValuesWarning, match="of the values are NaN or infinite"):
             assert repr(make()(x).item()) == repr(total)
-    with pytest.warns(ValuesWarning, match="of the values are NaN or infinite"):
+    with pytest.warns(InvalidValuesWarning, match="of the values are NaN or infinite"):
         assert math.isnan(Variance()(x).item())
     assert Max()(x).item() == high
     assert Min()(x).item() == low

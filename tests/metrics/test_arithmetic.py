@@ -15,15 +15,15 @@ from sklearn import metrics as sklearn
 
 import assay.metrics
 from assay import Meter, evaluate
-from assay.errors import ConfigError, NoDataWarning, ShapeError, StateError, ValuesError
+from assay.errors import ConfigError, InvalidValuesError, NoDataWarning, ShapeError, StateError
 from assay.meter.intervals import bootstrap, drawn_values
 from assay.metrics import (
     AUROC,
     ROC,
     Accuracy,
     Arithmetic,
-    ByClass,
     ClassReport,
+    Classwise,
     ConfusionMatrix,
     F1Score,
     Mean,
@@ -147,12 +147,12 @@ def test_without_data_it_is_nan_and_says_so_once():
 
 
 def test_bad_values_of_any_operand_raise_once():
-    with pytest.raises(ValuesError, match=r"1 of the targets are outside 0 \.\.\. 1"):
+    with pytest.raises(InvalidValuesError, match=r"1 of the targets are outside 0 \.\.\. 1"):
         (P + AUROC())(torch.tensor([0.1, 0.2]), torch.tensor([0, 7]))
 
 
 def test_files_hold_metrics_of_metrics(tmp_path, samples):
-    named = ByClass(PerOutput(1 - AUROC(), 2), ("left", "right"))
+    named = Classwise(PerOutput(1 - AUROC(), 2), ("left", "right"))
     meter = Meter(f=(2 * P * R / (P + R)).with_better("higher"), p=P)
     columns = Meter(named=named)
     meter.update(*samples)
@@ -189,7 +189,7 @@ def test_an_interval_of_an_expression_is_drawn_from_all_that_it_is_read_from(sam
 def test_a_report_names_classes_and_has_their_intervals():
     generator = torch.Generator().manual_seed(0)
     preds, target = torch.rand(400, 3, generator=generator), torch.randint(3, (400,), generator=generator)
-    recall = ByClass(Recall(num_classes=3, average=None), ("cat", "dog", "fish"))
+    recall = Classwise(Recall(num_classes=3, average=None), ("cat", "dog", "fish"))
     data = [(preds[:200], target[:200]), (preds[200:], target[200:])]
     metrics = {"recall": recall, "half": (F1Score(num_classes=3) / 2).with_better("higher")}
     report = evaluate(torch.nn.Identity(), data, metrics, device="cpu", progress=False)
@@ -218,7 +218,7 @@ def test_a_report_names_classes_and_has_their_intervals():
 )
 def test_names_that_do_not_fit_the_classes_are_refused(metric, names, message):
     with pytest.raises(ConfigError, match=message):
-        ByClass(metric, names)
+        Classwise(metric, names)
 
 
 def test_outputs_are_measured_each_by_itself():
@@ -246,7 +246,7 @@ def test_arguments_with_other_outputs_are_refused(shape):
 
 
 def test_bad_values_name_their_column():
-    with pytest.raises(ValuesError, match=r"1 of the targets are outside 0 \.\.\. 1 in column 1"):
+    with pytest.raises(InvalidValuesError, match=r"1 of the targets are outside 0 \.\.\. 1 in column 1"):
         PerOutput(Accuracy(), 2)(torch.zeros(2, 2), torch.tensor([[0, 1], [1, 5]]))
 
 

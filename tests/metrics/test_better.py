@@ -7,7 +7,7 @@ from assay.metrics import Metric
 
 NEITHER = {
     "Arithmetic",  # says it for each expression
-    "ByClass",  # as the metric in it
+    "Classwise",  # as the metric in it
     "CalibrationCurve",
     "ClassReport",
     "ConfusionMatrix",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import rel_entr
 from sklearn.metrics import brier_score_loss, hinge_loss, log_loss
 
-from assay.errors import ConfigError, DtypeError, NoDataWarning, ShapeError, ValuesError
+from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.calibration import (
     BrierScore,
@@ -196,9 +196,9 @@ def test_kl_divergence_at_zero_probabilities():
     p = torch.tensor([[0.0, 1.0]])
     assert KLDivergence()(p, torch.tensor([[0.5, 0.5]])).item() == pytest.approx(math.log(2), rel=1e-7)
     assert KLDivergence()(torch.tensor([[0.5, 0.5]]), p).item() == math.inf
-    with pytest.raises(ValuesError, match="1 of the rows have NaN, or a sum of 0"):
+    with pytest.raises(InvalidValuesError, match="1 of the rows have NaN, or a sum of 0"):
         KLDivergence()(torch.zeros(1, 2), p)
-    with pytest.raises(ValuesError, match="1 of the rows have negative probabilities"):
+    with pytest.raises(InvalidValuesError, match="1 of the rows have negative probabilities"):
         KLDivergence()(torch.tensor([[-0.5, 1.5]]), torch.tensor([[0.5, 0.5]]))
 
 
@@ -209,19 +209,19 @@ def test_ignored_rows_and_bad_values(metric):
     more = ignoring(torch.cat([preds, torch.tensor([math.nan])]), torch.cat([target, torch.tensor([-1])]))
     plain = metric(preds, target)
     assert torch.equal(more[0], plain[0]) if isinstance(more, tuple) else torch.equal(more, plain)
-    with pytest.raises(ValuesError, match="1 of the scores are NaN"):
+    with pytest.raises(InvalidValuesError, match="1 of the scores are NaN"):
         metric(torch.tensor([math.nan, 0.5]), torch.tensor([0, 1]))
-    with pytest.raises(ValuesError, match=r"2 of the targets are outside 0 \.\.\. 1"):
+    with pytest.raises(InvalidValuesError, match=r"2 of the targets are outside 0 \.\.\. 1"):
         metric(torch.tensor([0.2, 0.5, 0.5]), torch.tensor([0, 2, -1]))
     if not isinstance(metric, HingeLoss):
-        with pytest.raises(ValuesError, match=r"1 of the scores are outside \[0, 1\]"):
+        with pytest.raises(InvalidValuesError, match=r"1 of the scores are outside \[0, 1\]"):
             metric(torch.tensor([1.5, 0.5]), torch.tensor([0, 1]))
 
 
 def test_infinite_logits_that_have_no_probability_are_named():
     logits = torch.tensor([[math.inf, math.inf, 0.0], [0.0, 1.0, 2.0]])
     for metric in (LogLoss, BrierScore, CalibrationError):
-        with pytest.raises(ValuesError, match="1 of the scores are NaN, or infinite so that they have no value"):
+        with pytest.raises(InvalidValuesError, match="1 of the scores are NaN, or infinite so that they have no value"):
             metric(num_classes=3, logits=True)(logits, torch.tensor([0, 1]))
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from assay.errors import ConfigError, DtypeError, InputError, ShapeError, ValuesError
+from assay.errors import ConfigError, DtypeError, InputError, InvalidValuesError, ShapeError
 from assay.meter import Meter
 from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
 from assay.metrics.classification import (
@@ -643,16 +643,16 @@ def test_values_that_cannot_be_raise_when_read(task, metric):
     target.view(-1)[:3] = 77
     target.view(-1)[5] = -2
     message = f"4 of the targets are outside 0 ... {last} and are not ignore_index=-1, expected none"
-    with pytest.raises(ValuesError, match=message.replace(".", r"\.")):
+    with pytest.raises(InvalidValuesError, match=message.replace(".", r"\.")):
         metric(**TASKS[task], ignore_index=-1)(data.scores, target)
     scores = data.scores.clone()
     scores[2:4] = math.nan
     count = 2 * LABELS if task == "multilabel" else 2
-    with pytest.raises(ValuesError, match=f"{count} of the predictions are NaN or outside 0"):
+    with pytest.raises(InvalidValuesError, match=f"{count} of the predictions are NaN or outside 0"):
         metric(**TASKS[task])(scores, data.target)
     weights = torch.ones(len(scores))
     weights[:2] = torch.tensor([math.inf, math.nan])
-    with pytest.raises(ValuesError, match="of the weights are negative, infinite or NaN, expected none"):
+    with pytest.raises(InvalidValuesError, match="of the weights are negative, infinite or NaN, expected none"):
         metric(**TASKS[task])(data.scores, data.target, weights=weights)
 
 
@@ -668,6 +668,8 @@ def test_scores_that_are_no_probabilities_are_counted_and_not_decided(shape):
     scores, target = torch.full(shape, 0.75), torch.ones(shape, dtype=torch.int64)
     assert F1Score(**labels)(scores, target) == 1
     scores.view(-1)[0], scores.view(-1)[-1] = -0.25, 1.25
-    with pytest.raises(ValuesError, match=r"got 2 of the predictions are .* outside \[0, 1\] \(scores of any size are"):
+    with pytest.raises(
+        InvalidValuesError, match=r"got 2 of the predictions are .* outside \[0, 1\] \(scores of any size are"
+    ):
         F1Score(**labels)(scores, target)
     assert F1Score(logits=True, **labels)(scores, target) < 1

@@ -12,7 +12,7 @@ import sklearn.metrics
 import torch
 from torch import Tensor
 
-from assay.errors import ValuesError
+from assay.errors import InvalidValuesError
 from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
 from assay.metrics.classification import (
     Accuracy,
@@ -207,7 +207,7 @@ def test_logits_are_said_and_not_guessed():
     message = (
         r"Accuracy: got 1 of the predictions are .* or scores outside \[0, 1\] \(scores of any size are for logits=True"
     )
-    with pytest.raises(ValuesError, match=message):
+    with pytest.raises(InvalidValuesError, match=message):
         Accuracy()(scores, target)
     assert Accuracy(logits=True)(scores, target) == pytest.approx(2 / 3)
 

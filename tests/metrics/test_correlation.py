@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 import torch
 
-from assay.errors import ConfigError, DtypeError, NoDataWarning, ShapeError, ValuesWarning
+from assay.errors import ConfigError, DtypeError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 
@@ -139,7 +139,7 @@ def test_cosines_have_the_same_bits_for_every_split():
 
 def test_rows_without_a_direction():
     x = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
-    with pytest.warns(ValuesWarning, match="1 of the rows have no direction"):
+    with pytest.warns(InvalidValuesWarning, match="1 of the rows have no direction"):
         assert math.isnan(CosineSimilarity()(x, torch.ones(2, 2)).item())
 
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
+from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.quantile import Quantile
 
@@ -63,7 +63,7 @@ def test_a_weight_repeats_its_sample(pairs, q, interpolation):
 
 
 def test_weights_that_are_no_counts_raise():
-    with pytest.raises(ValuesError, match="weights: got fractions, expected whole numbers"):
+    with pytest.raises(InvalidValuesError, match="weights: got fractions, expected whole numbers"):
         Quantile(0.5)(torch.arange(2), weights=torch.tensor([1.0, 0.5]))
 
 
@@ -91,7 +91,7 @@ def test_infinities_are_values(values, expected):
 
 
 def test_nan_makes_nan_and_warns():
-    with pytest.warns(ValuesWarning, match=": got 1 of the values are NaN"):
+    with pytest.warns(InvalidValuesWarning, match=": got 1 of the values are NaN"):
         assert Quantile(0.0)(torch.tensor([1.0, math.nan])).isnan()
 
 

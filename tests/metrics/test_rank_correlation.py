@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import ConfigError, DtypeError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
+from assay.errors import ConfigError, DtypeError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 
@@ -153,13 +153,13 @@ def test_a_constant_has_no_rank_correlation(metric):
 
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_nan_makes_nan_and_warns(metric):
-    with pytest.warns(ValuesWarning, match=": got 2 of the values are NaN, expected none"):
+    with pytest.warns(InvalidValuesWarning, match=": got 2 of the values are NaN, expected none"):
         assert metric(torch.tensor([1.0, math.nan, 2.0]), torch.tensor([1.0, math.nan, 2.0])).isnan()
 
 
 @pytest.mark.parametrize("bad", [-1.0, math.inf, math.nan])
 def test_weights_that_cannot_be_raise(bad):
-    with pytest.raises(ValuesError, match=": got 1 of the weights are negative, infinite or NaN, expected none"):
+    with pytest.raises(InvalidValuesError, match=": got 1 of the weights are negative, infinite or NaN, expected none"):
         SpearmanCorrCoef()(*tensors([1, 2], [1, 2]), weights=torch.tensor([1.0, bad]))
 
 

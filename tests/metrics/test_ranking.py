@@ -11,7 +11,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
-from assay.errors import ConfigError, DtypeError, NoDataWarning, ShapeError, ValuesError
+from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.ranking import (
     AUROC,
@@ -301,7 +301,7 @@ def test_impossible_classes_are_ranked_last_and_other_infinite_logits_are_counte
     masked = torch.tensor([[1.0, 0, -math.inf], [0, 1, -math.inf], [0, 0, 1], [-math.inf, -math.inf, 0]])
     assert metric(masked, torch.tensor([0, 1, 2, 2])) == 1
     bad = torch.tensor([[math.inf, 0, 0], [0, math.nan, 0], [-math.inf] * 3, [math.inf, math.inf, 0]])
-    with pytest.raises(ValuesError, match="4 of the scores are NaN, or infinite so that they have no value"):
+    with pytest.raises(InvalidValuesError, match="4 of the scores are NaN, or infinite so that they have no value"):
         metric(torch.cat([masked, bad]), torch.tensor([0, 1, 2, 2, 0, 1, 2, 0]))
     ignoring = AUROC(num_classes=3, logits=True, ignore_index=-1)
     assert ignoring(torch.cat([masked, bad]), torch.tensor([0, 1, 2, 2, -1, -1, -1, -1])) == 1
@@ -463,12 +463,12 @@ def test_a_precision_that_is_never_reached_predicts_nothing():
     ],
 )
 def test_bad_values_are_named_when_read(limit, preds, target, message):
-    with pytest.raises(ValuesError, match=message):
+    with pytest.raises(InvalidValuesError, match=message):
         AUROC(exact_up_to=limit)(torch.tensor(preds), torch.tensor(target))
 
 
 def test_bad_weights_are_named_when_read():
-    with pytest.raises(ValuesError, match="2 of the weights are negative, infinite or NaN"):
+    with pytest.raises(InvalidValuesError, match="2 of the weights are negative, infinite or NaN"):
         AUROC()(torch.rand(3), torch.tensor([0, 1, 1]), weights=torch.tensor([-1.0, math.inf, 1.0]))
 
 
@@ -476,7 +476,7 @@ def test_a_bad_score_of_any_class_counts_its_row_once():
     preds, target = classes(10, 3)
     preds[4] = math.nan
     preds[5, 1] = 2
-    with pytest.raises(ValuesError, match="1 of the scores are NaN"):
+    with pytest.raises(InvalidValuesError, match="1 of the scores are NaN"):
         AUROC(num_classes=3)(preds, target)
 
 

@@ -13,7 +13,7 @@ import pytest
 import sklearn.metrics as sk
 import torch
 
-from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
+from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
 from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
@@ -238,7 +238,7 @@ def test_critical_success_index():
     assert CriticalSuccessIndex(2.0)(x, y).item() == int(hits.sum()) / int(events.sum())
     assert CriticalSuccessIndex(2.0)(x, y, weights=w).item() == float(w[hits].sum() / w[events].sum().double())
     assert math.isnan(CriticalSuccessIndex(99.0)(x, y).item())
-    with pytest.warns(ValuesWarning, match="1 of the values are NaN or infinite"):
+    with pytest.warns(InvalidValuesWarning, match="1 of the values are NaN or infinite"):
         assert math.isnan(CriticalSuccessIndex(2.0)(torch.tensor([3.0, math.nan]), torch.tensor([3.0, 1.0])).item())
 
 
@@ -284,7 +284,9 @@ def test_metrics_share_one_tally():
 def test_values_outside_the_domain_are_counted_and_raise_when_read(metric, x, y, needs):
     meter = Meter(m=metric)
     meter.update(torch.tensor([x, 1.0]), torch.tensor([y, 1.0]))
-    with pytest.raises(ValuesError, match=f"^m: got 1 of the terms of .* are NaN, which needs {needs}, expected none"):
+    with pytest.raises(
+        InvalidValuesError, match=f"^m: got 1 of the terms of .* are NaN, which needs {needs}, expected none"
+    ):
         meter.compute()
 
 
@@ -298,7 +300,7 @@ def test_without_data_and_with_nan(metric):
     with pytest.warns(NoDataWarning, match=": got no data"):
         assert math.isnan(metric(torch.zeros(0), torch.zeros(0)).item())
     x = torch.tensor([1.0, math.nan, 2.0, 3.0, 1.0, 1.5, 2.5, 1.0])
-    with pytest.warns(ValuesWarning, match="1 of the values are NaN or infinite"):
+    with pytest.warns(InvalidValuesWarning, match="1 of the values are NaN or infinite"):
         assert math.isnan(metric(x, torch.arange(1.0, 9.0)).item())
 
 
@@ -377,7 +379,7 @@ def test_tweedie_deviance_of_close_and_of_extreme_values(power):
             target = preds.nextafter(torch.tensor(math.inf)) if b is None else torch.tensor([b])
             expected = float(tweedie(power, preds.item(), target.item())) if preds.item() != target.item() else 0.0
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ValuesWarning)  # terms that are too large for float32
+                warnings.simplefilter("ignore", InvalidValuesWarning)  # terms that are too large for float32
                 found = TweedieDevianceScore(power=power)(preds, target).item()
             assert found >= 0
             if expected < 1e35 or found < math.inf:  # near the largest float32, parts of a term may overflow

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from assay.errors import DtypeError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
+from assay.errors import DtypeError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.text import Perplexity
 
@@ -69,17 +69,17 @@ def test_targets_out_of_range_are_counted_and_raise_when_read():
     target[0, :3] = torch.tensor([50, -1, 10**12])
     meter = Meter(p=Perplexity())
     meter.update(logits, target)
-    with pytest.raises(ValuesError, match="p: got 3 of the targets are out of the range of the vocabulary"):
+    with pytest.raises(InvalidValuesError, match="p: got 3 of the targets are out of the range of the vocabulary"):
         meter.compute()
 
 
 def test_nan_and_infinite_logits_are_said():
     logits, target = torch.zeros(1, 2, 3), torch.tensor([[0, 1]])
     logits[0, 0, 0] = math.nan
-    with pytest.warns(ValuesWarning, match="1 of the tokens have a log probability that is NaN or infinite"):
+    with pytest.warns(InvalidValuesWarning, match="1 of the tokens have a log probability that is NaN or infinite"):
         assert math.isnan(Perplexity()(logits, target).item())
     logits[0, 0, 0] = -math.inf
-    with pytest.warns(ValuesWarning, match="1 of the tokens"):
+    with pytest.warns(InvalidValuesWarning, match="1 of the tokens"):
         assert Perplexity()(logits, target).item() == math.inf
 
 

@@ -7,13 +7,13 @@ import warnings
 import pytest
 import torch
 
-from assay.errors import AssayWarning, NoDataWarning, ValuesError
+from assay.errors import AssayWarning, InvalidValuesError, NoDataWarning
 from assay.meter import Meter
 from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
 from assay.metrics.explained import R2Score
 from laws import CASES, COUNTS_WITHOUT_DATA, Case, Data, leaves
 
-PER_CLASS = COUNTS_WITHOUT_DATA | {"ByClass"}
+PER_CLASS = COUNTS_WITHOUT_DATA | {"Classwise"}
 
 
 def first_cases() -> list[Case]:
@@ -44,7 +44,7 @@ def test_a_value_that_is_nan_comes_with_a_warning(case):
             warnings.simplefilter("always")
             try:
                 value = case.counted(data).compute()["value"]
-            except ValuesError:
+            except InvalidValuesError:
                 continue
         if any(leaf.is_floating_point() and leaf.isnan().all() for leaf in leaves(value)):
             assert any(issubclass(each.category, AssayWarning) for each in caught), what

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from assay.errors import ConfigError, InputError, StateError, ValuesError
+from assay.errors import ConfigError, InputError, InvalidValuesError, StateError
 from assay.quantize import Integers, QuantizedEmbedding, QuantizedLinear, plan, quantize_weight
 from assay.quantize.paths import PATHS
 from assay.quantize.planning import apply as plan_apply
@@ -180,7 +180,7 @@ def broken(value: float) -> nn.Module:
 def test_weights_that_are_no_numbers_are_told_by_name(value):
     model = broken(value)
     before = bits(model)
-    with pytest.raises(ValuesError, match=r"blocks\.1\.down: weight: got 1 values that are NaN or infinite"):
+    with pytest.raises(InvalidValuesError, match=r"blocks\.1\.down: weight: got 1 values that are NaN or infinite"):
         plan(model, "int8", device="cpu").apply(model)
     assert bits(model) == before
 

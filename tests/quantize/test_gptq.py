@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from assay.errors import ConfigError, InputError, ShapeError, ValuesError
+from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError
 from assay.quantize import quantize_weight
 from assay.quantize.rounding import Calibration, gptq
 
@@ -111,9 +111,13 @@ def test_what_it_refuses():
     bad[0, 0] = float("nan")
     for arguments, kind, message in [
         ((weight, torch.eye(31), "int4:g32"), ShapeError, "hessian: got shape (31, 31), expected shape (32, 32)"),
-        ((weight, bad, "int4:g32"), ValuesError, "hessian: got values that are NaN or infinite, expected finite ones"),
-        ((weight, -10 * hessian, "int4:g32"), ValuesError, "hessian: got one that is not positive definite"),
-        ((weight / 0, hessian, "int4:g32"), ValuesError, "weight: got 128 values that are NaN or inf"),
+        (
+            (weight, bad, "int4:g32"),
+            InvalidValuesError,
+            "hessian: got values that are NaN or infinite, expected finite ones",
+        ),
+        ((weight, -10 * hessian, "int4:g32"), InvalidValuesError, "hessian: got one that is not positive definite"),
+        ((weight / 0, hessian, "int4:g32"), InvalidValuesError, "weight: got 128 values that are NaN or inf"),
     ]:
         with pytest.raises(kind) as raised:
             gptq(*arguments)

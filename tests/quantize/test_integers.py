@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, ValuesError
+from assay.errors import ConfigError, DeviceError, DtypeError, InvalidValuesError, ShapeError
 from assay.quantize.integers import Integers, pack, unpack
 from assay.quantize.scheme import Scheme
 
@@ -147,5 +147,5 @@ def test_scales_that_are_no_numbers_are_found():
     integers = drawn(Scheme.parse("int4:g32"), (6, 64))
     assert integers.check() is integers
     integers.zeros[2, 1] = float("nan")
-    with pytest.raises(ValuesError, match=r"zeros of layer\.1: got 1 that are NaN or infinite, expected finite"):
+    with pytest.raises(InvalidValuesError, match=r"zeros of layer\.1: got 1 that are NaN or infinite, expected finite"):
         integers.check("layer.1")

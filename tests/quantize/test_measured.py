@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.devices.pretend import pretend
-from assay.errors import ConfigError, NoDataWarning, ShapeError, ValuesError, ValuesWarning
+from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.language import perplexity
 from assay.metrics import Accuracy, MeanSquaredError
 from assay.quantize import QuantizedLinear, quantize_weight
@@ -320,7 +320,7 @@ class Masked(nn.Module):
 
 
 def test_targets_that_either_model_calls_impossible_are_told_and_not_tripped_over():
-    with pytest.warns(ValuesWarning, match="distance: got .* of the values are NaN or infinite"):
+    with pytest.warns(InvalidValuesWarning, match="distance: got .* of the values are NaN or infinite"):
         report = measure(Masked(0), Masked(1), DATA, device="cpu", progress=False)
     values = {value.name: value.value for value in report.sections[0].values}
     assert values["KL divergence"] == values["loss before"] == values["loss after"] == math.inf
@@ -417,12 +417,12 @@ class Nan(nn.Module):
     [
         (MODEL, DATA, {}, ConfigError, "after: got the same model as before, expected another. Quantize a copy"),
         (nn.Linear(WIDTH, 3), DATA, {}, ShapeError, r"outputs of the model after: got shape \(64, 3\)"),
-        (Nan(), DATA, {}, ValuesError, "outputs of the model before or of after: got NaN in 200 of 200 samples"),
+        (Nan(), DATA, {}, InvalidValuesError, "outputs of the model before or of after: got NaN in 200 of 200 samples"),
         (
             INT4,
             TensorDataset(DATA.tensors[0], torch.full((200,), CLASSES)),
             {},
-            ValuesError,
+            InvalidValuesError,
             "target: got classes that the model does not have, in 200 of 200 samples",
         ),
         (INT4, iter([DATA[0]]), {}, ConfigError, "which gives its batches once"),

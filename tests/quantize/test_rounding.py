@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import ConfigError, DtypeError, ValuesError
+from assay.errors import ConfigError, DtypeError, InvalidValuesError
 from assay.quantize import Scheme, quantize_weight
 from assay.quantize.rounding import METHODS
 from assay.quantize.rounding.grid import Grid, nearest
@@ -164,12 +164,17 @@ def bad(value):
 @pytest.mark.parametrize(
     ("weight", "arguments", "kind", "message"),
     [
-        (bad(float("nan")), {}, ValuesError, "weight: got 1 values that are NaN or infinite, expected finite ones"),
-        (bad(float("-inf")), {}, ValuesError, "weight: got 1 values that are NaN or infinite"),
-        (bad(2e38), {}, ValuesError, "weight: got values up to 2e+38, expected at most 1.69e+38, for scales in"),
-        (torch.full((4, 32), -1e300, dtype=torch.float64), {}, ValuesError, "weight: got values up to 1e+300"),
-        (bad(1e5), {"scales": torch.float16}, ValuesError, "expected at most 3.28e+04, for scales in float16"),
-        (torch.empty(4, 32, device="meta"), {}, ValuesError, "weight: got a meta tensor, which has no values"),
+        (
+            bad(float("nan")),
+            {},
+            InvalidValuesError,
+            "weight: got 1 values that are NaN or infinite, expected finite ones",
+        ),
+        (bad(float("-inf")), {}, InvalidValuesError, "weight: got 1 values that are NaN or infinite"),
+        (bad(2e38), {}, InvalidValuesError, "weight: got values up to 2e+38, expected at most 1.69e+38, for scales in"),
+        (torch.full((4, 32), -1e300, dtype=torch.float64), {}, InvalidValuesError, "weight: got values up to 1e+300"),
+        (bad(1e5), {"scales": torch.float16}, InvalidValuesError, "expected at most 3.28e+04, for scales in float16"),
+        (torch.empty(4, 32, device="meta"), {}, InvalidValuesError, "weight: got a meta tensor, which has no values"),
         (torch.ones(4, 32, dtype=torch.int8), {}, DtypeError, "weight: got torch.int8, expected floats"),
         (torch.ones(4, 33), {}, ConfigError, "weight: got shape (4, 33): its rows of 33 weights cannot be cut into"),
         (torch.ones(4, 32, 1), {}, ConfigError, "its weight has 3 dimensions and not 2"),

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from assay.errors import ConfigError, StateError, ValuesError
+from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.quantize import QuantizedLinear, quantize_weight
 from assay.quantize.files.container import Container
 from assay.quantize.files.file import load, load_folder, load_integers
@@ -481,7 +481,7 @@ def test_weights_that_cannot_be(tmp_path, model):
     model.layers[1].down.weight.data[3, 5] = float("nan")
     save_file(model.state_dict(), tmp_path / "nan.safetensors")
     with pytest.raises(
-        ValuesError, match=r"layers.1.down.weight of nan.safetensors: weight: got 1 values that are NaN"
+        InvalidValuesError, match=r"layers.1.down.weight of nan.safetensors: weight: got 1 values that are NaN"
     ):
         quantize_shards(tmp_path / "nan.safetensors", tmp_path / "target", RECIPE)
 

@@ -16,7 +16,7 @@ from scipy import stats
 from assay._sealed import sealed
 from assay.errors import ConfigError, StateError
 from assay.report import Comparison, Report, Samples, Section, Slice, Value, compare
-from assay.report.compare import short_names
+from assay.report.comparing import short_names
 from assay.report.comparison_html import to_html, whisker
 from assay.report.comparison_terminal import show, to_text
 from assay.report.evidence import MEAN

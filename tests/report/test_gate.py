@@ -14,9 +14,9 @@ from rich.console import Console
 from assay.errors import ConfigError, StateError
 from assay.report import Gate, Report, Rule, Samples, Section, Slice, Value, gate
 from assay.report.evidence import Measured, interval_of
-from assay.report.gate import EXIT_CODES, KINDS
 from assay.report.gate_config import parse_rule, read_config
 from assay.report.gate_show import condition, show, to_markdown
+from assay.report.gating import EXIT_CODES, KINDS
 from assay.stats.hypothesis_tests import mcnemar
 from assay.stats.intervals import clopper_pearson, paired_proportions
 

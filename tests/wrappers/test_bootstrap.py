@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from assay import AUROC, MeanSquaredError, Meter
 from assay.devices import policy
-from assay.errors import ConfigError, ShapeError, StateError, ValuesError
-from assay.metrics import ByClass, F1Score, Mean, Recall
+from assay.errors import ConfigError, InvalidValuesError, ShapeError, StateError
+from assay.metrics import Classwise, F1Score, Mean, Recall
 from assay.wrappers import Bootstrap
 from assay.wrappers import bootstrap as module
 from laws import bits
@@ -121,7 +121,7 @@ def test_the_standard_error_of_a_mean_is_the_textbooks():
 
 def test_classes_have_intervals_under_their_names():
     generator = torch.Generator().manual_seed(0)
-    wrapped = Bootstrap(Meter(recall=ByClass(Recall(num_classes=2, average=None), ("cat", "dog"))))
+    wrapped = Bootstrap(Meter(recall=Classwise(Recall(num_classes=2, average=None), ("cat", "dog"))))
     wrapped.update(torch.randint(2, (900,), generator=generator), torch.randint(2, (900,), generator=generator))
     assert list(wrapped.intervals()) == ["recall cat", "recall dog"]
 
@@ -186,7 +186,7 @@ def test_bad_batches_are_refused_at_once_and_bad_values_when_read():
         wrapped.update(PREDS[:3], TARGET[:3], ids=torch.ones(3, 1))
     assert wrapped.rows == 0
     wrapped.update(PREDS, TARGET + 5)
-    with pytest.raises(ValuesError):
+    with pytest.raises(InvalidValuesError):
         wrapped.intervals()
 
 

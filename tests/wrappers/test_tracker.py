@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay import Accuracy, Meter
 from assay._sealed import sealed
 from assay.errors import ConfigError, InputError, StateError
-from assay.metrics import ByClass, ConfusionMatrix, Mean, MeanSquaredError, Recall
+from assay.metrics import Classwise, ConfusionMatrix, Mean, MeanSquaredError, Recall
 from assay.wrappers import Best, Tracker
 
 numbers = st.floats(width=32) | st.just(math.nan)
@@ -54,7 +54,7 @@ def test_what_is_written_is_read(values):
 
 
 def test_metrics_say_which_values_are_better():
-    classes = ByClass(Recall(num_classes=2, average=None), ("cat", "dog"))
+    classes = Classwise(Recall(num_classes=2, average=None), ("cat", "dog"))
     meter = Meter(acc=Accuracy(), mse=MeanSquaredError(), recall=classes, mean=Mean(), table=ConfusionMatrix())
     tracker = Tracker(Meter(acc=Accuracy(), mse=MeanSquaredError(), recall=classes))
     for target in ([0, 1, 1], [0, 1, 0]):

@@ -1,4 +1,4 @@
-"""A finding: what is wrong, at which line, on which devices, why, and the change that mends it."""
+"""A finding: what is wrong, at which line, on which devices, why, and the change that fixes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Finding:
         code: the line as it stands.
         what: what happened.
         why: why that is wrong there.
-        mend: the change that mends it.
+        fix: the change that fixes it.
         devices: on which devices.
         usages: ``"moved first"``, ``"not moved"``, or ``"as it is"``.
         subjects: which metrics or scripts came by.
@@ -42,7 +42,7 @@ class Finding:
     code: str
     what: str
     why: str
-    mend: str
+    fix: str
     devices: tuple[str, ...] = ()
     usages: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""From what was seen to findings: which rule it breaks, how much it matters, and what mends it."""
+"""From what was seen to findings: which rule it breaks, how much it matters, and what fixes it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
         line_of(line) if line else "",
         verdict.what,
         rule.why,
-        _mend(rule, seen, inside),
+        _fix(rule, seen, inside),
         (seen.run.device,),
         (seen.run.usage,),
         (seen.run.subject,),
@@ -128,7 +128,7 @@ def _inside(seen: Sighting, line: Frame) -> str:
     return expression(line, seen.operator, waits=seen.kind == "sync")
 
 
-def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
+def _fix(rule: Rule, seen: Sighting, inside: str) -> str:
     """What to change: for the operands on another device, for the operator, for the expression, or in general."""
     if rule.id in ("mixed-devices", "state-elsewhere") and seen.unregistered:
         names = " and ".join(f"`{name}`" for name in seen.unregistered)
@@ -141,14 +141,14 @@ def _mend(rule: Rule, seen: Sighting, inside: str) -> str:
     if rule.id == "host-sync" and seen.run.usage == NOT_MOVED and seen.target == HOST:
         return "Move the object to the device before it is fed, so that nothing goes to the host"
     if not inside:
-        return rule.mend
-    return rule.mend_of.get(_way(rule, seen), rule.mend_at).format(expression=inside)
+        return rule.fix
+    return rule.fix_of.get(_way(rule, seen), rule.fix_at).format(expression=inside)
 
 
 def _way(rule: Rule, seen: Sighting) -> str:
-    """What a mend is looked up by: the operator, of an error what it says, or of a copy where it goes."""
+    """What a fix is looked up by: the operator, of an error what it says, or of a copy where it goes."""
     if seen.kind in ("error", *NAMES_A_DEVICE):
-        return next((part for part in rule.mend_of if part in f"{seen.operator} {seen.what}"), "")
+        return next((part for part in rule.fix_of if part in f"{seen.operator} {seen.what}"), "")
     if not seen.source:
         return seen.operator
     if seen.source != HOST:

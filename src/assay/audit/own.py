@@ -27,7 +27,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "CriticalSuccessIndex": {"threshold": 0.5},
     "Quantile": {"q": 0.5},
     "Arithmetic": {"operation": "/", "operands": (Accuracy(), Recall())},
-    "ByClass": {"metric": Recall(num_labels=CLASSES, average=None), "names": tuple("abcde")},
+    "Classwise": {"metric": Recall(num_labels=CLASSES, average=None), "names": tuple("abcde")},
     "PerOutput": {"metric": MeanSquaredError(), "outputs": CLASSES},
 }
 TASKS: tuple[dict[str, int], ...] = ({}, {"num_classes": CLASSES}, {"num_labels": CLASSES})

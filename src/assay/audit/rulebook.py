@@ -22,11 +22,11 @@ class Rule:
         severity: ``"error"`` (it raises or the number is wrong), ``"warning"``, or ``"note"``.
         title: what it is, in a line.
         why: why it is wrong there.
-        mend: what to change, in general.
-        mend_at: what to change, with ``{expression}`` for the expression that did it.
-        mend_of: the same for single operators, by their names, and for copies by where they go.
+        fix: what to change, in general.
+        fix_at: what to change, with ``{expression}`` for the expression that did it.
+        fix_of: the same for single operators, by their names, and for copies by where they go.
         bug: the smallest example of it.
-        mended: the same example without the bug.
+        fixed: the same example without the bug.
         source: where the bug was seen or is documented.
     """
 
@@ -34,11 +34,11 @@ class Rule:
     severity: str
     title: str
     why: str
-    mend: str
-    mend_at: str
-    mend_of: dict[str, str]
+    fix: str
+    fix_at: str
+    fix_of: dict[str, str]
     bug: str
-    mended: str
+    fixed: str
     source: str
 
 
@@ -56,8 +56,8 @@ def rules() -> dict[str, Rule]:
     text = files(__package__).joinpath("rulebook.toml").read_text("utf-8")
     found = {}
     for name, table in tomllib.loads(text).items():
-        mend_of = table.pop("mend_of", {})
-        found[name] = Rule(id=name, **{key: value.strip("\n") for key, value in table.items()}, mend_of=mend_of)
+        fix_of = table.pop("fix_of", {})
+        found[name] = Rule(id=name, **{key: value.strip("\n") for key, value in table.items()}, fix_of=fix_of)
     return found
 
 
@@ -119,10 +119,10 @@ def _section(rule: Rule) -> str:
 {rule.bug}
 ```
 
-{rule.mend}:
+{rule.fix}:
 
 ```py
-{rule.mended}
+{rule.fixed}
 ```
 
 Source: {rule.source}"""

@@ -65,7 +65,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "id": rule.id,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": f"{rule.why}."},
-        "help": {"text": f"{rule.mend}."},
+        "help": {"text": f"{rule.fix}."},
         "defaultConfiguration": {"level": rule.severity},
     }
 
@@ -75,7 +75,7 @@ def _result(found: Finding, ids: list[str], base: Path) -> dict[str, Any]:
         "ruleId": found.rule,
         "ruleIndex": ids.index(found.rule),
         "level": found.severity,
-        "message": {"text": f"{found.what}\n{found.why}.\n{found.mend}."},
+        "message": {"text": f"{found.what}\n{found.why}.\n{found.fix}."},
         "occurrenceCount": max(found.count, 1),
         "properties": {
             "devices": list(found.devices),

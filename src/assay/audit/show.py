@@ -74,7 +74,7 @@ def _one(found: Finding) -> Group:
         rows.add_row("", Text(linecache.getline(origin.file, origin.line).strip(), style="green"))
     if found.replaced:
         rows.add_row("when", Text(AFTER))
-    rows.add_row("mend", Text(found.mend + "."))
+    rows.add_row("fix", Text(found.fix + "."))
     if found.subjects and found.subjects != (found.file,):
         rows.add_row("in", Text(_subjects(found.subjects), style="dim"))
     return Group(head, rows)

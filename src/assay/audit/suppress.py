@@ -72,7 +72,7 @@ def _bad(file: str, lines: set[int]) -> list[Finding]:
             linecache.getline(file, comment.line).strip(),
             comment.wrong,
             rule.why,
-            rule.mend,
+            rule.fix,
         )
         for comment in comments(file)
         if comment.wrong and lines.intersection(comment.lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.cli._streams import write_then_show
 from assay.errors import ConfigError, describe
 from assay.report import Comparison, Report, compare
-from assay.report.compare import short_names
+from assay.report.comparing import short_names
 
 
 @dataclass(frozen=True)

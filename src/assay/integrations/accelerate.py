@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from assay.errors import ValuesWarning, describe
+from assay.errors import InvalidValuesWarning, describe
 from assay.meter import Meter
 
 
@@ -28,7 +28,7 @@ def update(accelerator: Any, meter: Meter, preds: Tensor, target: Tensor | None 
         InputError: as `Meter.update`.
 
     Warns:
-        ValuesWarning: the loader has no length, so that repeated samples cannot be told from others.
+        InvalidValuesWarning: the loader has no length, so that repeated samples cannot be told from others.
 
     Example:
         >>> import torch
@@ -55,7 +55,9 @@ def _real_rows(accelerator: Any, rows: int) -> int:
         return rows
     if state.remainder == -1:
         got, do = "a loader without a length", "Give the data set a __len__"
-        warnings.warn(describe("accelerate", got, "one that tells which samples it repeats", do), ValuesWarning, 3)
+        warnings.warn(
+            describe("accelerate", got, "one that tells which samples it repeats", do), InvalidValuesWarning, 3
+        )
         return rows
     if not state.remainder:
         return rows

@@ -143,7 +143,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
         """Add this to the states that `_copy_state_dict` gave, and take them for its own."""
         if "meter" not in incoming_state:  # Running copies the states that it knows by name
-            got, do = "states by name, as of Running", "Make a Window of assay.wrappers"
+            got, do = "states by name, as of Running", "Use assay.wrappers.Running"
             raise StateError(describe("a state to add", got, "counts", do))
         super()._reduce_states(incoming_state)
         self.meter = incoming_state["meter"].merge(self.meter)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.errors import ConfigError, MissingDependencyError, StateError, ValuesWarning, describe, warn
+from assay.errors import ConfigError, InvalidValuesWarning, MissingDependencyError, StateError, describe, warn
 from assay.language.tokens import Tokenizer
 
 CONFIG = "config.json"
@@ -127,7 +127,7 @@ def tell_unused(folder: Path, loaded: Mapping[str, Any]) -> None:
     if unused := sorted(map(str, loaded.get("unexpected_keys") or ())):
         got = f"weights that the model has no place for: {', '.join(unused[:3])}" + (" and more" if unused[3:] else "")
         do = "Correct config.json if it names another model than that of the weights"
-        warn(describe(str(folder), got, "those of the model alone", do), ValuesWarning)
+        warn(describe(str(folder), got, "those of the model alone", do), InvalidValuesWarning)
 
 
 def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:

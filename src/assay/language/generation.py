@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.devices.assign import assign
 from assay.devices.cost import cost
 from assay.devices.placement import to_host
-from assay.errors import AssayError, ConfigError, ValuesError, describe
+from assay.errors import AssayError, ConfigError, InvalidValuesError, describe
 from assay.evaluation.forward import locations, ready
 from assay.language.causal import CausalModel, logits_of, positions_of, takes
 from assay.language.tokens import ByteTokenizer, Tokenizer
@@ -92,7 +92,7 @@ class Sampling:
             scores = to_host(logits).double()
             if scores.isnan().any():
                 do = "Look at the model: its weights may be damaged, or its dtype too narrow"
-                raise ValuesError(describe("logits", "NaN", "numbers", do))
+                raise InvalidValuesError(describe("logits", "NaN", "numbers", do))
             if not self.temperature:
                 return int((scores == scores.max()).nonzero()[0])  # of equal ones the first, on every device
             if self.top_k is not None and self.top_k < len(scores):

@@ -71,7 +71,7 @@ def perplexity(
     Returns:
         The report: perplexity, nats per token, and, where the bytes of the text are known, bits per byte, which also
         compares models of different tokens; how it was measured, and the proof that every window was counted once. Its
-        samples are the windows: `assay.report.compare` pairs those of two models.
+        samples are the windows: `assay.report.comparing` pairs those of two models.
 
     Raises:
         ConfigError: fewer than two tokens, a stride above the window, a window above what the model can hold, or a

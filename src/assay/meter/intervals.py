@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from assay.errors import AssayWarning, ConfigError, StateError, ValuesError, describe
+from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
 from assay.meter.resample import LEAST, Groups
 from assay.metrics.base import Metric, named_numbers
@@ -197,7 +197,7 @@ def bootstrap(
     Raises:
         ConfigError: the level is no level, or there are fewer than 25 replicates.
         StateError: the groups count different things.
-        ValuesError: values were counted that cannot be; see `Meter.compute`.
+        InvalidValuesError: values were counted that cannot be; see `Meter.compute`.
 
     Example:
         >>> from assay.metrics import R2Score
@@ -236,7 +236,7 @@ def drawn_values(groups: Sequence[Meter], replicates: int = 400, seed: int = 0) 
         have samples.
 
     Raises:
-        ConfigError, StateError, ValuesError: as `bootstrap`.
+        ConfigError, StateError, InvalidValuesError: as `bootstrap`.
     """
     if replicates < LEAST:
         raise ConfigError(describe("replicates", replicates, f"{LEAST} or more", "Draw more often; 400 is usual"))
@@ -331,4 +331,4 @@ def _refuse(problems: Sequence[Problem], names: Sequence[str]) -> None:
     for problem in problems:
         if problem.fatal:
             do = "Correct or leave out those samples"
-            raise ValuesError(describe(", ".join(names), f"{problem.count} of the {problem.what}", "none", do))
+            raise InvalidValuesError(describe(", ".join(names), f"{problem.count} of the {problem.what}", "none", do))

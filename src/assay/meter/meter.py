@@ -14,7 +14,15 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from assay.errors import ConfigError, NoDataWarning, StateError, ValuesError, ValuesWarning, describe, warn
+from assay.errors import (
+    ConfigError,
+    InvalidValuesError,
+    InvalidValuesWarning,
+    NoDataWarning,
+    StateError,
+    describe,
+    warn,
+)
 from assay.meter import file
 from assay.meter.arguments import checked, fitted, kind
 from assay.meter.file import ABOUT, Description, from_tensors, to_tensors
@@ -183,7 +191,8 @@ class Meter:
 
         Raises:
             ConfigError: there is no metric of a name.
-            ValuesError: labels out of range or scores that are NaN were counted; says how many, and for which metric.
+            InvalidValuesError: labels out of range or scores that are NaN were counted; says how many, and for which
+                metric.
         """
         wanted = set(self.metrics) if only is None else set(only)
         if wanted - set(self.metrics):
@@ -204,8 +213,8 @@ class Meter:
                 name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples"
             )
             if problem.fatal:
-                raise ValuesError(message)
-            warn(message, ValuesWarning)
+                raise InvalidValuesError(message)
+            warn(message, InvalidValuesWarning)
         if tally not in counted:
             counted[tally] = tally.read(state)
         metric = self.metrics[name]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
     from assay.metrics.arithmetic import Arithmetic
     from assay.metrics.base import Metric
-    from assay.metrics.by_class import ByClass
     from assay.metrics.calibration import (
         BrierScore,
         CalibrationCurve,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         Recall,
         Specificity,
     )
+    from assay.metrics.classwise import Classwise
     from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
     from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
     from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
@@ -74,10 +74,10 @@ __all__ = [
     "AveragePrecision",
     "BalancedAccuracy",
     "BrierScore",
-    "ByClass",
     "CalibrationCurve",
     "CalibrationError",
     "ClassReport",
+    "Classwise",
     "CohenKappa",
     "ConcordanceCorrCoef",
     "ConfusionMatrix",
@@ -143,7 +143,7 @@ _HOMES = {
     ),
     "arithmetic": ("Arithmetic",),
     "base": ("Metric",),
-    "by_class": ("ByClass",),
+    "classwise": ("Classwise",),
     "calibration": (
         "BrierScore",
         "CalibrationCurve",

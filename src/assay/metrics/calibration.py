@@ -77,7 +77,7 @@ class CalibrationError(ConfidenceMetric):
 
     Raises:
         ConfigError: an unknown norm, or less than one bin.
-        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
 
     Example:
         >>> import torch
@@ -164,7 +164,7 @@ class BrierScore(Metric):
         float64 of shape `()`; NaN without data.
 
     Raises:
-        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
 
     Example:
         >>> import torch
@@ -226,7 +226,7 @@ class LogLoss(Metric):
         float64 of shape `()`; NaN without data.
 
     Raises:
-        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
 
     Example:
         >>> import torch
@@ -286,7 +286,7 @@ class HingeLoss(Metric):
 
     Raises:
         ConfigError: an unknown mode.
-        ValuesError: when read: NaN, or a target out of range.
+        InvalidValuesError: when read: NaN, or a target out of range.
 
     Example:
         >>> import torch
@@ -353,7 +353,7 @@ class KLDivergence(Metric):
 
     Raises:
         ConfigError: an unknown reduction.
-        ValuesError: when read: NaN, negative probabilities, or a row whose sum is 0.
+        InvalidValuesError: when read: NaN, negative probabilities, or a row whose sum is 0.
 
     Example:
         >>> import torch

@@ -35,7 +35,7 @@ class PerOutput(Metric):
     Raises:
         ConfigError: no metric, no output, or a metric whose value is a curve or a table.
         ShapeError: when updated, if dimension 1 is of another size.
-        ValuesError: when read, as the metric does; says in which column.
+        InvalidValuesError: when read, as the metric does; says in which column.
 
     Example:
         >>> import torch

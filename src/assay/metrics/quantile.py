@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from torch import Tensor
 
-from assay.errors import ConfigError, ValuesError, describe
+from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric, number, plain, vector
 from assay.metrics.rational import rounded
 from assay.stats.intervals import Ends, order_statistics
@@ -56,7 +56,7 @@ class Quantile(Metric):
 
     Raises:
         ConfigError: q outside [0, 1], an unknown interpolation, or `num_outputs` below 1.
-        ValuesError: weights that are not whole numbers, when it is read.
+        InvalidValuesError: weights that are not whole numbers, when it is read.
 
     Example:
         >>> import torch
@@ -142,7 +142,7 @@ class _Sorted:
             return _Sorted(np.sort(values), None)
         times = [int(w) for w in weights]
         if any(n != w for n, w in zip(times, weights.tolist(), strict=True)):
-            raise ValuesError(
+            raise InvalidValuesError(
                 describe(
                     "weights", "fractions", "whole numbers, how often a sample occurs", "Scale them to whole numbers"
                 )

@@ -225,8 +225,8 @@ class AUROC(RankingArea):
 
     Raises:
         ConfigError: an unknown average, or both num_classes and num_labels.
-        ValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`; a row of
-            multiclass logits that has no softmax, because one is +inf or all are -inf.
+        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`; a row
+            of multiclass logits that has no softmax, because one is +inf or all are -inf.
 
     Example:
         >>> import torch

@@ -239,7 +239,7 @@ class MeanSquaredLogError(ElementwiseMetric):
 
     Raises:
         ConfigError: `num_outputs` below 1.
-        ValuesError: when read, if a value was -1 or less.
+        InvalidValuesError: when read, if a value was -1 or less.
 
     Example:
         >>> import torch
@@ -369,7 +369,7 @@ class TweedieDevianceScore(ElementwiseMetric):
 
     Raises:
         ConfigError: a power between 0 and 1, for which there is no distribution.
-        ValuesError: when read, if preds or target were outside the domain of the power.
+        InvalidValuesError: when read, if preds or target were outside the domain of the power.
 
     Example:
         >>> import torch

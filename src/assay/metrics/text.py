@@ -33,7 +33,7 @@ class Perplexity(Metric):
         float64, shape `()`; 1 or more. NaN without data.
 
     Raises:
-        ValuesError: when read, if targets were out of range.
+        InvalidValuesError: when read, if targets were out of range.
 
     Example:
         >>> import torch

@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, ValuesError, describe
+from assay.errors import ConfigError, DeviceError, DtypeError, InvalidValuesError, ShapeError, describe
 from assay.quantize.scheme import Scheme
 
 SCALES = (torch.bfloat16, torch.float16, torch.float32)
@@ -219,12 +219,14 @@ class Integers:
         """Itself, where its scales and zeros are finite. Reads values on the host.
 
         Raises:
-            ValuesError: they are not.
+            InvalidValuesError: they are not.
         """
         for what, tensor in (("scales", self.scales), ("zeros", self.zeros)):
             if tensor is not None and not bool(tensor.isfinite().all()):
                 got = f"{int((~tensor.isfinite()).sum())} that are NaN or infinite"
-                raise ValuesError(describe(f"{what} of {name}", got, "finite numbers", "Quantize or load it again"))
+                raise InvalidValuesError(
+                    describe(f"{what} of {name}", got, "finite numbers", "Quantize or load it again")
+                )
         return self
 
     def __repr__(self) -> str:

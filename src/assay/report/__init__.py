@@ -5,9 +5,9 @@ Importing this needs neither torch nor anything that draws.
 
 from __future__ import annotations
 
-from assay.report.compare import compare
+from assay.report.comparing import compare
 from assay.report.comparison import Comparison, Delta, Flips, Unmatched
-from assay.report.gate import Check, Gate, Rule, gate
+from assay.report.gating import Check, Gate, Rule, gate
 from assay.report.plots import Bars, ConfusionMatrix, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
 from assay.report.points import Point, Points
 from assay.report.report import SCHEMA, Report, Section, Table

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import ConfigError, StateError, describe
-from assay.report.gate import KINDS, Rule
+from assay.report.gating import KINDS, Rule
 from assay.report.stored import read_text
 
 

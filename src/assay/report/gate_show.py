@@ -7,7 +7,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from assay.report import text
-from assay.report.gate import Check, Gate
+from assay.report.gating import Check, Gate
 from assay.report.markdown import escape
 from assay.report.terminal import print_plainly
 

@@ -18,7 +18,7 @@ from assay.report.evidence import (
     interval_of,
     why_not_the_same,
 )
-from assay.report.gate import Check, Rule
+from assay.report.gating import Check, Rule
 from assay.report.packed import Array
 from assay.report.report import Report, Section
 from assay.report.samples import align

@@ -8,17 +8,17 @@ from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.wrappers.bootstrap import Bootstrap
-    from assay.wrappers.tasks import Tasks
+    from assay.wrappers.multitask import Multitask
+    from assay.wrappers.running import Running
     from assay.wrappers.tracker import Best, Tracker
-    from assay.wrappers.window import Window
 
-__all__ = ["Best", "Bootstrap", "Tasks", "Tracker", "Window"]
+__all__ = ["Best", "Bootstrap", "Multitask", "Running", "Tracker"]
 
 _HOMES = {
     "bootstrap": ("Bootstrap",),
-    "tasks": ("Tasks",),
+    "multitask": ("Multitask",),
     "tracker": ("Best", "Tracker"),
-    "window": ("Window",),
+    "running": ("Running",),
 }
 
 __getattr__, __dir__ = attach(

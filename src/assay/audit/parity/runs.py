@@ -218,7 +218,7 @@ def _on_cpu(make: Callable[[torch.device], Callable[[], Any]], seed: int, limit:
         raise
     except Exception as error:
         fine = "a run to compare with"
-        do = "Mend it on the CPU first"
+        do = "Fix it on the CPU first"
         raise InputError(describe("the run on the CPU", f"{type(error).__name__}: {error}", fine, do)) from error
     return written.steps, [_kept(leaf) for leaf in tree_leaves(result)]
 

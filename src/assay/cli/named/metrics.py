@@ -49,7 +49,7 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
     return found
 
 
-_OF_METRICS = (Metric.__name__, "Arithmetic", "ByClass", "PerOutput")  # metrics of metrics have no name of one word
+_OF_METRICS = (Metric.__name__, "Arithmetic", "Classwise", "PerOutput")  # metrics of metrics have no name of one word
 
 SHORT: dict[str, tuple[str, dict[str, Any]]] = {
     "acc": ("Accuracy", {}),

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from assay import __version__
 from assay._atomic import write_text, write_whole
-from assay.errors import AssayError, ConfigError, StateError, ValuesError, describe
+from assay.errors import AssayError, ConfigError, InvalidValuesError, StateError, describe
 from assay.quantize.files.container import Metadata, sha256, unwritable
 from assay.quantize.files.description import NO_CHECKSUM, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
@@ -108,7 +108,7 @@ def quantize_shards(
         ConfigError: the source is no model of floats, nothing can be quantized, the target holds something else or
             cannot be written.
         StateError: the plan is of another model, a file is cut short, the source changed, or the disk is full.
-        ValuesError: a weight holds NaN or infinity.
+        InvalidValuesError: a weight holds NaN or infinity.
     """
     start = time.monotonic()
     planned = recipe if isinstance(recipe, Plan) else Recipe.parse(recipe)
@@ -244,8 +244,8 @@ class _Work:
         weight = tensor.t().contiguous() if piece.transposed else tensor
         try:
             made = quantize_weight(weight, piece.weight.scheme, self._method, scales=SCALES)
-        except ValuesError as error:
-            raise ValuesError(f"{name} of {piece.stored.file.name}: {error}") from error
+        except InvalidValuesError as error:
+            raise InvalidValuesError(f"{name} of {piece.stored.file.name}: {error}") from error
         return tensors_of(name, made)
 
     def _beside(self) -> None:

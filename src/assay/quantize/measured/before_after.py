@@ -92,7 +92,7 @@ def measure(
     Raises:
         ConfigError: the same model twice, models in two places, data that cannot be read twice.
         ShapeError: outputs that cannot be compared.
-        ValuesError: outputs that are NaN, or targets that are no class.
+        InvalidValuesError: outputs that are NaN, or targets that are no class.
 
     Example:
         >>> before, after = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from assay.devices.placement import to_host
-from assay.errors import ConfigError, ValuesError, describe
+from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.evaluation import evaluate
 from assay.evaluation.batch import Reader, Selector
 from assay.evaluation.forward import locations
@@ -213,7 +213,7 @@ def compare_outputs(
     Raises:
         ConfigError: several processes, data that cannot be read.
         ShapeError: outputs that cannot be compared.
-        ValuesError: outputs that are NaN, or targets that are no class.
+        InvalidValuesError: outputs that are NaN, or targets that are no class.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         do = "Run it without torchrun"
@@ -279,6 +279,8 @@ def _check_values(columns: dict[str, Floats], name: str) -> None:
             continue
         if column in (KL, ERROR):
             got, do = f"NaN in {bad:,} of {len(values):,} samples", "Look at the weights, or at the dtype"
-            raise ValuesError(describe(f"outputs of the model before or of {name}", got, "numbers", do))
+            raise InvalidValuesError(describe(f"outputs of the model before or of {name}", got, "numbers", do))
         got = f"classes that the model does not have, in {bad:,} of {len(values):,} samples"
-        raise ValuesError(describe("target", got, "indices of classes", "Pass ignore_index= for targets to leave out"))
+        raise InvalidValuesError(
+            describe("target", got, "indices of classes", "Pass ignore_index= for targets to leave out")
+        )

@@ -188,7 +188,7 @@ class Plan:
         Raises:
             ConfigError: calibration data that the method does not take, or none where it needs them.
             StateError: it is another model, or its weights are on the meta device.
-            ValuesError: a weight is NaN or infinite.
+            InvalidValuesError: a weight is NaN or infinite.
         """
         from assay.quantize.planning.apply import apply
 

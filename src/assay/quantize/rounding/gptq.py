@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.devices.placement import to_host
-from assay.errors import ConfigError, InputError, ShapeError, ValuesError, describe
+from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError, describe
 from assay.quantize.integers import Integers, pack
 from assay.quantize.rounding.grid import Grid
 from assay.quantize.rounding.weight import METHODS, refuse
@@ -52,7 +52,7 @@ def gptq(
     Raises:
         ConfigError: there is no such scheme or method, the scheme cannot hold this shape, or damping is not positive.
         ShapeError: the hessian is not of shape (K, K).
-        ValuesError: the weight or the hessian has NaN or infinite values, or the weight none at all.
+        InvalidValuesError: the weight or the hessian has NaN or infinite values, or the weight none at all.
 
     Example:
         >>> x, weight = torch.randn(64, 32), torch.randn(8, 32)
@@ -87,7 +87,7 @@ def _refuse_hessian(hessian: Tensor, weight: Tensor) -> None:
         raise ShapeError(describe("hessian", got, expected, "Collect it from the inputs of this layer"))
     if not bool(hessian.isfinite().all()):
         got = "values that are NaN or infinite"
-        raise ValuesError(describe("hessian", got, "finite ones", "Look at the calibration data"))
+        raise InvalidValuesError(describe("hessian", got, "finite ones", "Look at the calibration data"))
 
 
 def _rounded(weight: Tensor, hessian: Tensor, grid: Grid, scheme: Scheme, damping: float) -> Tensor:
@@ -127,7 +127,7 @@ def _inverse_factor(hessian: Tensor, damping: float) -> Tensor:
                 return upper
         if damping >= 1:
             got = "one that is not positive definite"
-            raise ValuesError(describe("hessian", got, "Σ x xᵀ of real inputs", "Give more calibration data"))
+            raise InvalidValuesError(describe("hessian", got, "Σ x xᵀ of real inputs", "Give more calibration data"))
         damping *= 10
 
 

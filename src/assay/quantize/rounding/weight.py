@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from assay.errors import ConfigError, DtypeError, ValuesError, describe
+from assay.errors import ConfigError, DtypeError, InvalidValuesError, describe
 from assay.quantize.integers import SCALES, Integers, pack
 from assay.quantize.rounding.grid import Grid, nearest
 from assay.quantize.rounding.hqq import hqq
@@ -41,8 +41,8 @@ def quantize_weight(
     Raises:
         ConfigError: there is no such scheme or method, or the scheme cannot hold this shape.
         DtypeError: the weight is not floating-point, or scales cannot be kept so.
-        ValuesError: the weight has NaN or infinite values, values too large for the scales, or none at all (on the
-            meta device).
+        InvalidValuesError: the weight has NaN or infinite values, values too large for the scales, or none at all (on
+            the meta device).
 
     Example:
         >>> weight = torch.linspace(-1, 1, 64).reshape(2, 32)
@@ -76,15 +76,19 @@ def refuse(weight: Tensor, scheme: Scheme, scales: torch.dtype) -> None:
         got = f"shape {tuple(weight.shape)}: {why}"
         raise ConfigError(describe("weight", got, f"one that {scheme} holds", "Choose another scheme or group size"))
     if weight.is_meta:
-        raise ValuesError(describe("weight", "a meta tensor, which has no values", "values", "Load the model first"))
+        raise InvalidValuesError(
+            describe("weight", "a meta tensor, which has no values", "values", "Load the model first")
+        )
     limit = torch.finfo(scales).max / 2  # from the smallest to the largest weight it may be twice as far
     top = float(weight.detach().abs().amax())
     if top <= limit:
         return
     if bad := int((~weight.isfinite()).sum()):
-        raise ValuesError(describe("weight", f"{bad} values that are NaN or infinite", "finite ones", "Mend the model"))
+        raise InvalidValuesError(
+            describe("weight", f"{bad} values that are NaN or infinite", "finite ones", "Fix the model")
+        )
     expected = f"at most {limit:.3g}, for scales in {str(scales).removeprefix('torch.')}"
-    raise ValuesError(describe("weight", f"values up to {top:.3g}", expected, "Make the weights smaller"))
+    raise InvalidValuesError(describe("weight", f"values up to {top:.3g}", expected, "Make the weights smaller"))
 
 
 def _rounded(weight: Tensor, scheme: Scheme, method: str, scales: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,13 +12,13 @@ from assay import Accuracy, MeanSquaredError, Meter
 from assay.devices import policy
 from assay.errors import ConfigError, DtypeError, ShapeError, StateError
 from assay.metrics import Mean
-from assay.wrappers import Tasks
+from assay.wrappers import Multitask
 from laws import bits
 from ranks import processes
 
 
 def tasks():
-    return Tasks(kind=Meter(acc=Accuracy(num_classes=3)), size=Meter(mse=MeanSquaredError()))
+    return Multitask(kind=Meter(acc=Accuracy(num_classes=3)), size=Meter(mse=MeanSquaredError()))
 
 
 def batch(seed, rows=6):
@@ -70,14 +70,14 @@ def test_weights_are_for_all_tasks_or_by_task():
     weights, (preds, target) = torch.rand(6), batch(0)
     values = []
     for given in (weights, {"kind": weights, "size": weights}):
-        counted = Tasks(**{name: Meter(weighted=True, **meter.metrics) for name, meter in tasks().meters.items()})
+        counted = Multitask(**{name: Meter(weighted=True, **meter.metrics) for name, meter in tasks().meters.items()})
         counted.update(preds, target, weights=given)
         values.append(all_bits(counted))
     assert values[0] == values[1]
 
 
 def test_metrics_without_a_target_need_none():
-    counted = Tasks(loss=Meter(mean=Mean()))
+    counted = Multitask(loss=Meter(mean=Mean()))
     counted.update({"loss": torch.tensor([1.0, 2.0])})
     assert counted.compute() == {"loss": {"mean": torch.tensor(1.5)}}
 
@@ -107,15 +107,15 @@ def test_weights_that_nothing_asks_for_are_refused():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ConfigError, match="Tasks: got no task, expected one meter or more"):
-        Tasks()
+    with pytest.raises(ConfigError, match="Multitask: got no task, expected one meter or more"):
+        Multitask()
     with pytest.raises(StateError, match="seg: got Accuracy, expected a meter"):
-        Tasks(seg=Accuracy())
+        Multitask(seg=Accuracy())
     with pytest.raises(StateError, match=r"merge: got .*, expected tasks kind, size"):
-        tasks().merge(Tasks(kind=Meter(Mean())))
+        tasks().merge(Multitask(kind=Meter(Mean())))
     counted = fed(tasks(), batch(0))
     before = all_bits(counted)
-    other = Tasks(kind=Meter(acc=Accuracy(num_classes=3)), size=Meter(Mean()))
+    other = Multitask(kind=Meter(acc=Accuracy(num_classes=3)), size=Meter(Mean()))
     with pytest.raises(StateError, match="merge: got a meter of"):
         counted.merge(other)
     half = {name: tensor for name, tensor in counted.state_dict().items() if name.startswith("kind/")}

@@ -15,7 +15,7 @@ from assay import AUROC, Accuracy, MeanSquaredError, Meter
 from assay.devices import policy
 from assay.errors import ConfigError, ShapeError, StateError
 from assay.metrics import Max, Mean, Quantile
-from assay.wrappers import Window
+from assay.wrappers import Running
 from laws import bits
 from ranks import processes
 
@@ -36,13 +36,13 @@ def fed(window, data):
 @given(sizes=st.lists(st.integers(0, 7), max_size=9), updates=st.integers(1, 5), seed=st.integers(0, 99))
 def test_the_last_updates_count_and_no_others(sizes, updates, seed):
     data = batches(sizes, seed)
-    window = fed(Window(LIKE, updates), data)
+    window = fed(Running(LIKE, updates), data)
     assert bits(window.total()) == bits(fed(LIKE.fresh(), data[-updates:]))
     assert (len(window), window.rows) == (min(len(sizes), updates), sum(sizes[-updates:]))
 
 
 def test_extremes_and_samples_leave_the_window_too():
-    window = Window(Meter(Max(), Quantile(0.5), Mean()), 2)
+    window = Running(Meter(Max(), Quantile(0.5), Mean()), 2)
     for value in (9.0, 1.0, 2.0):
         window.update(torch.tensor([value]))
     assert [float(value) for value in window.compute().values()] == [2, 1.5, 1.5]
@@ -52,17 +52,17 @@ def test_extremes_and_samples_leave_the_window_too():
 def test_the_meter_that_describes_it_stays_as_it_was():
     meter = fed(LIKE.fresh(), batches([3]))
     before = bits(meter)
-    fed(Window(meter, 2), batches([5, 5]))
+    fed(Running(meter, 2), batches([5, 5]))
     assert bits(meter) == before
 
 
 def test_copies_and_saved_windows_go_on_alike(tmp_path):
     first, second = batches([4, 3, 2]), batches([5, 1], seed=1)
-    window = fed(Window(LIKE, 3), first)
-    loaded = Window(LIKE, 3)
+    window = fed(Running(LIKE, 3), first)
+    loaded = Running(LIKE, 3)
     loaded.load_state_dict(window.state_dict())
     torch.save(window.state_dict(), tmp_path / "state.pt")
-    read = Window(LIKE, 3)
+    read = Running(LIKE, 3)
     read.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     copies = [loaded, read, copy.deepcopy(window), pickle.loads(pickle.dumps(window))]
     expected = bits(fed(window, second).total())
@@ -71,15 +71,15 @@ def test_copies_and_saved_windows_go_on_alike(tmp_path):
 
 def test_a_shorter_window_takes_the_last_updates_of_a_longer_one():
     data = batches([1, 2, 3, 4])
-    shorter = Window(LIKE, 2)
-    shorter.load_state_dict(fed(Window(LIKE, 4), data).state_dict())
+    shorter = Running(LIKE, 2)
+    shorter.load_state_dict(fed(Running(LIKE, 4), data).state_dict())
     assert bits(shorter.total()) == bits(fed(LIKE.fresh(), data[-2:]))
 
 
 def test_a_state_that_does_not_fit_changes_nothing():
-    window = fed(Window(LIKE, 3), batches([4, 3]))
+    window = fed(Running(LIKE, 3), batches([4, 3]))
     before = bits(window.total())
-    other = fed(Window(Meter(Mean()), 3), [(torch.ones(2),)]).state_dict()
+    other = fed(Running(Meter(Mean()), 3), [(torch.ones(2),)]).state_dict()
     gap = {name: tensor for name, tensor in window.state_dict().items() if not name.startswith("0/")}
     for state, message in ((other, "counts for"), (gap, "updates 1"), ({"x/about": torch.ones(1)}, "a part named 'x'")):
         with pytest.raises(StateError, match=message):
@@ -88,7 +88,7 @@ def test_a_state_that_does_not_fit_changes_nothing():
 
 
 def test_a_batch_that_is_refused_leaves_the_window_as_it_was():
-    window = fed(Window(LIKE, 2), batches([4, 3]))
+    window = fed(Running(LIKE, 2), batches([4, 3]))
     before = bits(window.total())
     with pytest.raises(ShapeError):
         window.update(torch.zeros(3), torch.zeros(4, dtype=torch.long))
@@ -100,12 +100,12 @@ def test_a_batch_that_is_refused_leaves_the_window_as_it_was():
 @pytest.mark.parametrize("updates", [0, -1, 2.5, True, "many"])
 def test_a_window_has_a_number_of_updates(updates):
     with pytest.raises(ConfigError, match=r"updates: got .*, expected a whole number of 1 or more"):
-        Window(LIKE, updates)
+        Running(LIKE, updates)
 
 
 def test_a_window_is_of_a_meter():
     with pytest.raises(StateError, match="meter: got Accuracy, expected a meter"):
-        Window(Accuracy(), 3)
+        Running(Accuracy(), 3)
 
 
 @pytest.mark.devices("mps", "cuda:1", "xpu")
@@ -113,7 +113,7 @@ def test_no_update_waits_for_a_device(device, pretended):
     data = batches([5, 4, 6, 3])
     policy(device)
     there = [tuple(each.to(device) for each in batch) for batch in data]
-    window = Window(LIKE, 2)
+    window = Running(LIKE, 2)
     window.update(*there[0])
     if pretended:
         pretended.events.clear()
@@ -123,7 +123,7 @@ def test_no_update_waits_for_a_device(device, pretended):
 
 
 def on_a_rank(rank, size):
-    window = fed(Window(LIKE, 2), batches([5, 4, 6][: 3 - rank], seed=rank))
+    window = fed(Running(LIKE, 2), batches([5, 4, 6][: 3 - rank], seed=rank))
     return {name: float(value).hex() for name, value in window.sync().compute().items()}
 
 

@@ -14,7 +14,7 @@ from assay.tally.base import Tally
 
 
 @dataclass(frozen=True)
-class ByClass(Metric):
+class Classwise(Metric):
     """The values of a metric with one for each class, label or output, under their names.
 
     `{names[k]: value[k]}`. Better values and intervals are those of the metric; nothing else is counted than for it.
@@ -34,7 +34,7 @@ class ByClass(Metric):
     Example:
         >>> import torch
         >>> from assay.metrics import Recall
-        >>> recall = ByClass(Recall(num_classes=3, average=None), ("cat", "dog", "fish"))
+        >>> recall = Classwise(Recall(num_classes=3, average=None), ("cat", "dog", "fish"))
         >>> recall(torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2]))["dog"]
         tensor(0.5000, dtype=torch.float64)
 

@@ -14,7 +14,7 @@ from assay.meter import Meter
 from assay.wrappers.parts import loaded, need_meter, saved
 
 
-class Tasks:
+class Multitask:
     """A meter for each task of a model that gives a dictionary of predictions.
 
     A batch is checked for all tasks before it is counted for any of them.
@@ -29,7 +29,7 @@ class Tasks:
     Example:
         >>> import torch
         >>> from assay import Accuracy, MeanSquaredError, Meter
-        >>> tasks = Tasks(kind=Meter(acc=Accuracy(num_classes=3)), size=Meter(mse=MeanSquaredError()))
+        >>> tasks = Multitask(kind=Meter(acc=Accuracy(num_classes=3)), size=Meter(mse=MeanSquaredError()))
         >>> preds = {"kind": torch.tensor([0, 2]), "size": torch.tensor([1.0, 2.0])}
         >>> tasks.update(preds, {"kind": torch.tensor([0, 1]), "size": torch.tensor([1.0, 4.0])})
         >>> tasks.compute()
@@ -38,8 +38,8 @@ class Tasks:
 
     def __init__(self, **meters: Meter) -> None:
         if not meters:
-            do = "Write Tasks(seg=Meter(...), depth=Meter(...))"
-            raise ConfigError(describe("Tasks", "no task", "one meter or more", do))
+            do = "Write Multitask(seg=Meter(...), depth=Meter(...))"
+            raise ConfigError(describe("Multitask", "no task", "one meter or more", do))
         self.meters = {name: need_meter(name, meter) for name, meter in meters.items()}
 
     @property
@@ -100,14 +100,14 @@ class Tasks:
         """The values of every task, by task and by metric."""
         return {name: meter.compute() for name, meter in self.meters.items()}
 
-    def merge(self, *others: Tasks) -> Tasks:
+    def merge(self, *others: Multitask) -> Multitask:
         """Add what others of equal meters have counted; they stay as they are.
 
         Raises:
             StateError: other tasks, or other metrics for one of them; nothing has then been added.
         """
         for other in others:
-            if not isinstance(other, Tasks) or other.meters.keys() != self.meters.keys():
+            if not isinstance(other, Multitask) or other.meters.keys() != self.meters.keys():
                 do = "Make both with the same tasks"
                 raise StateError(describe("merge", repr(other), f"tasks {', '.join(self.meters)}", do))
         merged = {
@@ -117,23 +117,23 @@ class Tasks:
         self.meters = merged
         return self
 
-    def __add__(self, other: Tasks) -> Tasks:
+    def __add__(self, other: Multitask) -> Multitask:
         """New ones with what both have counted."""
-        if not isinstance(other, Tasks):
+        if not isinstance(other, Multitask):
             return NotImplemented
         return self.fresh().merge(self, other)
 
-    def sync(self, group: dist.ProcessGroup | None = None) -> Tasks:
+    def sync(self, group: dist.ProcessGroup | None = None) -> Multitask:
         """New ones with what all processes have counted: one exchange for each task. See `Meter.sync`."""
-        return Tasks(**{name: self.meters[name].sync(group) for name in sorted(self.meters)})._ordered_as(self)
+        return Multitask(**{name: self.meters[name].sync(group) for name in sorted(self.meters)})._ordered_as(self)
 
-    def _ordered_as(self, other: Tasks) -> Tasks:
+    def _ordered_as(self, other: Multitask) -> Multitask:
         self.meters = {name: self.meters[name] for name in other.meters}
         return self
 
-    def fresh(self) -> Tasks:
+    def fresh(self) -> Multitask:
         """The same tasks with nothing counted."""
-        return Tasks(**{name: meter.fresh() for name, meter in self.meters.items()})
+        return Multitask(**{name: meter.fresh() for name, meter in self.meters.items()})
 
     def reset(self) -> None:
         """Forget everything that was counted."""
@@ -158,4 +158,4 @@ class Tasks:
         self.meters = {name: meters[name] for name in self.meters}
 
     def __repr__(self) -> str:
-        return f"Tasks({', '.join(f'{name}={meter!r}' for name, meter in self.meters.items())})"
+        return f"Multitask({', '.join(f'{name}={meter!r}' for name, meter in self.meters.items())})"

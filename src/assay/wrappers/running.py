@@ -14,7 +14,7 @@ from assay.meter import Meter
 from assay.wrappers.parts import like, loaded, need_meter, saved
 
 
-class Window:
+class Running:
     """Measures the last `updates` batches, and forgets those before them.
 
     Each update is counted by itself, on the device of its batch. The value is read from the sum of the last ones, which
@@ -32,7 +32,7 @@ class Window:
     Example:
         >>> import torch
         >>> from assay import Mean, Meter
-        >>> window = Window(Meter(loss=Mean()), updates=2)
+        >>> window = Running(Meter(loss=Mean()), updates=2)
         >>> for loss in (9.0, 1.0, 2.0):
         ...     window.update(torch.tensor([loss]))
         >>> window.compute()
@@ -109,4 +109,4 @@ class Window:
         self._last = deque((meters[name] for name in order), maxlen=self.updates)
 
     def __repr__(self) -> str:
-        return f"Window({self._like!r}, updates={self.updates}; {len(self)} updates)"
+        return f"Running({self._like!r}, updates={self.updates}; {len(self)} updates)"
