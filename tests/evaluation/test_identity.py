@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError, StateError
@@ -106,6 +106,30 @@ def test_a_finished_run_is_not_the_result_of_another(tmp_path, change):
     with pytest.raises(StateError, match=f"checkpoint of other .*{what}"):
         accuracy(tmp_path, **more)
     assert accuracy(tmp_path) == 1.0
+
+
+IN_MEMORY = {
+    "list": lambda y: DataLoader(list(zip(X, y.tolist(), strict=True)), batch_size=7),
+    "tuple": lambda y: DataLoader(tuple(zip(X, y.tolist(), strict=True)), batch_size=7),
+    "subset": lambda y: Subset(TensorDataset(X, y), range(len(y))),
+    "concatenation": lambda y: ConcatDataset([TensorDataset(X[:5], y[:5]), list(zip(X[5:], y[5:], strict=True))]),
+}
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_of_data_in_memory_every_sample_counts(tmp_path, kind):
+    assert accuracy(tmp_path, data=IN_MEMORY[kind](Y)) == 1.0
+    for k in range(len(Y)):
+        with pytest.raises(StateError, match=r"checkpoint of other .*data"):
+            accuracy(tmp_path, data=IN_MEMORY[kind](in_one_row(k)))
+    assert accuracy(tmp_path, data=IN_MEMORY[kind](Y)) == 1.0
+
+
+def test_a_subset_of_other_samples_is_other_data(tmp_path):
+    data, half = Rows(), len(Y) // 2
+    accuracy(tmp_path, data=Subset(data, range(half)))
+    with pytest.raises(StateError, match=r"checkpoint of other .*data"):
+        accuracy(tmp_path, data=Subset(data, [*range(half - 1), half]))
 
 
 def test_functions_are_told_apart_by_their_code_and_what_they_close_over(tmp_path):

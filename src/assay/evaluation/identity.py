@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.utils.data import TensorDataset
+from torch.utils.data import ConcatDataset, Subset, TensorDataset
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.account import Shares
@@ -90,6 +90,13 @@ class Identity:
         """The digest of all of a data set that is in memory, or the one that it says itself."""
         if isinstance(dataset, TensorDataset):
             return self.digest(dataset.tensors, "data")
+        if isinstance(dataset, list | tuple):
+            return self.digest(list(dataset), "data")
+        if isinstance(dataset, Subset):
+            indices = np.asarray(dataset.indices, np.int64).tobytes()
+            return self.digest([self._content(dataset.dataset), hashlib.sha256(indices).hexdigest()], "data")
+        if isinstance(dataset, ConcatDataset):
+            return self.digest([self._content(each) for each in dataset.datasets], "data")
         return str(getattr(dataset, "content_digest", ""))
 
     def _rows(self, shares: Shares, read: Callable[[list[int]], list[Unit]], ranks: Ranks) -> dict[str, str]:
