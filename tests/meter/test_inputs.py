@@ -170,6 +170,7 @@ REFUSED = {
     "masked": (masked, ShapeError, "MaskedTensor"),
     "fake": (fake, ShapeError, "FakeTensor"),
     "freed": (freed, DeviceError, "storage was freed"),
+    "cut": (cut, DeviceError, "storage was freed"),
     "meta": (lambda x: x.to("meta"), DeviceError, "meta"),
     "uninitialized": (lambda x: torch.nn.UninitializedParameter(), DeviceError, "UninitializedParameter"),
     "complex": (lambda x: torch.complex(x, x).conj(), DtypeError, "complex64"),
@@ -197,8 +198,11 @@ def test_tensors_that_cannot_be_read_are_refused_and_the_meter_is_as_it_was(kind
     assert bits(update(meter, batch(2))) == bits(update(update(meter_of(), batch()), batch(2)))
 
 
-def test_a_storage_that_was_cut_is_refused_when_its_layout_is_new():
+@pytest.mark.parametrize("known", [False, True])
+def test_a_storage_that_was_cut_is_refused(known):
     meter = Meter(sum=Sum())
+    if known:
+        meter.update(torch.ones(ROWS))
     with pytest.raises(DeviceError, match="preds: got a tensor whose storage was freed"):
         meter.update(cut(torch.ones(ROWS)))
 

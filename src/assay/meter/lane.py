@@ -167,7 +167,8 @@ class Lane:
 def layout_of(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
     """All metadata of a batch that is checked, in a form that is quick to make and to compare.
 
-    The size of the storage is part of it: torch itself crashes when it reads a tensor whose storage was freed.
+    The bytes of the storage are part of it, up to those that the tensor has: torch itself crashes, or reads what is not
+    its own, where a storage was freed or cut.
 
     Raises:
         RuntimeError: a tensor has no storage, as sparse ones, or no shape, as nested ones.
@@ -177,11 +178,11 @@ def layout_of(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> t
             preds.shape,
             preds.dtype,
             preds.device,
-            preds.untyped_storage().nbytes() > 0,
+            min(preds.untyped_storage().nbytes(), preds.nbytes),
             target.shape,
             target.dtype,
             target.device,
-            target.untyped_storage().nbytes() > 0,
+            min(target.untyped_storage().nbytes(), target.nbytes),
         )
     return _column(preds), _column(target), _column(weights)
 
@@ -189,5 +190,5 @@ def layout_of(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> t
 def _column(tensor: Tensor | None) -> tuple[Any, ...]:
     if not isinstance(tensor, Tensor):  # None, or what no layout has
         return (type(tensor),)
-    stored = type(tensor) is not Tensor or tensor.untyped_storage().nbytes() > 0
+    stored = -1 if type(tensor) is not Tensor else min(tensor.untyped_storage().nbytes(), tensor.nbytes)
     return type(tensor), tensor.shape, tensor.dtype, tensor.device, stored
