@@ -37,6 +37,7 @@ FIXES = {
     "loaded_where_it_was": 'map_location="cpu"',
     "precision_of_one_kind": "torch.autocast(device_type=x.device.type)",
     "generator_of_the_host": "a generator of the device that it fills",
+    "generator_beside_a_statement": "a generator of the device that it fills",
     "pinned_on_the_device": "only tensors in host memory can be pinned",
     "plain_attribute": "Register `self.table` with register_buffer",
     "left_behind": "Make `table` on the device of the inputs",

@@ -105,7 +105,7 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
         line_of(line) if line else "",
         verdict.what,
         rule.why,
-        _fix(rule, seen, inside),
+        _fix(rule, seen, inside, line_of(line) if line else ""),
         (seen.run.device,),
         (seen.run.usage,),
         (seen.run.subject,),
@@ -128,8 +128,11 @@ def _inside(seen: Sighting, line: Frame) -> str:
     return expression(line, seen.operator, waits=seen.kind == "sync")
 
 
-def _fix(rule: Rule, seen: Sighting, inside: str) -> str:
-    """What to change: for the operands on another device, for the operator, for the expression, or in general."""
+def _fix(rule: Rule, seen: Sighting, inside: str, code: str) -> str:
+    """What to change: for the operands on another device, for the operator, for the expression, or in general.
+
+    Of a line with several statements the expression is not known; a fix for this very error is then that of the line.
+    """
     if rule.id in ("mixed-devices", "state-elsewhere") and seen.unregistered:
         names = " and ".join(f"`{name}`" for name in seen.unregistered)
         return f"Register {names} with register_buffer(name, tensor): .to() moves buffers, and not plain attributes"
@@ -140,9 +143,9 @@ def _fix(rule: Rule, seen: Sighting, inside: str) -> str:
         return first + moved
     if rule.id == "host-sync" and seen.run.usage == NOT_MOVED and seen.target == HOST:
         return "Move the object to the device before it is fed, so that nothing goes to the host"
-    if not inside:
-        return rule.fix
-    return rule.fix_of.get(_way(rule, seen), rule.fix_at).format(expression=inside)
+    if specific := rule.fix_of.get(_way(rule, seen)):
+        return specific.format(expression=inside or code) if inside or code else rule.fix
+    return rule.fix_at.format(expression=inside) if inside else rule.fix
 
 
 def _way(rule: Rule, seen: Sighting) -> str:

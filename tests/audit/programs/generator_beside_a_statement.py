@@ -1,0 +1,7 @@
+"""A generator of the host on a line with two statements, so that no single expression is known to have failed."""
+
+import torch
+
+device = torch.accelerator.current_accelerator()
+generator = torch.Generator(); noise = torch.empty(4, device=device).normal_(generator=generator)  # fmt: skip # noqa: E702 # BUG device-error
+print(noise)
