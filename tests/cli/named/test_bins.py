@@ -78,3 +78,11 @@ def test_a_pattern_leaves_out_target_and_ids():
     assert features(names, Options(features=("age", "p[01]"), target="p_label")) == ("age", "p1", "p0")
     with pytest.raises(ConfigError, match="--features: got the pattern 'q"):
         features(names, Options(features=("q*",)))
+
+
+@pytest.mark.parametrize("count", ["x", "", "-1", "2.5"])
+def test_a_number_of_bins_that_is_none_is_named(count):
+    written = f"age:bins={count}"
+    for read in (slice_columns, lambda text: slices((text,), data=[1, 2])):
+        with pytest.raises(ConfigError, match=f"--slice {written}: got .*{count!r}"):
+            read(written)

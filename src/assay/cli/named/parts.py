@@ -55,7 +55,7 @@ def slice_columns(written: str) -> tuple[str, ...]:
         >>> slice_columns("by sex=sex,age"), slice_columns("age:bins=5"), slice_columns("module:function")
         (('sex', 'age'), ('age',), ())
     """
-    if bins := _BINS.fullmatch(written):
+    if bins := _bins_in(written):
         return (bins["column"],)
     named = written.rpartition("=")[2]
     return () if ":" in named else tuple(each.strip() for each in named.split(","))
@@ -64,8 +64,22 @@ def slice_columns(written: str) -> tuple[str, ...]:
 _BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):bins=(?P<count>[0-9]+)")
 
 
+def _bins_in(written: str) -> re.Match[str] | None:
+    """The parts of ``age:bins=5``; None for other slices.
+
+    Raises:
+        ConfigError: it says bins, and not how many.
+    """
+    found = _BINS.fullmatch(written)
+    column, bins, count = written.rpartition(":bins=")
+    if bins and not found:
+        do = f"Write --slice {column}:bins=5"
+        raise ConfigError(describe(f"--slice {written}", f"{count!r} bins", "an integer of 2 or more", do))
+    return found
+
+
 def _slice(written: str, data: Any) -> tuple[str, Any]:
-    if bins := _BINS.fullmatch(written):
+    if bins := _bins_in(written):
         return bins["label"] or bins["column"], _bins(bins["column"], int(bins["count"]), data)
     label, _, named = written.rpartition("=")
     if ":" in named:

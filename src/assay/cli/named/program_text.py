@@ -75,10 +75,10 @@ def target(text: str) -> str:
     for part in found.groups() if found else ():
         operator = getattr(operator, part, None)
     if not isinstance(operator, torch._ops.OpOverload):
-        raise UnsafeError(f"a call of {text!r:.80}, which is no operator of torch,")
+        raise UnsafeError(f"a call of {text!r:.80}, which is no operator of torch")
     for argument in operator._schema.arguments:
         if "str" in str(argument.type) and not _STRINGS.fullmatch(argument.name):
-            raise UnsafeError(f"a call of {text!r:.80}, which takes a {argument.name},")
+            raise UnsafeError(f"a call of {text!r:.80}, which takes a {argument.name}")
     return text
 
 
