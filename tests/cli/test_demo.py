@@ -97,6 +97,17 @@ def test_two_demos_are_compared_sample_by_sample(written):
     assert samples.target.values.tolist() == digits.target[samples.ids.values].tolist()
 
 
+@pytest.mark.parametrize(("arguments", "folder"), [((), "assay-demo"), (("--out", "there"), "there")])
+def test_the_folder_has_a_default(monkeypatch, arguments, folder):
+    given = []
+    monkeypatch.setattr(demo, "run", given.append)
+    monkeypatch.setattr(sys, "argv", ["assay", "demo", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert list(map(str, given)) == [folder]
+
+
 def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the demo opens no connection")

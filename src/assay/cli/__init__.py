@@ -18,9 +18,9 @@ app = typer.Typer(
 )
 
 
-def _local(path: str) -> Path:
+def _local(path: str | Path) -> Path:
     """A path to write to; an address such as s3://bucket/run would become a folder called s3:."""
-    if "://" in path:
+    if "://" in str(path):
         raise typer.BadParameter(f"got {path}, expected a path on this machine: write there, and copy it afterwards")
     return Path(path)
 
