@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from traceback import walk_tb
@@ -280,21 +280,28 @@ def _loaded(iterator: Iterator[Any], lists: Lists, with_workers: bool) -> Units:
 
     After an error that is not of one batch a loader may give any later batch, or none for ever: it is not asked again.
     """
-    broken: BatchError | None = None
-    for index in lists:
-        try:
-            unit = Unit(index, next(iterator))
-        except StopIteration:
-            got = f"no batch for {len(index)} indices"
-            raise BatchError(describe("data", got, "one batch a list of indices", "Run without workers")) from None
-        except Exception as error:
-            if with_workers and not _is_of_a_batch(error):
-                broken = broken_loader(error)
-            unit = Unit(index, None, error)
-        if broken is not None:
-            del iterator, unit  # raised without the loader's frames, so that its other workers end now
-            raise broken
-        yield unit
+    try:
+        for index in lists:
+            try:
+                unit = Unit(index, next(iterator))
+            except StopIteration:
+                got = f"no batch for {len(index)} indices"
+                raise BatchError(describe("data", got, "one batch a list of indices", "Run without workers")) from None
+            except Exception as error:
+                if with_workers and not _is_of_a_batch(error):
+                    raise broken_loader(error) from error
+                unit = Unit(index, None, error)
+            yield unit
+    finally:
+        _end_workers(iterator)
+
+
+def _end_workers(iterator: Iterator[Any] | None) -> None:
+    """End the workers of a loader now; torch's signal handler may raise once more for one that is dead."""
+    end = getattr(iterator, "_shutdown_workers", None)  # without it, they end when the iterator is thrown away
+    if end is not None:
+        with suppress(RuntimeError):
+            end()
 
 
 def _is_of_a_batch(error: Exception) -> bool:
@@ -337,13 +344,16 @@ def _stream(data: Iterable[Any], ranks: Ranks, shards: bool | None, trail: Trail
 def _told(data: Iterable[Any]) -> Iterator[Any]:
     """The items of a stream; one that breaks cannot be gone on with, and says where it broke."""
     number = 0
+    iterator: Iterator[Any] | None = None
     try:
-        for item in data:
+        iterator = iter(data)
+        for item in iterator:
             yield item
             number += 1
     except Exception as error:
         with_workers = isinstance(data, DataLoader) and data.num_workers > 0
         if is_of_the_loader(error) or (with_workers and not _is_of_a_batch(error)):
+            _end_workers(iterator)
             raise broken_loader(error) from error
         got = f"{type(error).__name__}: {error}"
         do = "Correct the data; what was counted before is in the checkpoint, if resume= was given"
