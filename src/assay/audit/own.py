@@ -90,5 +90,5 @@ def _batch(metric: Metric, task: dict[str, int], generator: torch.Generator) -> 
         return floats(ROWS), floats(ROWS)
     if "num_classes" in task:
         return floats(ROWS, CLASSES).softmax(-1), labels(CLASSES, ROWS)
-    shape = (ROWS, CLASSES) if task or family in ("by_class", "per_output") else (ROWS,)
+    shape = (ROWS, CLASSES) if task or family in ("classwise", "per_output") else (ROWS,)
     return floats(*shape), labels(2, *shape)
