@@ -414,6 +414,6 @@ def test_a_wrapper_that_copies_states_by_name_raises_and_does_not_read_nan():
     running = Running(as_torchmetric(Accuracy(num_classes=3)), window=2)
     running.update(torch.eye(3), torch.tensor([0, 1, 1]))
     with pytest.raises(
-        StateError, match=r"a state to add: got states by name, as of Running, expected counts. Make a W"
+        StateError, match=r"a state to add: got states by name, as of Running, expected counts. Use assay"
     ):
         running.compute()

@@ -301,5 +301,5 @@ class Divergence(SummedTally):
         return torch.where((p == 0) & (share == 0), none, share.clamp(min=tiny) * logs)
 
     def problems(self, state: State) -> Sequence[Problem]:
-        texts = ("", "rows have NaN, or a sum of 0", "rows have negative probabilities", KINDS[3])
+        texts = ("", "rows have NaN, a sum of 0, or one beyond float64", "rows have negative probabilities", KINDS[3])
         return [Problem(what, n) for what, n in zip(texts, state["strange"].tolist(), strict=True) if n]
