@@ -127,7 +127,7 @@ def _check(on: Sequence[str], usages: Sequence[str]) -> None:
     for device in on:
         kind, _, index = device.partition(":")
         if kind not in KINDS or not (index or "0").isdigit():
-            raise ConfigError(describe("device", repr(device), "mps, cuda, cuda:1, xpu or the like", "Correct it"))
+            raise ConfigError(describe("device", repr(device), "mps, cuda, cuda:1, xpu or the like", 'Pass on=["mps"]'))
     for usage in usages:
         if usage not in USAGES:
             raise ConfigError(describe("usage", repr(usage), " or ".join(map(repr, USAGES)), "Check the spelling"))

@@ -56,9 +56,11 @@ def run(target: str, options: Options) -> None:
         typer.Exit: with the exit code.
     """
     if options.fail_on not in SEVERITIES:
-        raise ConfigError(describe("--fail-on", options.fail_on, f"one of {', '.join(SEVERITIES)}", "Correct it"))
+        raise ConfigError(
+            describe("--fail-on", options.fail_on, f"one of {', '.join(SEVERITIES)}", "Write --fail-on error")
+        )
     if options.usage not in USAGE:
-        raise ConfigError(describe("--usage", options.usage, f"one of {', '.join(USAGE)}", "Correct it"))
+        raise ConfigError(describe("--usage", options.usage, f"one of {', '.join(USAGE)}", "Write --usage both"))
     if os.getcwd() not in sys.path:  # as "python -m" has it: modules of the working folder can be named
         sys.path.insert(0, os.getcwd())
     result = _audit(target, options)
@@ -99,7 +101,9 @@ def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:  # a quotation that does not end
-        raise ConfigError(describe("--args", f"{text} ({error})", "arguments as in a shell", "Correct it")) from None
+        raise ConfigError(
+            describe("--args", f"{text} ({error})", "arguments as in a shell", "Close the quotation marks")
+        ) from None
 
 
 def listed(text: str) -> tuple[str, ...]:

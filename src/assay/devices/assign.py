@@ -61,7 +61,9 @@ def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> Decisi
     try:
         device = torch.device(asked)
     except RuntimeError as error:
-        raise ConfigError(describe("device", repr(asked), "a device such as cpu or cuda:1", "Correct it")) from error
+        raise ConfigError(
+            describe("device", repr(asked), "a device such as cpu or cuda:1", "Check the spelling of the device")
+        ) from error
     if device.type == "cpu":
         return Decision(torch.device("cpu"), "asked for")
     same = [each for each in accelerators if each.type == device.type]

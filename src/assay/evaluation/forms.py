@@ -193,7 +193,9 @@ def _options(name: str, form: Form, level: float, options: Mapping[str, Any]) ->
     try:
         return Options(**given)
     except TypeError as error:
-        raise ConfigError(describe("parity", str(error), "arguments of assay.evaluate", "Correct it")) from error
+        raise ConfigError(
+            describe("parity", str(error), "arguments of assay.evaluate", "See help(assay.evaluate) for their names")
+        ) from error
 
 
 class _Outputs:

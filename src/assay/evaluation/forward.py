@@ -121,7 +121,14 @@ def _autocast_dtype(precision: str | None, device: torch.device) -> torch.dtype 
     if precision is None:
         return None
     if precision not in PRECISIONS:
-        raise ConfigError(describe("precision", repr(precision), f"one of {', '.join(PRECISIONS)}", "Correct it"))
+        raise ConfigError(
+            describe(
+                "precision",
+                repr(precision),
+                f"one of {', '.join(PRECISIONS)}",
+                "Leave precision out to run the model in its own dtype",
+            )
+        )
     dtype = PRECISIONS[precision]
     if dtype is not None and not torch.amp.is_autocast_available(device.type):
         do = "Leave precision out, or convert the model"

@@ -56,17 +56,17 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:
-            raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), "Correct it"))
+            raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
         for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice", 1), ("replicates", 2)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 expected = f"a whole number, {least} or more"
-                raise ConfigError(describe(name, repr(value), expected, "Correct it"))
+                raise ConfigError(describe(name, repr(value), expected, f"Pass {name}={least}, or leave it out"))
         if self.level is not None and not (isinstance(self.level, float) and 0 < self.level < 1):
             do = "Pass 0.95 for 95 %, or None for no intervals"
             raise ConfigError(describe("level", repr(self.level), "a number between 0 and 1", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
+            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Pass seed=0"))
         if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):
             raise ConfigError(describe("resume", repr(self.resume), "a folder for checkpoints", "Name one"))
         if self.resume is not None and _ADDRESS.match(os.fspath(self.resume)):

@@ -63,7 +63,9 @@ def asked(slices: Slices) -> Asked:
     for name, selector in selectors.items():
         if not (isinstance(selector, str | int) or callable(selector)):
             expected = "a name, a position, a function, or a tuple of names to cross"
-            raise ConfigError(describe(f"slices: {name}", repr(selector), expected, "Correct it"))
+            raise ConfigError(
+                describe(f"slices: {name}", repr(selector), expected, "Pass the name of a part of the batch")
+            )
     return Asked(selectors, {str(name): crossed.get(str(name), (str(name),)) for name in slices})
 
 

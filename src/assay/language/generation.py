@@ -80,9 +80,11 @@ class Sampling:
             do = "Pass 0 for the most probable token, or about 0.8 to draw"
             raise ConfigError(describe("temperature", self.temperature, "a number of 0 or more", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
+            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Pass seed=0"))
         if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
-            raise ConfigError(describe("top_k", repr(self.top_k), "a whole number above 0", "Correct it"))
+            raise ConfigError(
+                describe("top_k", repr(self.top_k), "a whole number above 0", "Leave top_k out to draw from all tokens")
+            )
 
     def chooser(self) -> Callable[[Tensor], int]:
         """A function from the logits `(V,)` of the next token to the token; it goes through the random numbers."""
@@ -180,7 +182,7 @@ def _check(ids: list[int], count: int, positions: int | None) -> None:
     if not ids:
         raise ConfigError(describe("prompt", "no tokens", "a text to go on with", "Give at least a word"))
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ConfigError(describe("max_new_tokens", repr(count), "a whole number above 0", "Correct it"))
+        raise ConfigError(describe("max_new_tokens", repr(count), "a whole number above 0", "Pass max_new_tokens=50"))
     if positions is not None and len(ids) + count > positions:
         got = f"{len(ids)} tokens and {count} new ones"
         do = "Shorten the prompt, or pass a smaller max_new_tokens"

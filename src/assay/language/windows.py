@@ -72,7 +72,9 @@ class Windows(Dataset[dict[str, Tensor]]):
 def _check(window: int, stride: int) -> None:
     for name, value in (("window", window), ("stride", stride)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(describe(name, repr(value), "a whole number above 0", "Correct it"))
+            raise ConfigError(
+                describe(name, repr(value), "a whole number above 0", f"Leave {name} out to take what the model holds")
+            )
     if stride > window:
         got = f"{stride}, with a window of {window}"
         do = "Pass at most the window; half of it is usual"

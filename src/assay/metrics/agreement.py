@@ -103,7 +103,9 @@ class CohenKappa(LabelMetric):
         super().__post_init__()
         if self.weights is not None and self.weights not in get_args(KappaWeights):
             expected = ", ".join(map(repr, get_args(KappaWeights))) + " or None"
-            raise ConfigError(describe("weights", repr(self.weights), expected, "Choose one of them"))
+            raise ConfigError(
+                describe("weights", repr(self.weights), expected, "Leave weights out for the unweighted kappa")
+            )
         if self.num_labels is not None:
             do = "Compute it for each label on its own"
             raise ConfigError(describe("num_labels", self.num_labels, "None: kappa is of two raters of one item", do))

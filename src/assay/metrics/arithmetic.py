@@ -71,7 +71,14 @@ class Arithmetic(Metric):
         super().__post_init__()
         if self.operation not in get_args(Operation):
             expected = "one of " + ", ".join(get_args(Operation))
-            raise ConfigError(describe("operation", repr(self.operation), expected, "Choose one of them"))
+            raise ConfigError(
+                describe(
+                    "operation",
+                    repr(self.operation),
+                    expected,
+                    "Write the arithmetic with operators, as in Precision() + Recall()",
+                )
+            )
         if self.better not in get_args(Direction):
             expected = "'higher', 'lower' or ''"
             raise ConfigError(

@@ -94,7 +94,11 @@ class CalibrationError(ConfidenceMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.norm not in ("l1", "l2", "max"):
-            raise ConfigError(describe("norm", repr(self.norm), "'l1', 'l2' or 'max'", "Choose one of them"))
+            raise ConfigError(
+                describe(
+                    "norm", repr(self.norm), "'l1', 'l2' or 'max'", "Pass norm='l1' for the expected calibration error"
+                )
+            )
 
     def read(self, counted: Bins) -> Tensor:
         total = sum(counted.weight, Fraction(0))
@@ -308,7 +312,11 @@ class HingeLoss(Metric):
         super().__post_init__()
         if self.multiclass_mode not in ("crammer-singer", "one-vs-all"):
             expected = "'crammer-singer' or 'one-vs-all'"
-            raise ConfigError(describe("multiclass_mode", repr(self.multiclass_mode), expected, "Choose one of them"))
+            raise ConfigError(
+                describe(
+                    "multiclass_mode", repr(self.multiclass_mode), expected, "Leave multiclass_mode out for its default"
+                )
+            )
         self.tally(weighted=False)
 
     @property
@@ -371,7 +379,7 @@ class KLDivergence(Metric):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.reduction not in ("mean", "sum"):
-            raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Choose one of them"))
+            raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Pass reduction='mean'"))
 
     @property
     def estimates(self) -> bool:

@@ -52,7 +52,9 @@ class Classwise(Metric):
         object.__setattr__(self, "names", tuple(names))
         twice = sorted({name for name in names if self.names.count(name) > 1})
         if twice:
-            raise ConfigError(describe("names", f"{', '.join(twice)} twice", "names that differ", "Correct them"))
+            raise ConfigError(
+                describe("names", f"{', '.join(twice)} twice", "names that differ", "Rename one of the two classes")
+            )
         value = without_data("metric", self.metric)
         if not isinstance(value, Tensor) or value.ndim != 1:
             do = "Give it average=None, several outputs, or the like"

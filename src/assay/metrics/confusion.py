@@ -65,7 +65,7 @@ class ConfusionMatrix(LabelMetric):
         super().__post_init__()
         if self.normalize is not None and self.normalize not in get_args(Normalize):
             expected = ", ".join(map(repr, get_args(Normalize))) + " or None"
-            raise ConfigError(describe("normalize", repr(self.normalize), expected, "Choose one of them"))
+            raise ConfigError(describe("normalize", repr(self.normalize), expected, "Leave normalize out for counts"))
 
     def tally(self, weighted: bool) -> Tally:
         return Confusion(self.labels, weighted)

@@ -127,7 +127,11 @@ class OverOutputs(OutputMetric):
         super().__post_init__()
         if self.multioutput not in get_args(MultiOutput):
             expected = "one of " + ", ".join(get_args(MultiOutput))
-            raise ConfigError(describe("multioutput", repr(self.multioutput), expected, "Choose one of them"))
+            raise ConfigError(
+                describe(
+                    "multioutput", repr(self.multioutput), expected, "Leave multioutput out for the mean over outputs"
+                )
+            )
 
     @property
     def terms(self) -> frozenset[Term]:

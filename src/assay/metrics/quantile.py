@@ -83,7 +83,9 @@ class Quantile(Metric):
                 raise ConfigError(describe("q", got, "a number in [0, 1]", "Give 0.25 for the lower quartile"))
         if self.interpolation not in get_args(Interpolation):
             names = ", ".join(get_args(Interpolation))
-            raise ConfigError(describe("interpolation", repr(self.interpolation), f"one of {names}", "Choose one"))
+            raise ConfigError(
+                describe("interpolation", repr(self.interpolation), f"one of {names}", "Pass interpolation='linear'")
+            )
         if self.num_outputs < 1:
             raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
 

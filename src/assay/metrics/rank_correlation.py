@@ -144,7 +144,9 @@ class KendallRankCorrCoef(RankCorrelation):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variant not in get_args(Variant):
-            raise ConfigError(describe("variant", repr(self.variant), '"a", "b" or "c"', "Choose one; most use b"))
+            raise ConfigError(
+                describe("variant", repr(self.variant), '"a", "b" or "c"', 'Pass variant="b", the usual one')
+            )
 
     @property
     def closed_form(self) -> str:

@@ -127,7 +127,11 @@ class RankingArea(RankingMetric):
         allowed = ["macro", "weighted", None] + (["micro"] if self.num_labels is not None else [])
         if self.average not in allowed and not (self._single and self.average == "micro"):
             expected = "one of " + ", ".join(map(repr, allowed))
-            do = "With num_labels there is 'micro', too" if self.average == "micro" else "Choose one of them"
+            do = (
+                "With num_labels there is 'micro', too"
+                if self.average == "micro"
+                else "Pass average='macro' for the mean over classes"
+            )
             raise ConfigError(describe("average", repr(self.average), expected, do))
 
     @abstractmethod

@@ -317,7 +317,9 @@ def check_average(average: str | None) -> None:
     """Raise when there is no such average."""
     if average is not None and average not in get_args(Average):
         expected = ", ".join(map(repr, get_args(Average))) + " or None"
-        raise ConfigError(describe("average", repr(average), expected, "Choose one of them"))
+        raise ConfigError(
+            describe("average", repr(average), expected, "Pass average='macro' for the mean over classes")
+        )
 
 
 def fixed(above: np.ndarray, below: np.ndarray, undefined: int = 0) -> list[int]:

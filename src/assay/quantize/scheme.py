@@ -53,7 +53,7 @@ class Scheme:
 
     def __post_init__(self) -> None:
         if type(self.bits) is not int or self.bits not in BITS:
-            raise ConfigError(describe("bits", repr(self.bits), "a number from 2 to 8", "Choose one of them"))
+            raise ConfigError(describe("bits", repr(self.bits), "a number from 2 to 8", "Pass bits=4"))
         if self.group_size is not None and (type(self.group_size) is not int or self.group_size < 2):
             expected = "2 or more, or None for whole rows"
             raise ConfigError(describe("group_size", repr(self.group_size), expected, "Pass 32, 64, 128 or 256"))

@@ -68,7 +68,9 @@ class Delta(Plain):
     def _check(self) -> None:
         if self.verdict not in VERDICTS:
             expected = f"one of {', '.join(VERDICTS)}"
-            raise ConfigError(describe("Delta.verdict", repr(self.verdict), expected, "Choose one"))
+            raise ConfigError(
+                describe("Delta.verdict", repr(self.verdict), expected, "Let compare() decide the verdict")
+            )
 
 
 @dataclass(frozen=True, eq=False)

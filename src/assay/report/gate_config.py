@@ -81,7 +81,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
             continue
         value = data[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise ConfigError(describe(f"{where}: {key}", repr(value), expected, "Correct it"))
+            raise ConfigError(describe(f"{where}: {key}", repr(value), expected, f"Write {expected} there"))
         found[name] = value
     if "baseline" in found:
         found["baseline"] = Path(path).parent / _path(found["baseline"], where)

@@ -45,7 +45,11 @@ class Rule(Plain):
 
     def _check(self) -> None:
         if self.kind not in KINDS:
-            raise ConfigError(describe("Rule.kind", repr(self.kind), f"one of {', '.join(KINDS)}", "Choose one"))
+            raise ConfigError(
+                describe(
+                    "Rule.kind", repr(self.kind), f"one of {', '.join(KINDS)}", "Pass kind='min' for a lower bound"
+                )
+            )
         if not self.metric.strip():
             raise ConfigError(describe(f"Rule.metric of {self.kind}", repr(self.metric), "a name", "Name a metric"))
         if not math.isfinite(self.bound):

@@ -124,7 +124,7 @@ class Curves(Plain, tag="curves"):
 
     def _check(self) -> None:
         if self.kind not in ("roc", "pr"):
-            raise ConfigError(describe("Curves.kind", repr(self.kind), "'roc' or 'pr'", "Choose one of the two"))
+            raise ConfigError(describe("Curves.kind", repr(self.kind), "'roc' or 'pr'", "Pass kind='roc'"))
 
     @property
     def axes(self) -> tuple[str, str]:

@@ -210,7 +210,9 @@ def correct(ps: Sequence[float], how: str = "holm") -> list[float]:
         Holm 1979, Scandinavian Journal of Statistics 6:65; Benjamini & Hochberg 1995, JRSS B 57:289.
     """
     if how not in CORRECTIONS:
-        raise ConfigError(describe("correction", repr(how), f"one of {', '.join(CORRECTIONS)}", "Choose one"))
+        raise ConfigError(
+            describe("correction", repr(how), f"one of {', '.join(CORRECTIONS)}", "Pass correction='holm'")
+        )
     values = np.asarray(ps, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(values))
     if how == "none" or not len(known):

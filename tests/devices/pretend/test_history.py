@@ -42,7 +42,7 @@ def test_the_text_is_of_its_time(release, issue):
 def test_what_is_no_release_is_refused():
     with pytest.raises(ConfigError) as caught:
         as_of(rules("mps"), "two")
-    assert str(caught.value) == "release: got 'two', expected a release of torch, such as \"2.4\". Correct it."
+    assert str(caught.value).startswith("release: got 'two', expected a release of torch, such as \"2.4\"")
 
 
 @pytest.mark.skipif(bool(why_not()), reason="the native engine needs a C++ compiler")

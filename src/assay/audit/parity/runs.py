@@ -348,7 +348,7 @@ def checked(mode: str, relative: float | None, absolute: float | None) -> Tolera
         ConfigError: no such mode, or only one half of a tolerance.
     """
     if mode not in MODES:
-        raise ConfigError(describe("mode", repr(mode), " or ".join(map(repr, MODES)), "Choose one of them"))
+        raise ConfigError(describe("mode", repr(mode), " or ".join(map(repr, MODES)), f"Pass mode={MODES[0]!r}"))
     if (relative is None) != (absolute is None):
         got = f"relative={relative}, absolute={absolute}"
         raise ConfigError(describe("the tolerance", got, "both or neither", "Pass the other one, too"))

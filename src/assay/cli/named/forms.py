@@ -57,7 +57,11 @@ def _form(written: str, options: Options) -> Asked:
         elif not equals:
             changes["model"] = key
         elif key not in KEYS:
-            raise ConfigError(describe("--versus", repr(part), f"MODEL, or one of {', '.join(KEYS)}", "Correct it"))
+            raise ConfigError(
+                describe(
+                    "--versus", repr(part), f"MODEL, or one of {', '.join(KEYS)}", "Write --versus precision=bfloat16"
+                )
+            )
         else:
             changes[key] = _truth(value) if key == "compile" else value
     return Asked(replace(options, **changes), scheme)
@@ -65,7 +69,9 @@ def _form(written: str, options: Options) -> Asked:
 
 def _truth(value: str) -> bool:
     if value.lower() not in ("true", "false"):
-        raise ConfigError(describe("--versus", f"compile={value}", "compile=true or compile=false", "Correct it"))
+        raise ConfigError(
+            describe("--versus", f"compile={value}", "compile=true or compile=false", "Write --versus compile=true")
+        )
     return value.lower() == "true"
 
 

@@ -38,7 +38,7 @@ def open_images(path: Path, options: Options, dtype: torch.dtype, classes: tuple
     """
     _pillow()
     if options.image_mode not in MODES:
-        do = "Choose one"
+        do = "Write --image-mode RGB"
         raise ConfigError(describe("--image-mode", repr(options.image_mode), " or ".join(MODES), do))
     folders = sorted(each.name for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
     files = [file for name in folders for file in sorted((path / name).rglob("*")) if file.suffix.lower() in SUFFIXES]
@@ -147,16 +147,32 @@ def _look(options: Options, dtype: torch.dtype) -> Look:
     channels = MODES[options.image_mode]
     for name, values in (("--mean", options.mean), ("--std", options.std)):
         if values and len(values) != channels:
-            raise ConfigError(describe(name, f"{len(values)} numbers", f"{channels}, one a channel", "Correct it"))
+            raise ConfigError(
+                describe(
+                    name,
+                    f"{len(values)} numbers",
+                    f"{channels}, one a channel",
+                    f"Write {name} with {channels} numbers",
+                )
+            )
     if bool(options.mean) != bool(options.std):
         got = "one of --mean and --std"
         raise ConfigError(describe("normalisation", got, "both or none", "Name both"))
     if any(each <= 0 for each in options.std):
-        raise ConfigError(describe("--std", options.std, "numbers above 0", "Correct it"))
+        raise ConfigError(
+            describe("--std", options.std, "numbers above 0", "Write --std 1 to leave the values as they are")
+        )
     size, resize = options.image_size, options.image_resize or options.image_size
     if size < 0 or resize < size:
         got = f"--image-size {size} and --image-resize {options.image_resize}"
-        raise ConfigError(describe("images", got, "a size, and no smaller one before it", "Correct it"))
+        raise ConfigError(
+            describe(
+                "images",
+                got,
+                "a size, and no smaller one before it",
+                "Write an --image-resize of at least --image-size",
+            )
+        )
     return Look(size, resize, options.image_mode, options.mean, options.std, dtype)
 
 

@@ -37,7 +37,7 @@ def numbered(names: Sequence[str | None], classes: Sequence[str], where: str) ->
     known = tuple(classes) or tuple(sorted(set(given)))
     number = {name: k for k, name in enumerate(known)}
     if len(number) < len(known):
-        raise ConfigError(describe("--classes", ", ".join(known), "each name once", "Correct it"))
+        raise ConfigError(describe("--classes", ", ".join(known), "each name once", "Remove the name that comes twice"))
     unknown = sorted(set(given) - set(number))
     if unknown:
         got = f"{', '.join(map(repr, unknown[:5]))}{' and more' if len(unknown) > 5 else ''}"

@@ -100,7 +100,7 @@ def settled(given: Mapping[str, Any], config: Path | None = None) -> Options:
     told |= {name: _kept(f"--{name.replace('_', '-')}", name, value) for name, value in said.items()}
     options = Options(**told)
     if not 0 <= options.seed < 2**63:
-        raise ConfigError(describe("--seed", str(options.seed), "a whole number from 0 to 2^63 - 1", "Correct it"))
+        raise ConfigError(describe("--seed", str(options.seed), "a whole number from 0 to 2^63 - 1", "Write --seed 0"))
     if options.task not in TASKS:
         expected = '"lm" for the perplexity of a text, or nothing'
         raise ConfigError(describe("--task", repr(options.task), expected, "Correct it, or name --metrics"))
@@ -133,12 +133,16 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StateError(describe(str(path), f"a file that is not TOML: {error}", "TOML", "Correct it")) from error
+        raise StateError(
+            describe(str(path), f"a file that is not TOML: {error}", "TOML", "Check the line and column named")
+        ) from error
     known = {field.name.replace("_", "-"): field.name for field in fields(Options)}
     found: dict[str, Any] = {}
     for key, value in data.items():
         if key not in known:
-            raise ConfigError(describe(str(path), f"the key {key!r}", _nearest(key, list(known)), "Correct it"))
+            raise ConfigError(
+                describe(str(path), f"the key {key!r}", _nearest(key, list(known)), "Rename the key or remove it")
+            )
         found[known[key]] = _kept(f"{path}: {key}", known[key], value)
     return {name: _placed(name, value, path.parent) for name, value in found.items()}
 
@@ -167,9 +171,9 @@ def _kept(where: str, name: str, value: Any) -> Any:
     value = _written(name, value)
     is_of_kind: bool = isinstance(value, types)
     if not is_of_kind or (isinstance(value, bool) and bool not in types):
-        raise ConfigError(describe(where, repr(value), expected, "Correct it"))
+        raise ConfigError(describe(where, repr(value), expected, f"Write {expected} there"))
     if kind == "tuple[str, ...]" and not all(isinstance(each, str) for each in value):
-        raise ConfigError(describe(where, repr(value), expected, "Correct it"))
+        raise ConfigError(describe(where, repr(value), expected, f"Write {expected} there"))
     if kind == "tuple[float, ...]":
         return tuple(_number(where, each) for each in value)
     return _MAKES[kind](value) if kind in _MAKES else value
@@ -201,7 +205,9 @@ def _number(where: str, value: Any) -> float:
     try:
         return float(value) if not isinstance(value, bool) else float("nan")
     except (TypeError, ValueError) as error:
-        raise ConfigError(describe(where, repr(value), "numbers", "Correct it")) from error
+        raise ConfigError(
+            describe(where, repr(value), "numbers", "Write numbers with commas, as in 0.5,0.5,0.5")
+        ) from error
 
 
 def _placed(name: str, value: Any, folder: Path) -> Any:

@@ -212,7 +212,7 @@ def _speed(before: Any, after: Any, data: Any, reading: Reading, sizes: Sequence
     device = assign(reading.device, locations(before)).device.value
     reader = Reader(before, inputs=reading.inputs, target=reading.target, preds=reading.preds)
     if any(not isinstance(size, int) or size < 1 for size in sizes):
-        raise ConfigError(describe("speed", repr(tuple(sizes)), "sizes of batches, 1 or more", "Correct them"))
+        raise ConfigError(describe("speed", repr(tuple(sizes)), "sizes of batches, 1 or more", "Pass speed=(1, 32)"))
     batch = next(iter(numbered(data, max(sizes))))[BATCH]
 
     def running(model: Any) -> Callable[[Any], Any]:

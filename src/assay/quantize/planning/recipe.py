@@ -159,7 +159,7 @@ def _of_file(path: Path) -> Recipe:
         return _of_mapping(tomllib.loads(text), str(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(
-            describe(str(path), f"no TOML ({error})", '[layers] and "*" = "int4"', "Correct it")
+            describe(str(path), f"no TOML ({error})", '[layers] and "*" = "int4"', "Check the line and column named")
         ) from error
 
 
@@ -167,9 +167,13 @@ def _json(text: str, where: str) -> Mapping[str, Any]:
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(describe(where, f"no JSON ({error})", '{"*": "int4"}', "Correct it")) from error
+        raise ConfigError(
+            describe(where, f"no JSON ({error})", '{"*": "int4"}', "Check the line and column named")
+        ) from error
     if not isinstance(read, dict):
-        raise ConfigError(describe(where, type(read).__name__, "an object of patterns and schemes", "Correct it"))
+        raise ConfigError(
+            describe(where, type(read).__name__, "an object of patterns and schemes", 'Write {"*": "int4"}')
+        )
     return read
 
 
@@ -182,7 +186,14 @@ def _of_mapping(given: Mapping[str, Any], where: str) -> Recipe:
     if "layers" not in given or isinstance(given["layers"], str):
         return Recipe(_rules(given, where))
     if unknown := sorted(set(given) - set(KEYS)):
-        raise ConfigError(describe(where, f"the key {unknown[0]!r}", f"keys among {', '.join(KEYS)}", "Correct it"))
+        raise ConfigError(
+            describe(
+                where,
+                f"the key {unknown[0]!r}",
+                f"keys among {', '.join(KEYS)}",
+                "Write patterns of layers below [layers]",
+            )
+        )
     if not isinstance(given["layers"], Mapping) or not given["layers"]:
         raise ConfigError(describe(f"{where}: layers", repr(given["layers"]), "patterns and schemes", "Write some"))
     device, dtype, method = (_text(given.get(key, ""), f"{where}: {key}") for key in KEYS[1:])
@@ -201,7 +212,11 @@ def _rules(given: Mapping[str, Any], where: str) -> tuple[Rule, ...]:
 
 def _rule(key: object, value: object, where: str) -> Rule:
     if not isinstance(key, str) or not key.removeprefix(EMBEDDING):
-        raise ConfigError(describe(where, f"the pattern {key!r}", "the name of a layer, or '*'", "Correct it"))
+        raise ConfigError(
+            describe(
+                where, f"the pattern {key!r}", "the name of a layer, or '*'", "Write a pattern before the equals sign"
+            )
+        )
     kind: Kind = "embedding" if key.startswith(EMBEDDING) else "linear"
     return Rule(key.removeprefix(EMBEDDING), _schemes(value, f"{where}: {key}"), kind)
 
@@ -215,7 +230,7 @@ def _schemes(value: object, where: str) -> tuple[Scheme, ...]:
     parts: Sequence[object] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
     if not parts:
         expected = 'a scheme such as "int4", a list of them, or "skip"'
-        raise ConfigError(describe(where, repr(value), expected, "Correct it"))
+        raise ConfigError(describe(where, repr(value), expected, 'Write "int4", or "skip" to leave the layer as it is'))
     return tuple(each if isinstance(each, Scheme) else Scheme.parse(str(each).strip()) for each in parts)
 
 

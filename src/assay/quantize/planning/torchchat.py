@@ -93,7 +93,9 @@ def steps(given: Mapping[str, Mapping[str, Any]]) -> list[Step]:
 def _step(key: str, arguments: dict[str, Any]) -> Step:
     if key not in _READERS:
         raise ConfigError(
-            describe("TorchChat's JSON", f"the key {key!r}", f"one of {', '.join(_READERS)}", "Correct it")
+            describe(
+                "TorchChat's JSON", f"the key {key!r}", f"one of {', '.join(_READERS)}", "Remove the key or rename it"
+            )
         )
     known, reader = _READERS[key]
     if unknown := sorted(set(arguments) - set(known)):
@@ -118,7 +120,11 @@ def _gptq(key: str, arguments: dict[str, Any]) -> Step:
 def _int8(key: str, arguments: dict[str, Any]) -> Step:
     node_type = arguments.get("node_type", "*")
     if node_type not in ("*", OUTPUT, f"!{OUTPUT}"):
-        raise ConfigError(describe(f"{key}: node_type", repr(node_type), "'*', 'output' or '!output'", "Correct it"))
+        raise ConfigError(
+            describe(
+                f"{key}: node_type", repr(node_type), "'*', 'output' or '!output'", "Leave node_type out for all layers"
+            )
+        )
     return Step(OUTPUT if node_type == OUTPUT else "*", scheme=_own(key, arguments))
 
 
@@ -131,7 +137,9 @@ def _own(key: str, arguments: dict[str, Any]) -> Scheme:
     """TorchChat's own quantizers: 4 or 8 bits, symmetric."""
     bits = arguments.get("bitwidth", 8)
     if bits not in (4, 8):
-        raise ConfigError(describe(f"{key}: bitwidth", repr(bits), "4 or 8", "Correct it"))
+        raise ConfigError(
+            describe(f"{key}: bitwidth", repr(bits), "4 or 8", "Write 8, or a recipe of assay for other widths")
+        )
     return Scheme(bits, _group(key, arguments, 0), symmetric=True)
 
 
@@ -170,7 +178,7 @@ def _group(key: str, arguments: dict[str, Any], default: int, of: tuple[int, ...
         return None
     if isinstance(size, bool) or not isinstance(size, int) or size < 1 or (of and size not in of):
         expected = f"one of {', '.join(map(str, of))}" if of else "a number of weights, or 0 for whole channels"
-        raise ConfigError(describe(f"{key}: groupsize", repr(size), expected, "Correct it"))
+        raise ConfigError(describe(f"{key}: groupsize", repr(size), expected, "Leave groupsize out for the usual one"))
     return size
 
 
@@ -185,7 +193,7 @@ def _ignored(key: str, arguments: dict[str, Any], **reasons: str) -> tuple[str, 
 def _precision(key: str, arguments: dict[str, Any]) -> Step:
     name = arguments.get("dtype")
     if name not in DTYPES:
-        raise ConfigError(describe(f"{key}: dtype", repr(name), f"one of {', '.join(DTYPES)}", "Correct it"))
+        raise ConfigError(describe(f"{key}: dtype", repr(name), f"one of {', '.join(DTYPES)}", "Write bfloat16"))
     fast = f"{key}: {name!r} is bfloat16 here; TorchChat takes float16 on CPUs of Apple"
     return Step(dtype=DTYPES[name], notes=(fast,) if name.startswith("fast") else ())
 

@@ -71,7 +71,9 @@ def refuse(weight: Tensor, scheme: Scheme, scales: torch.dtype) -> None:
     if not weight.is_floating_point():
         raise DtypeError(describe("weight", str(weight.dtype), "floats", "Quantize the float weight"))
     if scales not in SCALES:
-        raise DtypeError(describe("scales", str(scales), " or ".join(map(str, SCALES)), "Choose one of them"))
+        raise DtypeError(
+            describe("scales", str(scales), " or ".join(map(str, SCALES)), "Leave scales out for torch.bfloat16")
+        )
     if why := scheme.why_not(weight.shape):
         got = f"shape {tuple(weight.shape)}: {why}"
         raise ConfigError(describe("weight", got, f"one that {scheme} holds", "Choose another scheme or group size"))
