@@ -1,4 +1,4 @@
-"""A generator of the host on a line with two statements, so that no single expression is known to have failed."""
+"""A generator of the host on a line with two statements: no expression is known; modelled on pyro-ppl/pyro#3264."""
 
 import torch
 
