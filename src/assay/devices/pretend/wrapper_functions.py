@@ -16,15 +16,21 @@ _SETUP = torch.autograd.Function.setup_context
 
 def applied(apply: Any) -> classmethod[Any, Any, Any]:
     """``torch.autograd.Function.apply``, which also takes wrapped tensors that need gradients."""
+    original = getattr(apply, "__func__", _compiled_apply)
 
     def bridging(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled() or not any(isinstance(arg, PretendTensor) and arg.requires_grad for arg in args):
-            return apply.__func__(cls, *args, **kwargs)
+            return original(cls, *args, **kwargs)
         devices: list[torch.device | None] = []
-        results = apply.__func__(_inside(cls, args, devices), *unwrapped(args), **kwargs)
+        results = original(_inside(cls, args, devices), *unwrapped(args), **kwargs)
         return _outside(results, devices)
 
     return classmethod(bridging)
+
+
+def _compiled_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """The same of a class; from torch 2.14 on it is no function of Python."""
+    return vars(torch._C._FunctionBase)["apply"].__get__(None, cls)(*args, **kwargs)
 
 
 def unwrapped(value: Any) -> Any:
