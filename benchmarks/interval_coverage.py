@@ -1,6 +1,6 @@
 """How often each end of an interval misses: the tables of docs/intervals.md.
 
-Run: ``python -m benchmarks.interval_coverage`` (about three minutes). Sets of samples are drawn from distributions
+Run: ``python -m benchmarks.interval_coverage`` (a few minutes). Sets of samples are drawn from distributions
 whose mean is known. Counted is how often the whole interval lies below the mean, how often it lies above it, and how
 often a gate does not trust an end (`assay.stats.intervals.risky_end`); such an end does not count as a miss.
 """
