@@ -142,6 +142,21 @@ def test_functions_are_told_apart_by_their_code_and_what_they_close_over(tmp_pat
         accuracy(tmp_path, preds=scaled(-2))
 
 
+def test_what_a_hook_counts_in_its_own_attributes_is_no_part_of_a_run(tmp_path):
+    def counting(module, inputs):
+        counting.batches += 1
+        if counting.batches == 3:
+            raise KeyboardInterrupt
+
+    counting.batches = 0
+    net = Net()
+    net.register_forward_pre_hook(counting)
+    with pytest.raises(KeyboardInterrupt):
+        accuracy(tmp_path, net, batch_size=10)
+    assert accuracy(tmp_path, net, batch_size=10) == 1.0
+    assert counting.batches < 3 + 60 // 10  # it resumed
+
+
 def test_a_constant_and_a_function_of_the_module_belong_to_what_uses_them(monkeypatch):
     before = stable_digest(Net(), "model")
     with monkeypatch.context() as patched:

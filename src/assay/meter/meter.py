@@ -220,7 +220,7 @@ class Meter:
         metric = self.metrics[name]
         value = metric.read(counted[tally])
         if rows and not problems and metric.defined_for and _undefined(metric, value):
-            do = "The value is NaN; look at what was given"
+            do = "Add samples until that holds; the value is NaN"
             warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)
         return value
 
