@@ -64,8 +64,8 @@ def mark(model: nn.Module) -> None:
 
 
 @dataclass
-class Room:
-    """What `make_room` left for after the weights are loaded.
+class LoadState:
+    """What `add_empty_layers` leaves to be done after the weights are loaded.
 
     Attributes:
         tied: layers without a weight, each with the layer whose weight it shares.
@@ -111,7 +111,9 @@ def weights_of(model: nn.Module) -> dict[str, dict[str, Any]]:
     return found
 
 
-def make_room(model: nn.Module, weights: Mapping[str, Any], dtypes: Mapping[torch.dtype, torch.dtype]) -> Room:
+def add_empty_layers(
+    model: nn.Module, weights: Mapping[str, Any], dtypes: Mapping[torch.dtype, torch.dtype]
+) -> LoadState:
     """Give a model quantized layers without values, on the meta device, where a folder has quantized weights.
 
     Args:
@@ -127,9 +129,9 @@ def make_room(model: nn.Module, weights: Mapping[str, Any], dtypes: Mapping[torc
     """
     by_module = {each.module: each for each in candidates(model)[0]}
     places = {name: by_module.get(each) for name, each in model.named_modules(remove_duplicate=False)}
-    made = {name: _layer(name, places.get(name), said, dtypes) for name, said in _listed(weights).items()}
+    made = {name: _layer(name, places.get(name), entry, dtypes) for name, entry in _listed(weights).items()}
     keys: dict[str, str] = getattr(model, "all_tied_weights_keys", {})
-    room = Room(keys={name: keys.pop(name) for name in [*keys] if name.removesuffix(".weight") in made})
+    load_state = LoadState(keys={name: keys.pop(name) for name in [*keys] if name.removesuffix(".weight") in made})
     own = {name: layer for name, layer in made.items() if "tied" not in weights[name]}
     for name, layer in made.items():
         candidate = places[name]
@@ -138,11 +140,11 @@ def make_room(model: nn.Module, weights: Mapping[str, Any], dtypes: Mapping[torc
             place.parent._modules[place.attribute] = layer
         if name in own:
             held = layer.weight.state_dict(prefix=f"{name}.weight.")  # type: ignore[union-attr]
-            room.dtypes |= {part: tensor.dtype for part, tensor in held.items()}
+            load_state.dtypes |= {part: tensor.dtype for part, tensor in held.items()}
         else:
-            room.tied.append((layer, _source(name, weights, own)))
+            load_state.tied.append((layer, _source(name, weights, own)))
             layer._modules["weight"] = None  # until the other one is loaded
-    return room
+    return load_state
 
 
 def check_files(weights: Mapping[str, Any], files: Iterable[str | os.PathLike[str]]) -> None:
@@ -153,7 +155,7 @@ def check_files(weights: Mapping[str, Any], files: Iterable[str | os.PathLike[st
     Raises:
         StateError: they do, or the list cannot be read.
     """
-    listed = sum("tied" not in said for said in _listed(weights).values())
+    listed = sum("tied" not in entry for entry in _listed(weights).values())
     stored = 0
     for file in files:
         with safe_open(file, framework="pt") as handle:
@@ -164,39 +166,39 @@ def check_files(weights: Mapping[str, Any], files: Iterable[str | os.PathLike[st
 
 def _source(name: str, weights: Mapping[str, Any], own: Mapping[str, nn.Module]) -> nn.Module:
     """The layer whose weight a tied one shares."""
-    said = weights[name]
-    if said["tied"] not in own or said["shape"] != weights[said["tied"]]["shape"]:
-        raise _refused(name, said, "it is tied to no weight of its shape")
-    return own[said["tied"]]
+    entry = weights[name]
+    if entry["tied"] not in own or entry["shape"] != weights[entry["tied"]]["shape"]:
+        raise _refused(name, entry, "it is tied to no weight of its shape")
+    return own[entry["tied"]]
 
 
 def _listed(weights: Any) -> Mapping[str, Mapping[str, Any]]:
     """The list of quantized weights, if it has the form of one."""
-    if isinstance(weights, Mapping) and weights and all(isinstance(said, Mapping) for said in weights.values()):
+    if isinstance(weights, Mapping) and weights and all(isinstance(entry, Mapping) for entry in weights.values()):
         return weights
     raise StateError(describe(_WHERE, repr(weights)[:200], "what is known of each quantized weight, by name", _AGAIN))
 
 
-def _refused(name: str, said: object, why: str) -> StateError:
+def _refused(name: str, entry: object, why: str) -> StateError:
     do = f"{_AGAIN}, and open it with the class that config.json names"
-    return StateError(describe(f"{_WHERE}, {name}", f"{said} ({why})", "a quantized weight of this model", do))
+    return StateError(describe(f"{_WHERE}, {name}", f"{entry} ({why})", "a quantized weight of this model", do))
 
 
 def _layer(
-    name: str, candidate: Candidate | None, said: Mapping[str, Any], dtypes: Mapping[torch.dtype, torch.dtype]
+    name: str, candidate: Candidate | None, entry: Mapping[str, Any], dtypes: Mapping[torch.dtype, torch.dtype]
 ) -> nn.Module:
     """The layer that takes a place, with a weight on the meta device."""
     if candidate is None or candidate.why_not:
-        raise _refused(name, said, candidate.why_not if candidate else "no linear layer or embedding of the model")
+        raise _refused(name, entry, candidate.why_not if candidate else "no linear layer or embedding of the model")
     try:
-        weight = Weight.from_json(said)
-        entries = weight.entries("", getattr(torch, said["scales"]))
+        weight = Weight.from_json(entry)
+        entries = weight.entries("", getattr(torch, entry["scales"]))
         packed, scales, *zeros = (torch.empty(each.shape, dtype=each.dtype, device="meta") for each in entries)
         integers = Integers(packed, scales, zeros[0] if zeros else None, weight.scheme, weight.shape)
     except (AssayError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _refused(name, said, f"{type(error).__name__}: {error}") from error
+        raise _refused(name, entry, f"{type(error).__name__}: {error}") from error
     if (weight.kind, weight.shape) != (candidate.kind, candidate.shape):
-        raise _refused(name, said, f"the model has {candidate.kind} of shape {candidate.shape}")
+        raise _refused(name, entry, f"the model has {candidate.kind} of shape {candidate.shape}")
     return candidate.replacement(QuantizedWeight(integers, dtypes.get(weight.dtype, weight.dtype)))
 
 
@@ -205,4 +207,5 @@ def _is_quantized(module: nn.Module) -> bool:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
+    """A dtype as ``config.json`` writes it: ``bfloat16``."""
     return str(dtype).removeprefix("torch.")

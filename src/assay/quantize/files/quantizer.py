@@ -12,7 +12,7 @@ from transformers.quantizers.auto import register_quantization_config, register_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from assay.quantize.files.huggingface import METHOD, Room, check_files, dtype_name, make_room, weights_of
+from assay.quantize.files.huggingface import METHOD, LoadState, add_empty_layers, check_files, dtype_name, weights_of
 
 _Config: Any = QuantizationConfigMixin  # types of Transformers are not always installed
 _Quantizer: Any = HfQuantizer
@@ -39,21 +39,21 @@ class AssayQuantizer(_Quantizer):  # type: ignore[misc]
 
     def __init__(self, quantization_config: AssayQuantizationConfig, **options: Any) -> None:
         super().__init__(quantization_config, **options)
-        self._room = Room()
+        self._load_state = LoadState()
 
     def _process_model_before_weight_loading(self, model: Any, checkpoint_files: Any = None, **_: Any) -> None:
         listed = self.quantization_config
         check_files(listed.weights, checkpoint_files or ())
         dtype = getattr(torch, str(listed.dtype), None)
-        self._room = make_room(model, listed.weights, {dtype: model.dtype})  # type: ignore[dict-item]
+        self._load_state = add_empty_layers(model, listed.weights, {dtype: model.dtype})  # type: ignore[dict-item]
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> None:
-        self._room.finish(model)
-        self._room = Room(dtypes=self._room.dtypes)  # adapters may follow
+        self._load_state.finish(model)
+        self._load_state = LoadState(dtypes=self._load_state.dtypes)  # adapters may follow
 
     def get_new_dtype(self, converter: Any, param: Any, dtype: Any) -> Any:
         """The dtype of a tensor of the model; scales and zeros keep theirs, whatever Transformers asks for."""
-        own = self._room.dtypes.get(converter.target_patterns[0])
+        own = self._load_state.dtypes.get(converter.target_patterns[0])
         return own or super().get_new_dtype(converter, param, dtype)
 
     def get_state_dict_and_metadata(self, model: Any, **_: Any) -> tuple[None, dict[str, str]]:
