@@ -7,8 +7,9 @@ import torch
 
 from assay.audit import audit
 from assay.audit.collect import Collector, chain, frames_of
-from assay.audit.hard_coded import names_of, replaced
+from assay.audit.hard_coded import names_of
 from assay.audit.origins import Origins
+from assay.audit.replaced_devices import replace_devices
 from assay.audit.sighting import AS_IT_IS, Run
 from assay.audit.source import naming, where
 from assay.devices.pretend import pretend
@@ -64,7 +65,7 @@ def test_every_way_to_name_cuda_leads_to_the_device_there_is(device, engine, tmp
     with pretend("cuda"):
         torch.save(torch.ones(2, device="cuda"), file)
     before = torch.cuda.is_available, torch.Generator, torch.set_default_device, torch.autocast.__init__
-    with pretend(device, engine=engine) as pretended, replaced(pretended, lambda *_: None):
+    with pretend(device, engine=engine) as pretended, replace_devices(pretended, lambda *_: None):
         made = [
             torch.ones(2).cuda(),
             torch.ones(2).to("cuda:0"),
@@ -89,7 +90,7 @@ def test_every_way_to_name_cuda_leads_to_the_device_there_is(device, engine, tmp
 
 def test_what_is_replaced_is_noted_with_its_line():
     noted = []
-    with pretend("mps") as pretended, replaced(pretended, lambda *each: noted.append(each)):
+    with pretend("mps") as pretended, replace_devices(pretended, lambda *each: noted.append(each)):
         torch.ones(2).cuda()
         torch.cuda.synchronize()
     assert [(kind, called) for kind, called, _ in noted] == [("cuda", ""), ("cuda", "torch.cuda.synchronize")]

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from assay.audit.case import Case
 from assay.audit.collect import Collector
-from assay.audit.hard_coded import replaced, watched
+from assay.audit.hard_coded import watch_availability
 from assay.audit.origins import Origins
 from assay.audit.probes import collectives, counters
+from assay.audit.replaced_devices import replace_devices
 from assay.audit.sighting import MOVED, NOT_MOVED, Run, Sighting
 from assay.audit.source import method_line, state_line
 from assay.audit.states import is_module, mapped, seed, tensors_of, values_of
@@ -67,11 +68,14 @@ def _in_one_usage(one: _Exercise, reference: Reference) -> None:
     """Run it, and again where that tells more: what follows a hard-coded device, where a stray tensor was made."""
     collector = one.collector
     collector.named = collector.strayed = False
-    with watched(one.pretended.type, lambda *_: None, collector.disabled):
+    with watch_availability(one.pretended.type, lambda *_: None, collector.disabled):
         one.go(reference)
     named = collector.named
     if named or (collector.strayed and one.usage == MOVED):
-        with replaced(one.pretended, collector.named_again) if named else nullcontext(), Origins() as collector.origins:
+        with (
+            replace_devices(one.pretended, collector.named_again) if named else nullcontext(),
+            Origins() as collector.origins,
+        ):
             replace(one, replaced=named).go(reference)
         collector.origins = None
 

@@ -184,18 +184,19 @@ def _looking(
     job: Job, pretended: Pretended, collector: Collector, asked: dict[str, tuple[Frame, ...]]
 ) -> Iterator[None]:
     """What is looked for besides events: in a first run where devices are asked for, in a second one what follows."""
-    from assay.audit.hard_coded import replaced, watched
+    from assay.audit.hard_coded import watch_availability
     from assay.audit.origins import Origins
+    from assay.audit.replaced_devices import replace_devices
     from assay.audit.uncompiled import without_code
 
     with ExitStack() as opened:
         if pretended.engine == "native":
             opened.enter_context(without_code(lambda why: collector.unrun(collector.run, why, known=True)))
         if not job.second:
-            opened.enter_context(watched(pretended.type, asked.setdefault, collector.disabled))
+            opened.enter_context(watch_availability(pretended.type, asked.setdefault, collector.disabled))
         else:
             if job.second == REPLACED:
-                opened.enter_context(replaced(pretended, collector.named_again))
+                opened.enter_context(replace_devices(pretended, collector.named_again))
             collector.origins = opened.enter_context(Origins())
         yield
 
