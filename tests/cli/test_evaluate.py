@@ -334,3 +334,19 @@ def test_functions_of_a_batch_win_over_what_a_file_knows(importable, held):
     torch.manual_seed(0)
     expected = Accuracy(num_classes=3)(given.model()(2 * x).detach(), 2 - y)
     assert value(done.stdout) == float(expected).hex()
+
+
+def test_a_summary_says_where_the_tables_are(folder):
+    done = invoke("given:model", "--data", "given:data", *acc())
+    assert "--verbose" in done.stderr
+    assert "Every sample once" in done.stdout
+    assert "Per class" not in done.stdout
+    whole = invoke("given:model", "--data", "given:data", *acc("--verbose"))
+    assert "--verbose" not in whole.stderr
+    assert "Per class" in whole.stdout
+
+
+def test_what_is_printed_whole_says_nothing_of_more(folder):
+    done = invoke("given:model", "--data", "given:data", *acc("--versus", "precision=bfloat16"))
+    assert done.exit_code == 0, done.exception
+    assert "--verbose" not in done.stderr

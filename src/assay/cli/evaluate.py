@@ -46,7 +46,7 @@ def run(options: Options) -> None:
     if os.environ.get("RANK", "0") != "0":
         return
     write_then_show(lambda: _written(found, options.out), lambda: _show(found, options))
-    if options.out is None and not (options.json or options.verbose):
+    if options.out is None and isinstance(found, Report) and not (options.json or options.verbose):
         print("Tables and plots: add --verbose, or --out FOLDER for a page.", file=sys.stderr)
 
 
