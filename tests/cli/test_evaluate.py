@@ -144,7 +144,7 @@ def test_no_samples_are_told_in_notes_and_not_by_warnings(folder, versus):
     assert done.exit_code == 0, done.output
     assert caught == []
     notes = Report.load(next((folder / "found").rglob("report.json"))).notes
-    assert "acc: got no data, expected at least one sample. It reads NaN; call update first." in notes
+    assert any("acc: got no data, expected at least one sample" in note for note in notes)
     assert ("were not compared: there are no samples." in " ".join(done.stdout.split())) == bool(versus)
 
 

@@ -206,7 +206,10 @@ class Meter:
         """The value of one metric; what tallies read is kept in `counted` for others that are read from them."""
         tally, state = self._plan.state_of(name, states)
         if not rows:
-            warn(describe(name, "no data", "at least one sample", "It reads NaN; call update first"), NoDataWarning)
+            warn(
+                describe(name, "no data", "at least one sample", "Call update before compute, which returns NaN"),
+                NoDataWarning,
+            )
         problems = tally.problems(state)
         for problem in problems:
             message = describe(

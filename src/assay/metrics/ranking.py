@@ -110,7 +110,10 @@ class RankingMetric(Metric):
         """Warn that classes or labels read NaN."""
         if groups:
             got = f"no {needs.replace(' and ', ' or no ')}{self._of(groups)}"
-            warn(describe(type(self).__name__, got, needs, "It reads NaN; see what was fed"), NoDataWarning)
+            warn(
+                describe(type(self).__name__, got, needs, "Add samples until that holds; the value is NaN"),
+                NoDataWarning,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
