@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 import torch
 from torch import nn
@@ -58,3 +60,18 @@ def test_transformers_train_on_two_devices(engine: str, tmp_path):
         assert type(trainer.model_wrapped) is nn.DataParallel
         assert trainer.state.global_step == 2
         assert trainer.evaluate()["eval_loss"] > 0
+
+
+@pytest.mark.parametrize(
+    ("module", "question"),
+    [
+        ("lightning.pytorch.accelerators", "MPSAccelerator.is_available"),
+        ("transformers.utils", "is_torch_mps_available"),
+    ],
+)
+def test_other_libraries_see_a_device_while_it_is_pretended_and_not_after(module: str, question: str, engine: str):
+    available = attrgetter(question)(pytest.importorskip(module))
+    before = available()
+    with pretend("mps", engine=engine):
+        during = available()
+    assert (before, during, available()) == (False, True, False)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from assay.devices.pretend.answer_caches import empty_answer_caches
 from assay.devices.pretend.answers import KEPT, tables
 from assay.devices.pretend.errors import PretendError
 from assay.devices.pretend.events import Recorder
@@ -54,13 +55,13 @@ def front(
         for owner, names in tables(machine).items():
             for name, value in names.items():
                 patches.put(owner_of(owner), name, value)
-        _forget()
+        empty_answer_caches()
         machine.begin()
         yield
     finally:
         machine.end()
         patches.restore()
-        _forget()
+        empty_answer_caches()
 
 
 @dataclass
@@ -128,15 +129,3 @@ def owner_of(path: str) -> Any:
     except ImportError:
         module, _, name = path.rpartition(".")
         return getattr(owner_of(module), name)
-
-
-def _forget() -> None:
-    """Empty the caches in which torch remembers what it found out about devices."""
-    mps = torch.backends.mps
-    cached = (
-        mps.is_available, mps.is_macos_or_newer, mps.is_macos13_or_newer, mps.get_name, mps.get_core_count,
-        torch.cuda._check_bf16_tensor_supported, torch.xpu.get_device_capability,
-        torch.accelerator.get_device_capability,
-    )  # fmt: skip
-    for function in cached:
-        function.cache_clear()
