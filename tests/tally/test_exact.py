@@ -99,3 +99,34 @@ def test_settled_limbs_have_one_form(values, cut):
     for rows in x.split(cut):
         exact.add_columns(parted, [[exact.parts(rows)]])
     assert exact.settled(parted).tolist() == exact.settled(whole).tolist()
+
+
+@given(
+    st.integers(1, 2 * exact.FEW).flatmap(
+        lambda rows: st.lists(
+            st.lists(st.integers(-(2**62), 2**62), min_size=5, max_size=5), min_size=rows, max_size=rows
+        )
+    )
+)
+def test_carries_are_those_of_integers_for_few_and_for_many_sums(rows):
+    limbs = torch.tensor(rows)
+    values = [sum(word << (exact.WORD * k) for k, word in enumerate(row)) for row in rows]
+    words = exact.settled(limbs)
+    assert exact.to_integers(limbs).tolist() == values
+    assert exact.to_integers(words).tolist() == values
+    assert words[:, :-1].min() >= 0
+    assert words[:, :-1].max() <= exact.MASK
+    assert limbs.tolist() == rows
+
+
+@pytest.mark.parametrize("rows", [1, exact.FEW, exact.FEW + 1])
+def test_a_borrow_goes_through_all_words(rows):
+    limbs = torch.zeros(rows, 5, dtype=torch.int64)
+    limbs[:, 0] = -3
+    limbs[:, 4] = 1
+    expected = (1 << (4 * exact.WORD)) - 3
+    assert exact.to_integers(exact.settled(limbs)).tolist() == [expected] * rows
+
+
+def test_no_sums_at_all_settle():
+    assert exact.settled(torch.zeros(0, 3, 5, dtype=torch.int64)).shape == (0, 3, 5)

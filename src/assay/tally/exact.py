@@ -33,6 +33,7 @@ _FLOAT32_SPAN = 255
 _FLOAT64_BASE = -1074
 _FLOAT64_SPAN = 2047
 _HEADROOM = 64  # bits above the largest single value
+FEW = 64  # sums: of so few, Python's integers carry faster than NumPy does word by word
 
 
 @dataclass(frozen=True)
@@ -243,19 +244,34 @@ def _carry(limbs: Tensor) -> None:
 
 def settled(limbs: Tensor) -> Tensor:
     """The one form of a sum: all words but the last in [0, 2 ** 32). On the host."""
-    words = limbs.clone()
-    for k in range(words.shape[-1] - 1):
-        words[..., k + 1] += words[..., k] >> WORD
-        words[..., k] &= MASK
-    return words
+    words = limbs.numpy()
+    last = words.shape[-1] - 1
+    rows = words.reshape(-1, last + 1)
+    if len(rows) <= FEW:
+        low = (1 << (WORD * last)) - 1
+        values = [int(value) for value in to_integers(limbs).flat]
+        below = b"".join((value & low).to_bytes(WORD // 8 * last, "little") for value in values)
+        result = np.empty(rows.shape, dtype=np.int64)
+        result[:, :last] = np.frombuffer(below, dtype="<u4").reshape(-1, last)
+        result[:, last] = [value >> (WORD * last) for value in values]
+        return torch.from_numpy(result.reshape(words.shape))
+    by_word = np.ascontiguousarray(rows.T)
+    for k in range(last):
+        by_word[k + 1] += by_word[k] >> WORD
+        by_word[k] &= MASK
+    return torch.from_numpy(np.ascontiguousarray(by_word.T).reshape(words.shape))
 
 
 def to_integers(limbs: Tensor) -> np.ndarray:
-    """Settled limbs of shape `(..., words)` as Python integers of shape `(...)`, in units of `2 ** origin(order)`."""
+    """Limbs of shape `(..., words)` as Python integers, in units of `2 ** origin(order)`. On the host."""
     words = limbs.numpy()
-    low = np.ascontiguousarray(words[..., :-1]).astype("<u4")
-    top = words[..., -1]
-    values = np.empty(top.shape, dtype=object)
-    for index in np.ndindex(top.shape):
-        values[index] = int.from_bytes(low[index].tobytes(), "little") + (int(top[index]) << (WORD * low.shape[-1]))
-    return values
+    count = words.shape[-1]
+    rows = words.reshape(-1, count)
+    low = (rows & MASK).astype("<u4")
+    high = ((rows >> WORD) + (1 << (WORD - 1))).astype("<u4")  # never negative, which is subtracted again below
+    shift = (1 << (WORD - 1)) * (((1 << (WORD * count)) - 1) // MASK)
+    values = np.empty(len(rows), dtype=object)
+    for k in range(len(rows)):
+        above = int.from_bytes(high[k].tobytes(), "little") - shift
+        values[k] = int.from_bytes(low[k].tobytes(), "little") + (above << WORD)
+    return values.reshape(words.shape[:-1])

@@ -364,11 +364,12 @@ class Sums(Tally):
         return Batch(given["preds"], given.get("target"), given.get("weights"), batch.cached, batch.compiled), left_out
 
     def settle(self, state: State, rows: int) -> State:
-        special = _settled_special(state["special"])
-        done = {**state, "special": special}
-        for order, terms in self._by_order.items():
-            finite = torch.stack([1 - special[self._index(_decisive(term))].amax((0, 2)) for term in terms])
-            done[f"sums{order}"] = exact.settled(state[f"sums{order}"]) * finite[..., None]
+        done = {**state, **{name: exact.settled(state[name]) for name in map("sums{}".format, self._by_order)}}
+        if state["special"].any():
+            done["special"] = special = _settled_special(state["special"])
+            for order, terms in self._by_order.items():
+                finite = torch.stack([1 - special[self._index(_decisive(term))].amax((0, 2)) for term in terms])
+                done[f"sums{order}"] *= finite[..., None]
         return done
 
     def _index(self, leaves: Sequence[Leaf]) -> list[int]:
@@ -412,13 +413,15 @@ class Sums(Tally):
     def read(self, state: State) -> Totals:
         """The sums of the terms as exact numbers."""
         sums: dict[Term, list[Number]] = {}
+        strange = bool(state["special"].any())
         for order, terms in self._by_order.items():
-            values = exact.to_integers(state[f"sums{order}"])
-            for term, integers in zip(terms, values, strict=True):
+            unit = exact.origin(order)
+            for term, integers in zip(terms, exact.to_integers(state[f"sums{order}"]), strict=True):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
-                special = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
-                unit = exact.origin(order)
-                sums[name] = [_number(term, v, unit, s) for v, s in zip(integers, special, strict=True)]
+                sums[name] = [_fraction(value, unit) for value in integers]
+                if strange:
+                    special = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
+                    sums[name] = [_number(term, v, s) for v, s in zip(sums[name], special, strict=True)]
         count = state["count"].tolist()
         return Totals(count, sums.pop(WEIGHTS) if self.weighted else [Fraction(n) for n in count], sums)
 
@@ -472,12 +475,17 @@ def _decisive(term: Term) -> tuple[Leaf, ...]:
     return (term,) if isinstance(term, Leaf) else term.leaves
 
 
-def _number(term: Term, value: int, unit: int, special: Sequence[Sequence[int]]) -> Number:
+def _fraction(value: int, unit: int) -> Fraction:
+    """`value * 2 ** unit`, for a unit of at most 0."""
+    # Powers of two in common are taken out by a shift: the gcd of thousands of bits is slow.
+    zeros = min((value & -value).bit_length() - 1, -unit) if value else -unit
+    return Fraction(value >> zeros, 1 << (-unit - zeros))
+
+
+def _number(term: Term, value: Number, special: Sequence[Sequence[int]]) -> Number:
     """The sum: of floats, as IEEE 754 has it; of what is computed from floats that are not all finite, NaN."""
     if not any(map(any, special)):
-        # Powers of two in common are taken out by a shift: the gcd of thousands of bits is slow.
-        zeros = min((value & -value).bit_length() - 1, -unit) if value else -unit
-        return Fraction(value >> zeros, 1 << (-unit - zeros))
+        return value
     if not isinstance(term, Leaf):
         return math.nan
     return (math.inf, -math.inf, math.nan)[special[0].index(1)]
