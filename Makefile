@@ -35,7 +35,7 @@ test-hosts: $(STAMPS)/hosts
 	ASSAY_FOUNDING=$(FOUNDING) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/test_examples.py
 
 test-cuda-build: $(STAMPS)/cuda-build
-	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/devices/pretend/test_cuda_build.py
+	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/pretend/test_cuda_build.py
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .

@@ -100,7 +100,7 @@ def _situation(name: str) -> Iterator[tuple[torch.device, Any]]:
     if not engine:
         yield torch.device("cpu"), None
         return
-    from assay.devices.pretend import pretend
+    from assay.pretend import pretend
 
     with pretend(DEVICE, engine=engine) as pretended:
         yield (pretended.device if on_it else torch.device("cpu")), pretended

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from assay.devices.pretend import pretend
+from assay.pretend import pretend
 from assay.quantize import plan
 
 FOUNDING = Path(__file__).parent / "founding" / "operator_that_was_missing.py"

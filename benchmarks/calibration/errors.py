@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from assay.devices.pretend import pretend
+from assay.pretend import pretend
 from benchmarks.calibration import operators, samples, stream
 
 OUTCOMES = ("no reference", "same", "other text", "other type", "no error", "crash")  # from good to bad

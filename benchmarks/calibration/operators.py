@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from assay.devices.pretend import PretendError, pretend
+from assay.pretend import PretendError, pretend
 from benchmarks.calibration import samples, stream
 from benchmarks.calibration.bits import Rounding, differ
 from benchmarks.calibration.stream import Result

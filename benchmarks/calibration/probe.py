@@ -172,7 +172,7 @@ def _opened(device: str, pretending: bool) -> Iterator[Any]:
     if not pretending:
         yield None
         return
-    from assay.devices.pretend import pretend
+    from assay.pretend import pretend
 
     with pretend(device) as pretended:
         yield pretended

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from assay.devices.pretend import Pretended, pretend
+from assay.pretend import Pretended, pretend
 
 RESULTS = Path("build/calibration")
 PATIENCE = 120.0  # seconds without a word from the process

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from assay.audit.blocks import no_float64, no_sync
-from assay.devices.pretend import pretend
+from assay.pretend import pretend
 
 WAITS = {
     "item": lambda x: x.sum().item(),

@@ -8,8 +8,8 @@ import torch
 from assay.audit.collect import UNSUPPORTED, Collector, operands_of, stack_of
 from assay.audit.sighting import AS_IT_IS, MOVED, Run, unpack
 from assay.audit.source import where
-from assay.devices.pretend import PretendError
-from assay.devices.pretend.events import Event, Frame
+from assay.pretend import PretendError
+from assay.pretend.events import Event, Frame
 
 RUN = Run("Accuracy", "mps", MOVED, "update", 2)
 SCRIPT = Run("train.py", "mps", AS_IT_IS, "script")

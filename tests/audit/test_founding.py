@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.audit.runner import audit
-from assay.devices.pretend.engine.build import why_not
+from assay.pretend.native_engine.build import why_not
 
 FOLDER = Path(__file__).parents[2] / "examples" / "founding"
 pytestmark = pytest.mark.skipif(bool(why_not()), reason="the native engine needs a C++ compiler")

@@ -12,8 +12,8 @@ from assay.audit.origins import Origins
 from assay.audit.replaced_devices import replace_devices
 from assay.audit.sighting import AS_IT_IS, Run
 from assay.audit.source import naming, where
-from assay.devices.pretend import pretend
-from assay.devices.pretend.events import Frame
+from assay.pretend import pretend
+from assay.pretend.events import Frame
 
 
 def named_by(call, device="mps"):

@@ -8,7 +8,7 @@ from assay.audit.collect import UNSUPPORTED
 from assay.audit.judge import JUDGES, judge, relative
 from assay.audit.rulebook import rules
 from assay.audit.sighting import AS_IT_IS, MOVED, NOT_MOVED, SEEN, Run, Sighting
-from assay.devices.pretend.events import KINDS, Frame
+from assay.pretend.events import KINDS, Frame
 
 LINE = Frame("/site/lib/metric.py", 7, "Metric.update")
 UPDATE = Run("Accuracy", "cuda:1", MOVED, "update", 2)

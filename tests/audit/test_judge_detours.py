@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.audit.judge import judge
 from assay.audit.sighting import AS_IT_IS, Run, Sighting
-from assay.devices.pretend.events import Frame
+from assay.pretend.events import Frame
 
 RUN = Run("train.py", "cuda:1", AS_IT_IS, "script")
 

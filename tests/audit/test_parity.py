@@ -17,9 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.audit.parity import compare, compare_runs, run, tolerances
 from assay.audit.parity.closeness import difference
-from assay.devices.pretend import PretendError, pretend
-from assay.devices.pretend.engine.build import why_not
 from assay.errors import CapacityError, ConfigError, InputError
+from assay.pretend import PretendError, pretend
+from assay.pretend.native_engine.build import why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"the native engine cannot be built: {why_not()}")
 DEVICES = ("mps", "cuda:1", "xpu")

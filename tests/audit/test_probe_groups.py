@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 from assay.audit.case import Case
 from assay.audit.probes import collectives
-from assay.devices.pretend.session import pretend
+from assay.pretend.session import pretend
 
 
 class Counted:

@@ -6,7 +6,7 @@ import torch.distributed as dist
 
 from assay.audit import Case
 from assay.audit.probes import _operations, _two_processes, collectives, counters
-from assay.devices.pretend import pretend
+from assay.pretend import pretend
 
 
 class Counter:

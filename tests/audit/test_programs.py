@@ -21,7 +21,7 @@ from assay.audit.judge import judge
 from assay.audit.sighting import unpack
 from assay.audit.targets import parse
 from assay.audit.worker import Job, work
-from assay.devices.pretend import pretend
+from assay.pretend import pretend
 
 FOLDER = Path(__file__).with_name("programs")
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py"))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from assay.devices.pretend.cache import cache_folder
+from assay._cache import cache_folder
 
 pytest_plugins = ["pytester"]
 

@@ -15,7 +15,7 @@ from assay.audit.source import (
     statement,
     where,
 )
-from assay.devices.pretend.events import Frame
+from assay.pretend.events import Frame
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from assay import Accuracy, F1Score, MeanSquaredError
 from assay.devices import policy
-from assay.devices.pretend import pretend
 from assay.evaluation import evaluate
 from assay.metrics import LogLoss
+from assay.pretend import pretend
 
 DEVICES = ("mps", "cuda:1", "xpu")
 CLASSES = 3

@@ -6,9 +6,9 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from assay import Accuracy, evaluate
-from assay.devices.pretend import pretend
 from assay.errors import DtypeError, ShapeError
 from assay.evaluation.programs import Program, as_model
+from assay.pretend import pretend
 
 DIM = torch.export.Dim
 

@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay import Accuracy, F1Score
-from assay.devices.pretend import pretend
 from assay.integrations import as_composer, as_evaluator
+from assay.pretend import pretend
 
 METRICS = {"acc": Accuracy(num_classes=3), "f1 of acc": F1Score(num_classes=3, average="macro")}
 X, Y = torch.rand(37, 4, generator=torch.Generator().manual_seed(0)), torch.arange(37) % 3

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from assay.devices.pretend import pretend
 from assay.errors import ConfigError, InvalidValuesError, ShapeError
 from assay.language import ByteTokenizer, generate
+from assay.pretend import pretend
 from language.models import Recurrent, llama
 
 PROMPT = "The 7th sentence"

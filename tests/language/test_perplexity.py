@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from assay.devices.pretend import pretend
 from assay.errors import ConfigError, ShapeError
 from assay.language import ByteTokenizer, CausalModel, Tokens, Windows, perplexity
+from assay.pretend import pretend
 from assay.report import compare
 from language.models import TEXT, Recurrent, llama
 

@@ -14,8 +14,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from assay.devices.pretend import pretend
 from assay.errors import AssayWarning, ConfigError, StateError
+from assay.pretend import pretend
 from assay.quantize import QuantizedEmbedding, QuantizedLinear, Scheme, quantize_weight
 from assay.quantize.files import file as files
 from assay.quantize.files.container import Container

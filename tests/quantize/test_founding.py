@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from assay.audit.runner import audit
-from assay.devices.pretend import pretend
-from assay.devices.pretend.engine.build import why_not
+from assay.pretend import pretend
+from assay.pretend.native_engine.build import why_not
 from assay.quantize import plan
 from assay.quantize.paths import PATHS
 from quantize.models import language_model, some_ids

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from assay.devices.pretend import pretend
 from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.language import perplexity
 from assay.metrics import Accuracy, MeanSquaredError
+from assay.pretend import pretend
 from assay.quantize import QuantizedLinear, quantize_weight
 from assay.quantize.measured import Budget, Reading, for_budget, measure, sensitivity, sweep
 from assay.quantize.measured.budget import choose_options

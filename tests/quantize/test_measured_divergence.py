@@ -11,8 +11,8 @@ from scipy.special import log_softmax, rel_entr
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from assay.devices.pretend import pretend
 from assay.errors import ConfigError, DtypeError, ShapeError
+from assay.pretend import pretend
 from assay.quantize.measured.divergence import (
     AGREES,
     ERROR,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.devices import operators
-from assay.devices.operators import lacks, layout_of
+from assay.devices.operators import support as operators
+from assay.devices.operators.support import lacks, layout_of
 from assay.errors import ConfigError
 from assay.quantize import Scheme
 from assay.quantize.paths import PATHS, path

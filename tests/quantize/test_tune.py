@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.devices.pretend import pretend
 from assay.devices.processor import processor
 from assay.errors import AssayWarning, ConfigError, DeviceError
+from assay.pretend import pretend
 from assay.quantize import QuantizedLinear, Scheme, quantize_weight
 from assay.quantize.dispatch import DEFAULTS, Table, default_table, regimes
 from assay.quantize.paths import PATHS

@@ -16,13 +16,13 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from assay.devices.pretend.conditions import applies
-from assay.devices.pretend.events import Event, Frame, stack
-from assay.devices.pretend.rules import DEVICES, rules
-from assay.devices.pretend.session import current
+from assay.devices.operators.conditions import applies
+from assay.devices.operators.rules import DEVICES, rules
+from assay.pretend.events import Event, Frame, stack
+from assay.pretend.session import current
 
 if TYPE_CHECKING:
-    from assay.devices.pretend.session import Pretended
+    from assay.pretend.session import Pretended
 
 _WIDE = (torch.float64, torch.complex128)
 _CPU = torch.device("cpu")

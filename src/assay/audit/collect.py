@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from assay.audit.sighting import Origin, Run, Sighting, Unrun, of_event, pack, to_line
 from assay.audit.source import chosen_by, device_expression, names_in, naming, statement, where
 from assay.audit.states import is_module, is_tensor
-from assay.devices.pretend.errors import PretendError
-from assay.devices.pretend.events import REFUSED, Event, Frame
+from assay.pretend.errors import PretendError
+from assay.pretend.events import REFUSED, Event, Frame
 
 if TYPE_CHECKING:
     from assay.audit.origins import Origins

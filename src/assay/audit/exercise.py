@@ -20,8 +20,8 @@ from assay.audit.sighting import MOVED, NOT_MOVED, Run, Sighting
 from assay.audit.source import method_line, state_line
 from assay.audit.states import is_module, mapped, seed, tensors_of, values_of
 from assay.devices import supports
-from assay.devices.pretend.events import Frame
-from assay.devices.pretend.session import Engine, Pretended, pretend
+from assay.pretend.events import Frame
+from assay.pretend.session import Engine, Pretended, pretend
 
 CLOSE = 1e-4  # relative: what float32 in place of float64 explains is no finding
 

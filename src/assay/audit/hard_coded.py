@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from assay.audit.source import SITES
-from assay.devices.pretend.events import Frame, stack
-from assay.devices.pretend.front import Patches
-from assay.devices.pretend.session import DEVICES
+from assay.pretend.events import Frame, stack
+from assay.pretend.session import DEVICES
+from assay.pretend.torch_patches import Patches
 
 ABSENT = (
     r"not compiled with (\w+) enabled",

@@ -10,8 +10,8 @@ from assay.audit.finding import Finding
 from assay.audit.rulebook import SEVERITIES, Rule, rules
 from assay.audit.sighting import NOT_MOVED, Sighting
 from assay.audit.source import chosen_by, device_expression, expression, line_of, where
-from assay.devices.pretend.events import Frame
-from assay.devices.pretend.session import DEVICES as KINDS_OF_DEVICE
+from assay.pretend.events import Frame
+from assay.pretend.session import DEVICES as KINDS_OF_DEVICE
 
 HOT = ("update", "forward", "training_step", "validation_step", "test_step", "train_step", "eval_step")
 LOOP = 3  # times that one line of a script waits before it is said to be in a loop

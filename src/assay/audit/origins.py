@@ -11,7 +11,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from assay.devices.pretend.events import Frame, stack
+from assay.pretend.events import Frame, stack
 
 MANY = 10_000  # storages that are noted before those that are gone are forgotten
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from assay.audit.case import Case
 from assay.audit.states import mapped, tensors_of
-from assay.devices.pretend.events import Frame, stack
-from assay.devices.pretend.session import Pretended
+from assay.pretend.events import Frame, stack
+from assay.pretend.session import Pretended
 
 Tensors = dict[str, Tensor]
 Note = Callable[..., None]

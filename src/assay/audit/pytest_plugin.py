@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     import torch
 
-    from assay.devices.pretend.session import Pretended
+    from assay.pretend.session import Pretended
 
 
 REAL, PRETEND, ABSENT = "real", "pretend", "absent"
@@ -171,7 +171,7 @@ def _given(metafunc: pytest.Metafunc) -> set[str]:
 def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     """The device to test on: one of ``@pytest.mark.devices(...)``, of ``--devices``, or the CPU.
 
-    Where this machine has no such device, the test runs inside :func:`assay.devices.pretend.pretend`, and its name ends
+    Where this machine has no such device, the test runs inside :func:`assay.pretend.pretend`, and its name ends
     in ``-pretend``.
     """
     import torch
@@ -184,7 +184,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     if place.how == REAL:
         yield _indexed(torch.device(place.name))
         return
-    from assay.devices.pretend import pretend
+    from assay.pretend import pretend
 
     with pretend(place.name) as pretended:
         request.node.stash[_OPENED] = pretended

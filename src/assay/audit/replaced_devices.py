@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from assay.audit.hard_coded import COMMUNICATES, is_program
-from assay.devices.pretend.events import Frame, stack
-from assay.devices.pretend.front import Patches, owner_of
-from assay.devices.pretend.session import DEVICES, Pretended
+from assay.pretend.events import Frame, stack
+from assay.pretend.session import DEVICES, Pretended
+from assay.pretend.torch_patches import Patches, owner_of
 
 HARMLESS = (
     "device_count", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "empty_cache",

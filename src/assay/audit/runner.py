@@ -24,8 +24,8 @@ from assay.audit.sighting import USAGES, Sighting, Unrun, unpack
 from assay.audit.suppress import suppressed
 from assay.audit.targets import Target, parse
 from assay.audit.worker import Job
-from assay.devices.pretend.session import DEVICES as KINDS
 from assay.errors import ConfigError, describe
+from assay.pretend.session import DEVICES as KINDS
 
 DEVICES = ("mps", "cuda:1", "xpu")
 START_S = 900.0  # for importing the target and, once, compiling the engine

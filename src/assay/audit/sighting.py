@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from assay.devices.pretend.events import Event, Frame
+from assay.pretend.events import Event, Frame
 
 MOVED, NOT_MOVED, AS_IT_IS = "moved first", "not moved", "as it is"
 USAGES = (MOVED, NOT_MOVED)
@@ -51,7 +51,7 @@ class Sighting:
     """One thing that was seen, at one line, in one run.
 
     Attributes:
-        kind: a kind of event (:data:`assay.devices.pretend.events.KINDS`) or one of :data:`SEEN`.
+        kind: a kind of event (:data:`assay.pretend.events.KINDS`) or one of :data:`SEEN`.
         run: what was running.
         what: what happened, in words.
         operator: torch's name of the operator, where there is one.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from assay.devices.pretend.events import Frame
+from assay.pretend.events import Frame
 
 ASSAY = str(Path(__file__).parents[1])
 STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from assay.devices.pretend.front import Patches
+from assay.pretend.torch_patches import Patches
 
 INSTEAD = "eager"  # captures graphs as the default does, and runs them by torch's own operators
 

@@ -21,10 +21,10 @@ from assay.audit.collect import Collector
 from assay.audit.sighting import AS_IT_IS, Run, Sighting, to_line
 from assay.audit.states import is_tensor
 from assay.audit.targets import Target, find_cases, hooks, is_module, load, named, names_function, parse, subjects_of
-from assay.devices.pretend.engine.build import built, compiler
-from assay.devices.pretend.events import Event, Frame
-from assay.devices.pretend.session import Pretended, pretend
 from assay.errors import AssayError
+from assay.pretend.events import Event, Frame
+from assay.pretend.native_engine.build import built, compiler
+from assay.pretend.session import Pretended, pretend
 
 HOW = "Let it choose by torch.accelerator, take it from its arguments (--args), or define audit(device)"
 REPLACED = "other devices that the script names are taken for the one there is"

@@ -20,8 +20,8 @@ from assay.audit.sarif import save
 from assay.audit.show import show
 from assay.audit.sighting import MOVED, NOT_MOVED, USAGES
 from assay.cli._streams import write_then_show
-from assay.devices.pretend.cache import has_engine
 from assay.errors import ConfigError, describe
+from assay.pretend.native_engine.build import has_engine
 
 USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
 from assay.devices.names import name_of
-from assay.devices.pretend.engine.build import built, load, why_not
+from assay.pretend.native_engine.build import built, load, why_not
 
 MARKS = {"yes": ("yes", "green"), "no": ("no", "red"), "partial": ("partly", "yellow"), "unknown": ("?", "dim")}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.devices.capabilities import device_type
+from assay.devices.pretend_state import pretended_kind
 
 if TYPE_CHECKING:
     import torch
@@ -47,10 +48,7 @@ def why_not_here(device: str | torch.device) -> str:
     """
     import torch
 
-    from assay.devices.pretend.session import current
-
-    pretended = current()
-    if pretended is not None and pretended.type == device_type(device):
+    if pretended_kind() == device_type(device):
         return "it is pretended"
     try:
         torch.empty(1, device=device)

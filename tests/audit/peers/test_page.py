@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from assay.audit.runner import audit
-from assay.devices.pretend.engine.build import why_not
-from assay.devices.pretend.session import pretend
+from assay.pretend.native_engine.build import why_not
+from assay.pretend.session import pretend
 
 PAGE = (Path(__file__).parents[3] / "docs" / "audit_of_the_peers.md").read_text("utf-8")
 REPORTS = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)

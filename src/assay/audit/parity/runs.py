@@ -20,10 +20,10 @@ from assay.audit.parity.replay import NOTES, Divergence, Replay
 from assay.audit.parity.steps import Place, Step, Watch, Written, line_of
 from assay.devices import available
 from assay.devices.placement import has_values
-from assay.devices.pretend import session
-from assay.devices.pretend.errors import PretendError
-from assay.devices.pretend.session import Pretended
 from assay.errors import AssayError, ConfigError, InputError, describe
+from assay.pretend import session
+from assay.pretend.errors import PretendError
+from assay.pretend.session import Pretended
 
 Mode = Literal["lockstep", "free"]
 Engine = session.Engine

@@ -19,8 +19,8 @@ from torch.utils._pytree import tree_leaves
 
 from assay.audit.parity.closeness import same_bits
 from assay.devices.placement import has_values
-from assay.devices.pretend.events import Frame, stack
 from assay.errors import CapacityError, InputError, describe
+from assay.pretend.events import Frame, stack
 
 # They compute nothing, and a device may need others of them than the CPU: no step. Nor are views, which have no values
 # of their own; a wrong one shows in the operands of the next step.

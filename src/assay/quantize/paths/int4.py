@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from assay.devices.operators import kernel, layout_of
+from assay.devices.operators.support import kernel, layout_of
 from assay.quantize.integers import Integers
 from assay.quantize.paths.path import Packed, TorchPath, padded
 from assay.quantize.scheme import Scheme

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from assay.devices.operators import kernel
+from assay.devices.operators.support import kernel
 from assay.quantize.integers import Integers
 from assay.quantize.paths.path import Packed, TorchPath, padded
 from assay.quantize.paths.portable import quantize_rows

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.devices.operators import borrowed, falls_short, kernel, lacks, layout_of
+from assay.devices.operators.support import borrowed, falls_short, kernel, lacks, layout_of
 from assay.quantize.integers import Integers
 from assay.quantize.scheme import Scheme
 
@@ -20,7 +20,7 @@ class Packed:
 
     Attributes:
         path: the name of the path.
-        layout: what the layout of its tensors depends on; :func:`assay.devices.operators.layout_of`.
+        layout: what the layout of its tensors depends on; :func:`assay.devices.operators.support.layout_of`.
         tensors: what the path's matmul takes.
         scheme: of the weight.
         shape: of the weight, ``(N, K)``.

@@ -12,7 +12,7 @@ from torch import nn
 
 from assay.devices import default_device
 from assay.devices.capabilities import DEVICES, device_type, kind
-from assay.devices.operators import kernel, lacks
+from assay.devices.operators.support import kernel, lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
 from assay.quantize.dispatch import FALLBACK, Steps, Table, default_table, regimes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from assay._atomic import write_text
-from assay.devices.pretend.cache import cache_folder
+from assay._cache import cache_folder
 from assay.devices.processor import processor
 
 FORM = 1

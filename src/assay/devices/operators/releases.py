@@ -1,0 +1,69 @@
+"""What older releases of torch lacked on a device, as far as it is known: to see today what users met then."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from assay.devices.operators.rules import Rules
+from assay.errors import ConfigError, describe
+
+VARIABLE = "ASSAY_PRETEND_TORCH"
+
+
+def as_of(rules: Rules, release: str) -> Rules:
+    """The rules with what an older release of torch lacked.
+
+    Args:
+        rules: of the installed torch.
+        release: such as ``"2.4"``.
+
+    Returns:
+        The same rules where nothing is known.
+
+    Raises:
+        ConfigError: it is no release.
+
+    Example:
+        >>> from assay.devices.operators.rules import rules
+        >>> older = as_of(rules("mps"), "2.4")
+        >>> older.operator("aten::_convert_weight_to_int4pack").available
+        False
+        >>> rules("mps").operator("aten::_convert_weight_to_int4pack").available
+        True
+
+    Source:
+        ``devices/known/history.toml`` names one for each fact.
+    """
+    number = _number(release)
+    facts = {topic: [fact for fact in found if _holds(fact, rules.device, number)] for topic, found in _known().items()}
+    lacked = frozenset(f"aten::{name}" for fact in facts["lacked"] for name in fact["operators"])
+    texts = {fact["name"]: fact["text"] for fact in facts["texts"]}
+    return replace(rules, lacked=lacked, texts=rules.texts | texts)
+
+
+def _holds(fact: dict[str, Any], device: str, number: tuple[int, ...]) -> bool:
+    return fact["device"] == device and number < _number(fact["until"])
+
+
+def _number(release: str) -> tuple[int, ...]:
+    match = re.match(r"(\d+)\.(\d+)(?:\.\d+)*$", release) if isinstance(release, str) else None
+    if match is None:
+        raise ConfigError(
+            describe(
+                "release",
+                repr(release),
+                'a release of torch, such as "2.4"',
+                "Write two numbers with a dot between them",
+            )
+        )
+    return int(match[1]), int(match[2])
+
+
+@cache
+def _known() -> dict[str, Any]:
+    return tomllib.loads(files("assay.devices").joinpath("known/history.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,270 @@
+"""What a device lacks and does, operator by operator: a look-up that needs no device.
+
+Two sources: what the installed torch says of itself (:mod:`.overloads`), and dated facts from its sources that are
+data, one file a device, ``devices/known/operators_*.toml``, each with the place where it can be read. What only the C++
+of torch says, and is the same on all devices, stands in ``devices/known/operators.toml``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from assay.devices.operators.overloads import Overload, overloads
+from assay.errors import ConfigError, describe
+
+DEVICES = ("cuda", "mps", "xpu")
+DeviceCheck = Literal["none", "all", "iterator", "placeholder", "index", "where", "fill"]
+"""How torch looks at the devices of an operator's tensors.
+
+``all``: before the kernel, by the wrapper that torchgen writes. ``iterator``: in TensorIterator, which lets one
+0-dimensional CPU tensor mix. ``where``: as that, with two of them. ``index``: indices may be on the CPU. ``fill``: a
+mask must be where the tensor is. ``placeholder``: inside the kernel, as on MPS.
+"""
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Whether a copy makes the host wait, and whether ``non_blocking=True`` can corrupt it.
+
+    Attributes:
+        waits: the host waits for the device.
+        corrupts: the values may be read before they are there, or after they have been overwritten.
+        why: the reason, or empty.
+        source: where it can be read.
+    """
+
+    waits: bool
+    corrupts: bool = False
+    why: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Nondeterminism:
+    """One way in which an operator may give other bits from run to run.
+
+    Attributes:
+        named: the name by which torch's error calls it, such as ``"cumsum_cuda_kernel"``.
+        when: the condition on its arguments, for :func:`assay.devices.operators.conditions.applies`.
+        deterministic: what it does under ``torch.use_deterministic_algorithms(True)``: it ``"raises"``, ``"switches"``
+            to a deterministic way, or ``"ignores"`` it.
+        source: where it can be read.
+        why: the reason, or what is not certain about it, or empty.
+        since: the first version of torch for which this holds, or empty.
+    """
+
+    named: str
+    when: str
+    deterministic: str
+    source: str = ""
+    why: str = ""
+    since: str = ""
+
+
+@dataclass(frozen=True)
+class OperatorRule:
+    """What one overload of an operator does on a device.
+
+    Attributes:
+        name: torch's name, such as ``"aten::index.Tensor"``.
+        known: torch's own operator; of others nothing is known, and all else here is a guess in their favour.
+        available: the device can run it: it has a kernel, or it is made of other operators.
+        available_sparse: the same for tensors of a sparse layout.
+        on_cpu: torch itself quietly runs it on the CPU there.
+        checks_devices: torch checks, before the kernel, that all tensors are on one device.
+        iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
+        waits: when and why the host waits for the device, as ``"condition: reason"``; empty if it never does.
+        nondeterminism: the ways in which its result may differ from run to run.
+        check: the way in which it looks at the devices of its tensors, where that is one of its own.
+        missing_dtypes: dtypes for which the device has no kernel of this operator, though it has the dtype.
+        dtype_error: the text of torch's error for these, with a field ``dtype``.
+        named: the overload that an error names, which is the one that was looked for in vain: an operator that calls
+            another stumbles over that one (``"aten::heaviside.out"`` for ``"aten::heaviside"``).
+    """
+
+    name: str
+    known: bool = True
+    available: bool = True
+    available_sparse: bool = True
+    on_cpu: bool = False
+    checks_devices: bool = False
+    iterates: bool = False
+    waits: str = ""
+    nondeterminism: tuple[Nondeterminism, ...] = ()
+    check: DeviceCheck | None = None
+    missing_dtypes: tuple[str, ...] = ()
+    dtype_error: str = ""
+    named: str = ""
+
+    @property
+    def waits_when(self) -> str:
+        """The condition under which the host waits, for :func:`assay.devices.operators.conditions.applies`."""
+        return self.waits.partition(": ")[0]
+
+    @property
+    def nondeterministic(self) -> str:
+        """The name by which torch's error calls it, such as ``"cumsum_cuda_kernel"``; empty if it is deterministic."""
+        return self.nondeterminism[0].named if self.nondeterminism else ""
+
+    @property
+    def why_waits(self) -> str:
+        """Why the host waits."""
+        return self.waits.partition(": ")[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What one kind of device lacks and does.
+
+    Attributes:
+        device: ``"cuda"``, ``"mps"`` or ``"xpu"``.
+        torch: the version of torch from whose sources the facts were read; the operators are those installed.
+        missing_dtypes: dtypes that the device lacks, with the text of torch's ``TypeError``.
+        texts: torch's messages there, with fields to be filled in: ``operator`` (it is missing), ``fallback`` (a
+            warning), ``mixed`` (operands on different devices, inside a kernel), ``deterministic``.
+        copies: by way (``"to device"``, ``"to host"``, with ``", pinned"`` and ``", non_blocking"``).
+        assumed: what is taken over from another device for want of a source, or empty.
+        lacked: operators that the device has, but had not in an older release that is asked for.
+    """
+
+    device: str
+    torch: str
+    missing_dtypes: dict[str, str]
+    texts: dict[str, str]
+    copies: dict[str, Copies]
+    assumed: str
+    facts: dict[str, Any]
+    lacked: frozenset[str] = frozenset()
+
+    def operator(self, name: str) -> OperatorRule:
+        """The rule of one overload.
+
+        Args:
+            name: torch's name with the overload, ``"aten::index.Tensor"``; ``"aten::mm"`` where the overload has none.
+
+        Example:
+            >>> rules("mps").operator("aten::frexp.Tensor_out").available
+            False
+            >>> rules("cuda").operator("aten::nonzero").waits_when
+            'always'
+        """
+        rule = _operator(self.device, name)
+        return replace(rule, available=False, available_sparse=False, on_cpu=False) if name in self.lacked else rule
+
+    def missing(self, name: str) -> str:
+        """The text of torch's error for an operator that the device lacks."""
+        import torch
+
+        commit = torch.version.git_version
+        return self.texts["operator"].format(operator=self.operator(name).named or name, commit=commit)
+
+    def kernels(self) -> list[str]:
+        """All overloads for which the device has a kernel of its own, explicit or structured."""
+        return [overload.name for overload in overloads().values() if self._has_kernel(overload)]
+
+    def on_cpu(self) -> list[str]:
+        """All overloads that torch itself quietly runs on the CPU there."""
+        return [overload.name for overload in overloads().values() if self._runs_on_cpu(overload)]
+
+    def _runs_on_cpu(self, overload: Overload) -> bool:
+        return not {overload.name, overload.delegate}.isdisjoint(self._listed("on_cpu"))
+
+    def _listed(self, topic: str) -> list[str]:
+        return [f"aten::{name}" for name in self.facts.get(topic, {}).get("operators", ())]
+
+    def _has_kernel(self, overload: Overload) -> bool:
+        absent = self.facts.get("missing", {}).get("operators", ())
+        short = overload.name.removeprefix("aten::").partition(".")[0]
+        if self._runs_on_cpu(overload) or any(fnmatchcase(short, pattern) for pattern in absent):
+            return False
+        return self._is_among(overload.kernels)
+
+    def _is_among(self, kernels: tuple[str, ...]) -> bool:
+        return self.device.upper() in kernels or (bool(self.assumed) and "CUDA" in kernels)
+
+
+@cache
+def rules(device: str) -> Rules:
+    """What a kind of device lacks and does.
+
+    Args:
+        device: ``"cuda"``, ``"mps"`` or ``"xpu"``; an index is ignored.
+
+    Raises:
+        ConfigError: nothing is known of the device.
+        AssayError: the installed torch does not carry the list of its operators.
+    """
+    device = device.partition(":")[0]
+    if device not in DEVICES:
+        raise ConfigError(describe("device", repr(device), f"one of {', '.join(DEVICES)}", "Name one of these"))
+    facts = _known(f"operators_{device}")
+    return Rules(
+        device=device,
+        torch=facts["torch"],
+        missing_dtypes={name: fact["error"] for name, fact in facts.get("missing_dtypes", {}).items()},
+        texts={name: fact["text"] for name, fact in facts["texts"].items()},
+        copies={name: Copies(**fact) for name, fact in facts["copies"].items()},
+        assumed=facts.get("assumed", ""),
+        facts=facts,
+    )
+
+
+@cache
+def _operator(device: str, name: str) -> OperatorRule:
+    rule, overload = rules(device), overloads().get(name)
+    waits = next(_facts(rule, "waits", name), None)
+    dtypes: dict[str, Any] = next(_facts(rule, "dtypes", name), {"lacks": (), "error": ""})
+    common = OperatorRule(
+        name,
+        known=overload is not None,
+        waits=f"{waits['when']}: {waits['why']}" if waits else "",
+        nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
+        check=next((fact["check"] for fact in _named(_known("operators")["checks"], name)), None),
+        missing_dtypes=tuple(dtypes["lacks"]),
+        dtype_error=dtypes["error"],
+        named=name,
+    )
+    if overload is None:
+        return common
+    on_cpu, own = rule._runs_on_cpu(overload), rule._has_kernel(overload)
+    lacks = "" if own or on_cpu else _stumbles(device, overload)
+    return replace(
+        common,
+        available=not lacks,
+        available_sparse=rule._is_among(overload.sparse) or overload.composite or on_cpu,
+        on_cpu=on_cpu,
+        checks_devices=own and overload.checks and rule.facts["checks_devices"],
+        iterates=overload.iterates,
+        named=lacks or name,
+    )
+
+
+def _stumbles(device: str, overload: Overload) -> str:
+    """The overload that torch looks for in vain on a device without a kernel for this one; empty if there is none."""
+    if not overload.composite:
+        return overload.delegate or overload.name
+    called = _known("operators")["calls"].get(overload.name.removeprefix("aten::"))
+    return "" if called is None or _operator(device, f"aten::{called}").available else f"aten::{called}"
+
+
+@cache
+def _known(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("assay.devices").joinpath(f"known/{name}.toml").read_text(encoding="utf-8"))
+
+
+def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, Any]]:
+    return _named(rule.facts.get(topic, ()), name)
+
+
+def _named(facts: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
+    """The facts that name the overload, or the operator for all its overloads."""
+    short = name.removeprefix("aten::")
+    for fact in facts:
+        if short in fact["operators"] or short.partition(".")[0] in fact["operators"]:
+            yield {key: value for key, value in fact.items() if key != "operators"}

@@ -1,0 +1,193 @@
+"""Compile the native engine: once for each version of torch, kept in the cache folder, seen while it happens."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+
+from filelock import FileLock
+
+from assay._cache import cache_folder
+from assay.errors import describe
+from assay.pretend.errors import PretendError
+
+HERE = Path(__file__).parent
+SOURCES = ("operators", "alias", "rules", "devices", "session", "cells", "module")  # the slowest first
+FLAGS = ("-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_engine")
+LIBRARIES = ("torch_python", "torch", "torch_cpu", "c10")
+
+
+@cache
+def load() -> ModuleType:
+    """The engine as a module; compiled if it is not in the cache.
+
+    Raises:
+        PretendError: there is no C++ compiler, or it failed.
+    """
+    import torch  # noqa: F401  (its libraries must be in the process first)
+
+    folder = cache_folder()
+    if folder is None:
+        return _import(_compile_into(Path(tempfile.mkdtemp(prefix="assay-engine-"))))
+    library = folder / f"engine-{_key()}.so"
+    _compile_once(library)
+    try:
+        return _import(library)
+    except ImportError:  # cut short or damaged since: it is made again
+        library.unlink(missing_ok=True)
+        _compile_once(library)
+        return _import(library)
+
+
+def _compile_once(library: Path) -> None:
+    if library.exists():
+        return
+    with FileLock(f"{library}.lock"):  # several processes at once: one compiles, the others wait
+        if not library.exists():
+            with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+                os.replace(_compile_into(Path(scratch)), library)
+
+
+def has_engine() -> bool:
+    """Whether an engine for the installed torch lies in the cache; told by its name, without importing torch."""
+    folder = cache_folder()
+    try:
+        return folder is not None and any(folder.glob(f"engine-torch{version('torch')}-*.so"))
+    except PackageNotFoundError:
+        return False
+
+
+def why_not() -> str:
+    """Why the native engine cannot be had here, or empty: for those who then take another one."""
+    from assay.pretend.torch_patches import real_devices
+
+    if real_devices():
+        return f"this build of torch has {', '.join(real_devices())} itself"
+    if built() or compiler():
+        return ""
+    return "there is no C++ compiler (g++ or clang++, or the one named by CXX)"
+
+
+def built() -> bool:
+    """Whether the engine for this torch is in the cache."""
+    folder = cache_folder()
+    return folder is not None and (folder / f"engine-{_key()}.so").exists()
+
+
+def compiler() -> str | None:
+    """The C++ compiler that would be used."""
+    named = os.environ.get("CXX")
+    return shutil.which(named) if named else shutil.which("g++") or shutil.which("clang++")
+
+
+@cache
+def _key() -> str:
+    """What the compiled engine depends on: torch, Python, the platform, and the sources."""
+    import torch
+
+    digest = hashlib.sha256()
+    for file in sorted((*HERE.glob("*.cpp"), *HERE.glob("*.h"), Path(__file__))):
+        digest.update(file.name.encode() + file.read_bytes())
+    return (
+        f"torch{torch.__version__}-{sys.implementation.cache_tag}-{sysconfig.get_platform()}-{digest.hexdigest()[:16]}"
+    )
+
+
+def _import(library: Path) -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader("_engine", str(library))
+    spec = importlib.util.spec_from_loader("_engine", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def _compile_into(folder: Path) -> Path:
+    tool = compiler()
+    if tool is None:
+        expected = "g++ or clang++ on the path, or CXX naming one"
+        todo = "Install one (Debian: g++; macOS: xcode-select --install), or ask for engine='wrapper', which needs none"
+        raise PretendError(describe("the engine of pretend devices", "no C++ compiler", expected, todo))
+    objects = [folder / f"{name}.o" for name in SOURCES]
+    jobs = [
+        [tool, "-c", *FLAGS, _abi(), *_includes(), str(HERE / f"{name}.cpp"), "-o", str(target)]
+        for name, target in zip(SOURCES, objects, strict=True)
+    ]
+    with _Progress(len(jobs) + 1) as progress, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for done in as_completed([pool.submit(_run, job) for job in jobs]):
+            done.result()
+            progress.step()
+        library = folder / "_engine.so"
+        _run([tool, "-shared", *map(str, objects), "-o", str(library), *_links()])
+        progress.step()
+    return library
+
+
+def _abi() -> str:
+    """The form of the standard library's strings that torch was built with."""
+    import torch
+
+    return f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+
+
+def _includes() -> list[str]:
+    from torch.utils.cpp_extension import include_paths
+
+    return [f"-I{path}" for path in (*include_paths(), sysconfig.get_paths()["include"])]
+
+
+def _links() -> list[str]:
+    from torch.utils.cpp_extension import library_paths
+
+    places = [flag for path in library_paths() for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
+    loose = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    return [*places, *(f"-l{name}" for name in LIBRARIES), *loose]
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = "\n".join(done.stderr.strip().splitlines()[-15:])
+        todo = "Report it with the text above, or ask for engine='wrapper', which compiles nothing"
+        raise PretendError(
+            describe("the engine of pretend devices", f"this from {command[0]}:\n{last}", "to compile", todo)
+        )
+
+
+class _Progress:
+    """One line on stderr that grows while the engine is compiled."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.done = steps, 0
+
+    def __enter__(self) -> _Progress:
+        import torch
+
+        what = (
+            f"assay: compiling the engine of pretend devices for torch {torch.__version__} (once, about half a minute) "
+        )
+        sys.stderr.write(what)
+        sys.stderr.flush()
+        return self
+
+    def step(self) -> None:
+        self.done += 1
+        sys.stderr.write(".")
+        sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        sys.stderr.write(" done\n" if self.done == self.steps else " failed\n")
+        sys.stderr.flush()

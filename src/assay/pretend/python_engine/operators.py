@@ -1,0 +1,434 @@
+"""How the engine without a compiler runs an operator: the device's rules first, then the CPU's kernel."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import torch
+from torch import Tensor
+
+from assay.devices.operators.overloads import overloads
+from assay.errors import describe
+from assay.pretend import operand_checks
+from assay.pretend.errors import PretendError
+from assay.pretend.events import Recorder
+from assay.pretend.python_engine.tensor import PretendTensor
+
+if TYPE_CHECKING:
+    from assay.devices.operators.rules import DeviceCheck, OperatorRule, Rules
+
+CPU = torch.device("cpu")
+aten = torch.ops.aten
+_C: Any = torch._C
+_EXPLICIT = _C.DispatchKey.CompositeExplicitAutograd
+_IMPLICIT = _C.DispatchKey.CompositeImplicitAutograd
+WHOLE = ("aten::convolution", "aten::convolution_backward", "aten::_unsafe_view", "aten::_reshape_alias")
+"""Operators that run as the CPU runs them, though torch makes them of others: which it chooses by the device, or in C
+code that looks at memory.
+"""
+LAYOUTS = (None, torch.strided, torch.sparse_coo)
+HALF_TO_FLOAT = ("aten::_softmax", "aten::_log_softmax")
+
+
+class Machine(Protocol):
+    """What operators ask of the machine they run on."""
+
+    def indexed(self, device: torch.device) -> torch.device:
+        """A device with its index: by default that of the current one."""
+
+    def on_cpu(self, generator: torch.Generator | None, device: torch.device) -> torch.Generator | None:
+        """The generator of the CPU that stands for one of the device."""
+
+    def pinned(self, tensor: Tensor) -> bool:
+        """Whether a tensor in host memory counts as pinned."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known of one overload before it is called.
+
+    Attributes:
+        name: torch's name, such as ``"aten::mm"``.
+        rule: what the device does with it.
+        check: how torch looks at the devices of its tensors.
+        wrapper: the name of torchgen's wrapper, for errors.
+        arguments: the names of its arguments, in order.
+        outs: those of them that are ``out`` arguments.
+        written: those of them that it writes to.
+        draws: it takes a generator of random numbers.
+        judged: its arguments decide whether the host waits or the result may differ.
+        borrowed: the CPU has a kernel for it.
+        made: the kernel by which torch makes it of other operators, which have the rules; or ``None``.
+        tensors: those of its arguments that are tensors, if torch takes no number in their place.
+    """
+
+    name: str
+    rule: OperatorRule
+    check: DeviceCheck
+    wrapper: str
+    arguments: tuple[str, ...]
+    outs: frozenset[str]
+    written: frozenset[str]
+    draws: bool
+    judged: bool
+    borrowed: bool
+    made: Any
+    tensors: tuple[int, ...]
+
+
+class Operators:
+    """Runs operators by the rules of one kind of device."""
+
+    def __init__(
+        self, rules: Rules, recorder: Recorder, machine: Machine, special: dict[Any, Callable[..., Any]]
+    ) -> None:
+        self.kind = rules.device
+        self._rules, self._recorder, self._machine = rules, recorder, machine
+        self._plans: dict[Any, Plan] = {}
+        self._lacks = {getattr(torch, name): text for name, text in rules.missing_dtypes.items()}
+        self._placeholder = "" if "{" in rules.texts["mixed"] else rules.texts["mixed"]
+        self._falls_back = self.kind == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
+        self._kernels = frozenset(rules.kernels())
+        self._workers = {overload.delegate for overload in overloads().values()}
+        self._warned: set[str] = set()
+        self._special: dict[Any, Callable[..., Any]] = special | {
+            aten._to_copy.default: self._to_copy,
+            aten.copy_.default: self._copy_,
+            aten.is_pinned.default: lambda tensor, device=None: False,
+            aten.record_stream.default: lambda tensor, stream: None,
+            aten._pack_padded_sequence.default: self._pack,
+            aten._use_cudnn_ctc_loss.default: lambda *args: False,
+            aten._use_cudnn_ctc_loss.Tensor: lambda *args: False,
+            aten._use_miopen_ctc_loss.default: lambda *args: False,
+            aten._use_miopen_ctc_loss.Tensor: lambda *args: False,
+        }
+
+    # Running ----------------------------------------------------------------------------------------------------------
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an operator of which at least one tensor is on the device."""
+        special = self._special.get(func)
+        if special is not None:
+            return special(*args, **kwargs)
+        plan = self._plans.get(func) or self._plan(func)
+        if kwargs.get("layout") not in LAYOUTS:
+            raise self.cannot(plan.name, self._result_device(kwargs, []), f"a tensor of layout {kwargs['layout']}")
+        if plan.made is not None and (plan.made == _IMPLICIT or not _in_one_piece(args)):
+            return self._whole(func._op_dk(plan.made, *args, **kwargs), plan)
+        return self.run_on_cpu(func, args, kwargs)
+
+    def run_on_cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an operator in one piece."""
+        plan = self._plans.get(func) or self._plan(func)
+        found: list[Tensor] = []
+        host_args = [_host(value, found) for value in args]
+        host_kwargs = {name: _host(value, found) for name, value in kwargs.items()}
+        device = self._result_device(kwargs, found)
+        self._judge(plan, device, found, args, kwargs)
+        if plan.draws:
+            host_kwargs["generator"] = self._machine.on_cpu(kwargs.get("generator"), device)
+        for place in plan.tensors:  # a number that torch made a tensor of has come here as a number again
+            if place < len(host_args) and isinstance(host_args[place], int | float | complex):
+                host_args[place] = torch.tensor(host_args[place])
+        if plan.name in HALF_TO_FLOAT and args[2]:  # the CPU has this step apart
+            host_args = [host_args[0].float(), host_args[1], False]
+        result = func(*host_args, **host_kwargs)
+        if plan.written:
+            for tensor in found:
+                if isinstance(tensor, PretendTensor):
+                    tensor.follow()
+        return self._outer(result, found, device, plan.name)
+
+    def _whole(self, result: Any, plan: Plan) -> Any:
+        """What torch made of other operators; refused if its C code made a tensor of the device past Python."""
+        for tensor in result if isinstance(result, list | tuple) else [result]:
+            if isinstance(tensor, Tensor) and not isinstance(tensor, PretendTensor) and tensor.device.type == self.kind:
+                raise self.cannot(plan.name, tensor.device, "an operator that makes tensors in C code")
+        return result
+
+    def wrap(self, inner: Tensor, device: torch.device, operator: str) -> PretendTensor:
+        """A CPU tensor as one of the device, if the device has its dtype."""
+        if inner.dtype in self._lacks:
+            self.refuse("dtype", operator, device, self._lacks[inner.dtype], TypeError)
+        if inner.layout not in LAYOUTS:
+            raise self.cannot(operator, device, f"a tensor of layout {inner.layout}")
+        return PretendTensor(inner, device)
+
+    def has(self, dtype: torch.dtype | None, operator: str, device: torch.device) -> None:
+        """Refuse a dtype that the device lacks."""
+        text = self._lacks.get(dtype or torch.get_default_dtype())
+        if text:
+            self.refuse("dtype", operator, device, text, TypeError)
+
+    def refuse(self, kind: str, operator: str, device: torch.device, why: str, error: type[Exception]) -> NoReturn:
+        """Note what torch refuses there, then raise torch's error."""
+        self._recorder.record(kind, operator, str(device), why)
+        raise error(why)
+
+    def cannot(self, operator: str, device: torch.device, got: str) -> PretendError:
+        """The error for what this engine cannot do, noted."""
+        do = 'Use pretend(..., engine="native"), which needs a C++ compiler'
+        text = describe(f"{operator} on {device}, pretended without a compiler", got, "what this engine can do", do)
+        self._recorder.record("unsupported", operator, str(device), text)
+        return PretendError(text)
+
+    def _plan(self, func: Any) -> Plan:
+        name = func.name()
+        rule, schema, overload = self._rules.operator(name), func._schema, overloads().get(name)
+        outs = frozenset(argument.name for argument in schema.arguments if argument.is_out)
+        structured = name in self._workers or (overload is not None and bool(overload.delegate))
+        composite = overload is None or (overload.composite and self.kind.upper() not in overload.kernels)
+        plan = self._plans[func] = Plan(
+            name=name,
+            rule=rule,
+            check=operand_checks.check_of(rule, composite=composite, placeholder=bool(self._placeholder)),
+            wrapper=operand_checks.wrapper_of(name, self.kind.upper(), structured=structured, out=bool(outs)),
+            arguments=tuple(argument.name for argument in schema.arguments),
+            outs=outs,
+            written=frozenset(argument.name for argument in schema.arguments if argument.is_write),
+            draws=any(argument.name == "generator" for argument in schema.arguments),
+            judged=bool(rule.waits or rule.nondeterminism),
+            borrowed=any(_C._dispatch_has_computed_kernel_for_dispatch_key(name, key) for key in ("CPU", "SparseCPU")),
+            tensors=_only_tensors(func),
+            made=None if name in self._kernels or name.partition(".")[0] in WHOLE else _made_by(func),
+        )
+        return plan
+
+    def _result_device(self, kwargs: dict[str, Any], found: list[Tensor]) -> torch.device:
+        device = kwargs.get("device")
+        if device is not None:
+            return CPU if device.type == "cpu" else self._machine.indexed(device)
+        return next(tensor.device for tensor in found if isinstance(tensor, PretendTensor))
+
+    def _outer(self, result: Any, found: list[Tensor], device: torch.device, operator: str) -> Any:
+        """Results as tensors of the device; what was written to in place stays the object it was."""
+        if isinstance(result, Tensor):
+            for tensor in found:
+                if result is tensor or (isinstance(tensor, PretendTensor) and result is tensor.host):
+                    return tensor
+            return result if device is CPU else self.wrap(result, device, operator)
+        if isinstance(result, list | tuple):
+            return type(result)(self._outer(item, found, device, operator) for item in result)
+        return result
+
+    # Rules ------------------------------------------------------------------------------------------------------------
+
+    def _judge(
+        self, plan: Plan, device: torch.device, found: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        there = device if device is not CPU else self._result_device({}, found)
+        sparse = kwargs.get("layout") is torch.sparse_coo or any(tensor.is_sparse for tensor in found)
+        if plan.rule.on_cpu or not (plan.rule.available_sparse if sparse else plan.rule.available):
+            self._available(plan, there)
+        first = found[0].device
+        if any(tensor.device != first for tensor in found):
+            self._same_device(plan, there, args, kwargs)
+            if plan.check == "index":
+                self._indices_to_device(there, args[1])
+        if plan.rule.missing_dtypes:
+            dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in found)
+            if why := operand_checks.missing_dtype(plan.rule, dtypes):
+                self.refuse("dtype", plan.name, there, why, NotImplementedError)
+        if plan.name.startswith("aten::convolution"):
+            self._same_type(plan, there, args)
+        arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
+        if plan.rule.nondeterminism:
+            self._deterministic(plan, there, arguments)
+        if not plan.borrowed:
+            raise self.cannot(plan.name, there, "an operator of which torch has no CPU kernel to borrow")
+        if plan.rule.waits and (why := operand_checks.waits(plan.rule, arguments)):
+            self._recorder.record("sync", plan.name, str(there), why)
+
+    def _available(self, plan: Plan, device: torch.device) -> None:
+        if plan.rule.on_cpu:
+            why = f"torch runs this operator on the CPU: {plan.name}"
+            self._recorder.record("fallback", plan.rule.named, str(device), why)
+        elif self._falls_back:
+            why = self._rules.texts["fallback"].format(operator=plan.rule.named)
+            self._recorder.record("fallback", plan.rule.named, str(device), why)
+            if plan.name not in self._warned:
+                self._warned.add(plan.name)
+                warnings.warn(why, UserWarning, stacklevel=5)
+        else:
+            self.refuse("operator", plan.rule.named, device, self._rules.missing(plan.name), NotImplementedError)
+
+    def _same_device(self, plan: Plan, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        operands = _operands(plan, args, kwargs)
+        why = operand_checks.clash(plan.check, operands, wrapper=plan.wrapper, placeholder=self._placeholder)
+        if why:
+            self.refuse("devices", plan.name, device, why, RuntimeError)
+
+    def _same_type(self, plan: Plan, device: torch.device, args: tuple[Any, ...]) -> None:
+        """What torch asks of a convolution, ``aten/src/ATen/native/Convolution.cpp``."""
+        backward = plan.name.startswith("aten::convolution_backward")
+        tensor, weight = args[1:3] if backward else args[:2]
+        bias = None if backward else args[2]
+        for name, other in (("weight", weight), ("bias", bias)):
+            if other is not None and other.type() != tensor.type():
+                why = f"Input type ({_type(tensor)}) and {name} type ({_type(other)}) should be the same"
+                self.refuse("devices", plan.name, device, why, RuntimeError)
+
+    def _deterministic(self, plan: Plan, device: torch.device, arguments: dict[str, Any]) -> None:
+        asked = torch.are_deterministic_algorithms_enabled()
+        warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+        for verdict in operand_checks.nondeterminism(plan.rule, arguments, asked=asked, warn_only=warn_only):
+            if verdict.noted:
+                why = f"{verdict.named} may differ from run to run"
+                self._recorder.record("nondeterministic", plan.name, str(device), why)
+            if not verdict.alerts:
+                continue
+            text = self._rules.texts["deterministic"].format(operator=verdict.named)
+            if not warn_only:
+                self.refuse("deterministic", plan.name, device, text, RuntimeError)
+            warnings.warn(text, UserWarning, stacklevel=5)
+
+    def _pack(self, tensor: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+        """The sizes of the batches stay on the host, where the lengths must be."""
+        if lengths.device != CPU:
+            got = f"{lengths.dim()}D {lengths.device} {lengths.type().rpartition('.')[2].removesuffix('Tensor')}"
+            raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {got} tensor")
+        inner = tensor.unwrap() if isinstance(tensor, PretendTensor) else tensor
+        data, sizes = aten._pack_padded_sequence.default(inner, lengths, batch_first)
+        return self.wrap(data, tensor.device, "aten::_pack_padded_sequence"), sizes
+
+    def _indices_to_device(self, device: torch.device, indices: Any) -> None:
+        """Indices in host memory are copied: ``AdvancedIndex`` in ``ATen/native/TensorAdvancedIndexing.cpp``."""
+        for index in indices:
+            if index is not None and index.device == CPU:
+                self._note_copy(index, device, non_blocking=False)
+
+    def judge_backward(self, func: Any, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What the device would say of an operator that autograd runs on the CPU tensors inside."""
+        plan = self._plans.get(func) or self._plan(func)
+        arguments = dict(zip(plan.arguments, args, strict=False)) | kwargs if plan.judged else {}
+        overload = overloads().get(plan.name)
+        if not plan.rule.available and overload is not None and "CUDA" in overload.kernels:  # not one of the CPU alone
+            self._available(plan, device)
+        if plan.rule.nondeterminism:
+            self._deterministic(plan, device, arguments)
+        if plan.rule.waits and (why := operand_checks.waits(plan.rule, arguments)):
+            self._recorder.record("sync", plan.name, str(device), why)
+
+    # Copies -----------------------------------------------------------------------------------------------------------
+
+    def copied(
+        self,
+        tensor: Tensor,
+        device: torch.device,
+        dtype: torch.dtype | None = None,
+        *,
+        non_blocking: bool = False,
+        memory_format: torch.memory_format | None = None,
+    ) -> Tensor:
+        """A copy on another device, or of another dtype."""
+        operator = "aten::_to_copy"
+        if device != CPU:
+            self.has(dtype or tensor.dtype, "aten::empty_strided", device)  # with which torch's copy begins
+        inner = tensor.unwrap() if isinstance(tensor, PretendTensor) else tensor
+        self._note_copy(tensor, device, non_blocking)
+        copy: Tensor = aten._to_copy.default(inner, dtype=dtype, memory_format=memory_format)
+        return copy if device == CPU else self.wrap(copy, device, operator)
+
+    def _to_copy(self, tensor: Tensor, **kwargs: Any) -> Tensor:
+        device = kwargs.get("device")
+        target = tensor.device if device is None else self._machine.indexed(device)
+        return self.copied(
+            tensor,
+            target,
+            kwargs.get("dtype"),
+            non_blocking=bool(kwargs.get("non_blocking")),
+            memory_format=kwargs.get("memory_format"),
+        )
+
+    def _copy_(self, target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+        self._note_copy(source, target.device, non_blocking)
+        found: list[Tensor] = []
+        _host(target, found).copy_(_host(source, found))
+        return target
+
+    def _note_copy(self, source: Tensor, target: torch.device, non_blocking: bool) -> None:
+        if source.device == target:
+            return
+        there = str(source.device if target == CPU else target)
+        way = f"{source.device} to {target}"
+        pinned = source.device == CPU and self._machine.pinned(source)
+        details = {
+            "source": str(source.device),
+            "target": str(target),
+            "non_blocking": non_blocking,
+            "pinned": pinned,
+            "elements": source.numel(),
+        }
+        self._recorder.record("copy", "aten::copy_", there, way, **details)
+        if CPU not in (source.device, target):
+            return
+        name = operand_checks.way_of_copy(str(target), pinned=pinned, non_blocking=non_blocking)
+        fact = self._rules.copies.get(name)
+        if fact is not None and fact.waits:
+            self._recorder.record("sync", "aten::copy_", there, fact.why or f"copy {name}", **details)
+
+
+def _host(value: Any, found: list[Tensor]) -> Any:
+    """An argument as the CPU's kernels take it; the tensors in it are added to ``found``."""
+    if isinstance(value, PretendTensor):
+        found.append(value)
+        return value.unwrap()
+    if isinstance(value, Tensor):
+        found.append(value)
+        return value
+    if isinstance(value, list | tuple):
+        return [_host(item, found) for item in value]
+    return CPU if isinstance(value, torch.device) else value
+
+
+def _made_by(func: Any) -> Any:
+    """The kernel by which torch makes the operator of others on every device; views are made by the CPU at once."""
+    has = _C._dispatch_has_kernel_for_dispatch_key
+    if any(value.alias_info is not None and not value.alias_info.is_write for value in func._schema.returns):
+        return None
+    if has(func.name(), "CompositeImplicitAutograd"):  # seen here only in inference mode
+        return _IMPLICIT
+    explicit = has(func.name(), "CompositeExplicitAutograd") and torch.Tag.inplace_view not in func.tags
+    return _EXPLICIT if explicit else None
+
+
+def _only_tensors(func: Any) -> tuple[int, ...]:
+    if _C._should_allow_numbers_as_tensors(func._schema.name.removeprefix("aten::")):
+        return ()
+    types = (str(argument.type) for argument in func._schema.arguments)
+    return tuple(place for place, kind in enumerate(types) if kind == "Tensor")
+
+
+def _in_one_piece(values: Any) -> bool:
+    """Whether an operator is to run as it is: for gradients, whose formula is that of the whole, and sparse tensors."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.layout is not torch.strided or (value.requires_grad and torch.is_grad_enabled()):
+                return True
+        elif isinstance(value, list | tuple) and _in_one_piece(value):
+            return True
+    return False
+
+
+def _type(tensor: Tensor) -> str:
+    """A tensor's type as torch's C code writes it: ``torch.cuda.FloatTensor``, but ``MPSFloatType``."""
+    parts = tensor.type().split(".")
+    if parts[1] not in ("mps", "xpu"):
+        return ".".join(parts)
+    return f"{parts[1].upper()}{parts[2].removesuffix('Tensor')}Type"
+
+
+def _operands(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[operand_checks.Operand]:
+    """The tensors of a call with the names of their arguments, ``out`` arguments first as in torch's wrappers."""
+    named = [*zip(plan.arguments, args, strict=False), *kwargs.items()]
+    named.sort(key=lambda item: item[0] not in plan.outs)
+    return [
+        operand_checks.Operand(name, str(tensor.device), tensor.dim(), tensor.numel(), name in plan.written)
+        for name, value in named
+        for tensor in (value if isinstance(value, list | tuple) else [value])
+        if isinstance(tensor, Tensor)
+    ]

@@ -1,0 +1,276 @@
+"""The few names of torch that change while the engine without a compiler is open, and are put back afterwards.
+
+Everything else goes through torch's dispatcher. What is here never gets there: counting devices by a bare number,
+``tensor.data = ...``, the entry to backward, generators, and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch._functorch import eager_transforms
+from torch.autograd import forward_ad, graph
+from torch.nn import parameter
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from assay.pretend.python_engine.functions import applied, unwrapped
+from assay.pretend.python_engine.tensor import PretendTensor, _Base, _refused, become
+
+UninitializedTensorMixin: Any = vars(parameter)["UninitializedTensorMixin"]
+FIRST = -1  # before torch's own packages, which begin at 10: torch/serialization.py
+
+
+class Machine(Protocol):
+    """What the patches ask of the engine."""
+
+    kind: str
+
+    def indexed(self, device: torch.device) -> torch.device: ...
+
+    def own(self, generator: torch.Generator) -> None: ...
+
+
+@contextmanager
+def patched(machine: Machine) -> Iterator[None]:
+    """Change what has to be changed, and put it back on leaving."""
+    run_backward, apply = _backward(graph._engine_run_backward), applied(torch.autograd.Function.apply)
+    move, allowed = _to(machine), UninitializedTensorMixin._allowed_methods
+    changes: list[tuple[Any, str, Any]] = [
+        (Tensor, "data", property(_Base.data.__get__, _set_data)),
+        (Tensor, "to", move),
+        (UninitializedTensorMixin, "_allowed_methods", [*allowed, move]),
+        (Tensor, machine.kind, _to_kind(machine)),
+        (graph, "_engine_run_backward", run_backward),
+        (torch.autograd, "_engine_run_backward", run_backward),
+        (torch.autograd.Function, "apply", apply),
+        (eager_transforms, "_wrap_tensor_for_grad", _wrap_for_grad(eager_transforms._wrap_tensor_for_grad)),
+        (forward_ad, "make_dual", _make_dual(forward_ad.make_dual)),
+        (torch.optim.Optimizer, "_accelerator_graph_capture_health_check", lambda optimizer: None),
+        (torch, "compile", _refuse_to_compile),
+        (torch, "nonzero", _nonzero),
+        (torch, "Generator", _generators(machine)),
+        (torch._utils, "_rebuild_tensor", _rebuild(torch._utils._rebuild_tensor)),
+    ]
+    builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]  # TorchScript knows torch's functions by their identity
+    builtins[id(_nonzero)] = "aten::nonzero"
+    before = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in changes]
+    package = (FIRST, _location, _restore(machine))
+    torch.serialization._package_registry.insert(0, package)
+    try:
+        for owner, name, new in changes:
+            if owner is not Tensor or name != "mps":  # there is no Tensor.mps
+                setattr(owner, name, new)
+        yield
+    finally:
+        torch.serialization._package_registry.remove(package)
+        builtins.pop(id(_nonzero), None)
+        for owner, name, old in reversed(before):
+            if old is not _ABSENT:
+                setattr(owner, name, old)
+            elif name in vars(owner):
+                delattr(owner, name)
+
+
+_ABSENT: Any = object()
+
+
+# Moving ---------------------------------------------------------------------------------------------------------------
+
+
+def _set_data(tensor: Tensor, value: Tensor) -> None:
+    """``tensor.data = value``, as ``nn.Module.to`` does with parameters."""
+    if isinstance(value, PretendTensor):
+        if isinstance(tensor, UninitializedTensorMixin):
+            raise _refused("a lazy module's parameter", value.device)
+        become(tensor, value)
+    else:
+        _Base.data.__set__(tensor, value)
+
+
+def _to(machine: Machine) -> Callable[..., Tensor]:
+    def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """Tensor.to; a bare number is a device of the accelerator, of which a build for the CPU knows none."""
+        if args and type(args[0]) is int:
+            args = (machine.indexed(torch.device(machine.kind, args[0])), *args[1:])
+        return _Base.to(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+    return to
+
+
+def _to_kind(machine: Machine) -> Callable[..., Tensor]:
+    def to_kind(
+        self: Tensor,
+        device: torch.device | int | str | None = None,
+        non_blocking: bool = False,
+        memory_format: torch.memory_format = torch.preserve_format,
+    ) -> Tensor:
+        """Tensor.cuda, Tensor.xpu."""
+        target = torch.device(machine.kind, device) if isinstance(device, int) else torch.device(device or machine.kind)
+        if target.type != machine.kind:
+            raise RuntimeError(f"Invalid device, must be {machine.kind} device")
+        return _Base.to(self, target, non_blocking=non_blocking, memory_format=memory_format)  # type: ignore[no-any-return]
+
+    return to_kind
+
+
+def _nonzero(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """torch.nonzero, whose C code takes a guard of the device."""
+    if isinstance(input, PretendTensor):
+        return input.nonzero(*args, **kwargs)
+    return _C_NONZERO(input, *args, **kwargs)
+
+
+_C_NONZERO: Any = torch._C._VariableFunctions.nonzero
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+def _backward(run: Callable[..., Any]) -> Callable[..., Any]:
+    """torch's entry to backward: on the CPU tensors inside, with gradients that are where their inputs are."""
+
+    def run_backward(
+        outputs: Any, gradients: Any, keep: bool, create: bool, inputs: Any = (), *args: Any, **kwargs: Any
+    ) -> Any:
+        there = next((output.device for output in outputs if isinstance(output, PretendTensor)), None)
+        _same_devices(outputs, gradients)
+        with nullcontext() if there is None else _Watch(there):
+            results = run(unwrapped(outputs), unwrapped(gradients), keep, create, unwrapped(inputs), *args, **kwargs)
+        if not isinstance(results, tuple):
+            return results
+        return tuple(
+            source._beside(result) if isinstance(source, PretendTensor) and result is not None else result
+            for source, result in zip(inputs, results, strict=True)
+        )
+
+    return run_backward
+
+
+def _same_devices(outputs: Any, gradients: Any) -> None:
+    for place, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):
+        if isinstance(gradient, Tensor) and isinstance(output, Tensor) and gradient.device != output.device:
+            raise RuntimeError(
+                f"invalid gradient at index {place} - expected device {output.device} but got {gradient.device}"
+            )
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Holds what autograd runs on the CPU tensors inside against the rules of the device that the loss is on."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.device = device
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        runner = PretendTensor.runner
+        if runner is not None and not any(issubclass(kind, PretendTensor) for kind in types):
+            runner.judge_backward(func, self.device, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+
+def _refuse_to_compile(*_: Any, **__: Any) -> Any:
+    runner = PretendTensor.runner
+    raise _refused("torch.compile", torch.device(runner.kind if runner else "cuda"))
+
+
+def _make_dual(make: Callable[..., Any]) -> Callable[..., Any]:
+    def refusing(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+        if isinstance(tensor, PretendTensor):
+            raise _refused("forward-mode differentiation (torch.func.jvp)", tensor.device)
+        return make(tensor, tangent, level=level)
+
+    return refusing
+
+
+def _wrap_for_grad(wrap: Callable[..., Any]) -> Callable[..., Any]:
+    def refusing(value: Any, level: int) -> Any:
+        if isinstance(value, PretendTensor):
+            raise _refused("torch.func.grad and its kin", value.device)
+        return wrap(value, level)
+
+    return refusing
+
+
+# Generators -----------------------------------------------------------------------------------------------------------
+
+
+def _generators(machine: Machine) -> type[torch.Generator]:
+    """torch.Generator, which also makes generators of the device."""
+    plain = torch.Generator
+
+    class PretendGenerator(plain):  # type: ignore[misc, valid-type]
+        """A generator of the CPU that stands for one of the device: its numbers are not those of a real one."""
+
+        device: torch.device = property(lambda self: self.__dict__["at"])  # type: ignore[assignment]
+
+    class Kind(type(plain)):  # type: ignore[misc]
+        def __call__(cls, device: Any = "cpu") -> torch.Generator:
+            at = torch.device(device)
+            if at.type != machine.kind:
+                return plain(at)
+            made = PretendGenerator()
+            made.__dict__["at"] = machine.indexed(at)
+            machine.own(made)
+            return made
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, plain)
+
+    return Kind("Generator", (plain,), {})
+
+
+# Files and pinned memory: notes on storages, which stay with them as long as they live --------------------------------
+
+
+def mark(tensor: Tensor, device: torch.device) -> None:
+    """Note that a CPU tensor's storage is one of the device, so that it is saved as such."""
+    tensor.untyped_storage()._assay_device = device  # type: ignore[attr-defined]
+
+
+def mark_pinned(tensor: Tensor) -> Tensor:
+    """Note that a CPU tensor's storage counts as pinned."""
+    tensor.untyped_storage()._assay_pinned = True  # type: ignore[attr-defined]
+    return tensor
+
+
+def is_marked_pinned(tensor: Tensor) -> bool:
+    """Whether a CPU tensor's storage counts as pinned."""
+    if isinstance(tensor, PretendTensor) or tensor.layout is not torch.strided:
+        return False
+    return getattr(tensor.untyped_storage(), "_assay_pinned", False)
+
+
+def _location(storage: Any) -> str | None:
+    """Where a storage is, for files; torch writes no index for MPS."""
+    device = getattr(storage, "_assay_device", None)
+    return None if device is None else "mps" if device.type == "mps" else str(device)
+
+
+def _restore(machine: Machine) -> Callable[[Any, str], Any]:
+    def restore(storage: Any, location: str) -> Any:
+        if not location.startswith(machine.kind):
+            return None
+        device = torch.device(location)
+        if machine.kind != "mps":
+            device = torch.serialization._validate_device(location, machine.kind)  # type: ignore[no-untyped-call]
+        storage._assay_device = machine.indexed(device)
+        return storage
+
+    return restore
+
+
+def _rebuild(rebuild: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """torch._utils._rebuild_tensor: a tensor over a storage that was read from a file."""
+
+    def rebuilt(storage: Any, *args: Any, **kwargs: Any) -> Tensor:
+        tensor = rebuild(storage, *args, **kwargs)
+        device = getattr(storage._untyped_storage, "_assay_device", None)
+        if device is None or PretendTensor.runner is None:
+            return tensor
+        return PretendTensor.runner.wrap(tensor, device, "aten::set_")
+
+    return rebuilt

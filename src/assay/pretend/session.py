@@ -1,0 +1,198 @@
+"""``with pretend("mps"):`` opens a device that is not there, and closes it."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from assay.devices.pretend_state import set_pretended_kind
+from assay.errors import ConfigError, describe
+from assay.pretend.errors import PretendError
+from assay.pretend.events import Event, Recorder
+
+if TYPE_CHECKING:
+    import torch
+
+    from assay.devices.operators.rules import Rules
+
+Engine = Literal["auto", "native", "wrapper"]
+DEVICES = ("cuda", "mps", "xpu")
+MOST = 16
+_lock = threading.Lock()
+_open_now: list[Pretended] = []
+
+
+class Machine(Protocol):
+    """What both engines are."""
+
+    def __enter__(self) -> Machine: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def current_device(self) -> int: ...
+
+    def set_device(self, index: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Pretended:
+    """A pretend device that is open.
+
+    Attributes:
+        type: ``"cuda"``, ``"mps"`` or ``"xpu"``.
+        count: how many of them there are.
+        engine: ``"native"`` or ``"wrapper"``.
+        recorder: where its events go.
+    """
+
+    type: str
+    count: int
+    engine: str
+    recorder: Recorder
+
+    @property
+    def device(self) -> torch.device:
+        """The last of the devices, ``cuda:1`` of two: not the current one, so what lands elsewhere is seen."""
+        import torch
+
+        return torch.device(self.type, self.count - 1)
+
+    @property
+    def events(self) -> list[Event]:
+        """All that happened so far, in order."""
+        return self.recorder.events
+
+    @property
+    def syncs(self) -> list[Event]:
+        """Where the host waited for the device."""
+        return self.recorder.of("sync")
+
+
+@contextmanager
+def pretend(
+    device: str, *, count: int | None = None, engine: Engine = "auto", release: str | None = None
+) -> Iterator[Pretended]:
+    """A device that is not there: computed by the CPU, under the name of the device and by its rules.
+
+    Inside the block, tensors can be created on and moved to the device as usual. Operators give the CPU's values.
+    What the real device refuses is refused with the same error: operands on different devices, dtypes and operators
+    that it lacks, operators without a deterministic form where one is asked for. Where the host would wait for the
+    device is noted, with the line of Python that caused it.
+
+    Args:
+        device: ``"cuda"``, ``"mps"``, ``"xpu"``, or one of several, such as ``"cuda:1"``: then there are as many as
+            needed, and the first stays the current one.
+        count: how many devices of that kind there are; by default one, or as many as ``device`` names.
+        engine: ``"native"`` (plain tensors on torch's own dispatcher; compiled once, which takes about half a minute
+            and a C++ compiler), ``"wrapper"`` (a tensor subclass in pure Python: slower, and refuses some), or
+            ``"auto"``: native where there is a compiler.
+        release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then
+            (``devices/known/history.toml``) is refused. By default what the environment variable
+            ``ASSAY_PRETEND_TORCH`` says, else the installed release.
+
+    Yields:
+        What is open, with its events.
+
+    Raises:
+        ConfigError: there is no such device, or no such number of them.
+        PretendError: a pretend device is open already, torch has the real one, or the engine cannot be had.
+
+    Example:
+        >>> import torch
+        >>> with pretend("cuda:1") as gpu:
+        ...     scores = torch.tensor([0.2, 0.9], device=gpu.device)
+        ...     try:
+        ...         scores * torch.ones(2)
+        ...     except RuntimeError as error:
+        ...         print(error)
+        ...     best = scores.max().item()
+        Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cpu!
+        >>> [event.operator for event in gpu.syncs]
+        ['aten::copy_', 'aten::_local_scalar_dense']
+
+    Source:
+        The rules are facts with their sources, in ``devices/known/``; docs/calibration.md says how each was checked.
+    """
+    kind, count = _asked(device, count)
+    if not _lock.acquire(blocking=False):
+        raise PretendError(
+            describe("pretend", f"{device!r} while a pretend device is open", "one at a time", "Leave the other first")
+        )
+    try:
+        with ExitStack() as stack:
+            _open_now.append(_open(stack, kind, count, engine, release))
+            set_pretended_kind(kind)
+            yield _open_now[0]
+    finally:
+        _open_now.clear()
+        set_pretended_kind("")
+        _lock.release()
+
+
+def current() -> Pretended | None:
+    """The pretend device that is open in this process, if there is one."""
+    return _open_now[0] if _open_now else None
+
+
+def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> Pretended:
+    from assay.devices.operators.overloads import overloads
+    from assay.devices.operators.releases import VARIABLE, as_of
+    from assay.devices.operators.rules import rules
+    from assay.pretend.torch_patches import front, refuse_real
+
+    refuse_real(kind)
+    engine = _chosen(engine)
+    overloads()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs
+    older = release or os.environ.get(VARIABLE)
+    recorder, known = Recorder(), as_of(rules(kind), older) if older else rules(kind)
+    machine = stack.enter_context((_native if engine == "native" else _wrapper)(kind, count, known, recorder))
+    generators = getattr(machine, "generator", None)
+    stack.enter_context(front(kind, count, machine.current_device, machine.set_device, recorder, generators))
+    return Pretended(kind, count, engine, recorder)
+
+
+def _asked(device: str, count: int | None) -> tuple[str, int]:
+    match = re.fullmatch(r"(cuda|mps|xpu)(?::(\d+))?", str(device))
+    if match is None:
+        expected = "cuda, mps or xpu, with or without an index"
+        raise ConfigError(describe("device", repr(device), expected, "The CPU needs no pretending"))
+    kind, least = match[1], int(match[2] or 0) + 1
+    count = least if count is None else count
+    most = 1 if kind == "mps" else MOST
+    if least > most:
+        todo = "A Mac has one Apple GPU" if kind == "mps" else "Take a smaller index"
+        raise ConfigError(describe("device", repr(device), f"at most {kind}:{most - 1}", todo))
+    if not isinstance(count, int) or not least <= count <= most:
+        todo = "A Mac has one Apple GPU" if kind == "mps" else "Ask for fewer, or for as many as the index needs"
+        raise ConfigError(describe("count", f"{count!r} for {device!r}", f"{least} to {most}", todo))
+    return kind, count
+
+
+def _chosen(engine: str) -> str:
+    from assay.pretend.native_engine.build import why_not
+    from assay.pretend.torch_patches import refuse_native_beside_real
+
+    if engine not in ("auto", "native", "wrapper"):
+        raise ConfigError(describe("engine", repr(engine), "auto, native or wrapper", "Check the spelling"))
+    if engine == "auto":
+        return "wrapper" if why_not() else "native"
+    if engine == "native":
+        refuse_native_beside_real()
+    return engine
+
+
+def _native(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
+    from assay.pretend.native_engine.engine import NativeEngine
+
+    return NativeEngine(kind, count, rules, recorder)
+
+
+def _wrapper(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
+    from assay.pretend.python_engine.engine import WrapperEngine
+
+    return WrapperEngine(kind, count, rules, recorder)

@@ -1,0 +1,131 @@
+"""What torch's Python side answers while a pretend device is there: torch.cuda, mps, xpu and accelerator.
+
+A build of torch without a device lacks the C functions that ``torch.cuda`` and its kin call. While :func:`front` is
+open they are there, so torch's own Python code runs as on a build that has the device; Python functions are replaced
+only where torch bound a C function when it was imported. ``torch_functions.py`` lists every name that changes, and all
+of them are put back on leaving.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from assay.errors import describe
+from assay.pretend.compile_exclusion import leave_uncompiled
+from assay.pretend.device_state import Machine
+from assay.pretend.errors import PretendError
+from assay.pretend.events import Recorder
+from assay.pretend.torch_caches import empty_answer_caches
+from assay.pretend.torch_functions import KEPT, tables
+
+_ABSENT: Any = object()
+
+
+@contextmanager
+def front(
+    device: str,
+    count: int,
+    get: Callable[[], int],
+    set: Callable[[int], None],
+    recorder: Recorder,
+    generators: Callable[[int], torch.Generator] | None = None,
+) -> Iterator[None]:
+    """Let torch's Python modules answer for a pretend device while the block runs.
+
+    Args:
+        device: ``"cuda"``, ``"mps"`` or ``"xpu"``.
+        count: how many of them there are.
+        get: the current device of this thread.
+        set: makes another device the current one.
+        recorder: where waiting for the device is noted.
+        generators: the default generator of each device; ``None`` for generators of the CPU that stand in for them.
+
+    Raises:
+        PretendError: this build of torch has the device itself.
+    """
+    machine = Machine(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
+    patches = Patches()
+    try:
+        for owner, names in tables(machine).items():
+            for name, value in names.items():
+                patches.put(owner_of(owner), name, value)
+        empty_answer_caches()
+        machine.begin()
+        yield
+    finally:
+        machine.end()
+        patches.restore()
+        empty_answer_caches()
+
+
+@dataclass
+class Patches:
+    """Attributes that were changed, with what they were: put back in reverse order."""
+
+    _undo: list[tuple[Any, str, Any, list[Any] | None]] = field(default_factory=list)
+
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute; with :data:`KEPT` only remember it, and what a list holds."""
+        old = vars(owner).get(name, _ABSENT)
+        self._undo.append((owner, name, old, list(old) if isinstance(old, list) else None))
+        if value is not KEPT:
+            leave_uncompiled(value)
+            setattr(owner, name, value)
+
+    def restore(self) -> None:
+        """Put everything back as it was."""
+        while self._undo:
+            owner, name, old, items = self._undo.pop()
+            if items is not None:
+                old[:] = items
+            if old is _ABSENT:
+                if name in vars(owner):
+                    delattr(owner, name)
+            else:
+                setattr(owner, name, old)
+
+
+def real_devices() -> list[str]:
+    """The kinds of device that this build of torch has itself, whether or not the machine has one."""
+    real = {"cuda": torch._C._has_cuda, "mps": torch._C._has_mps, "xpu": torch._C._has_xpu}
+    return [kind for kind, there in real.items() if there]
+
+
+def refuse_real(device: str) -> None:
+    """Raise where this build of torch has the device itself: there it would stand in the way."""
+    if device in real_devices():
+        raise _wrong_build(f"pretend({device!r})", f"a build without {device}", "Use the real device, or")
+
+
+def refuse_native_beside_real() -> None:
+    """Raise where this build of torch has another device: its C++ takes one kind of accelerator at a time."""
+    if real_devices():
+        raise _wrong_build("engine='native'", "a build for the CPU", "Use engine='wrapper', which works beside it, or")
+
+
+def _wrong_build(what: str, expected: str, instead: str) -> PretendError:
+    release = torch.__version__.partition("+")[0]
+    return PretendError(
+        describe(
+            what=what,
+            got=f"a build of torch {torch.__version__} that has {', '.join(real_devices())} itself",
+            expected=expected,
+            do=f"{instead} torch's build for the CPU in an environment of its own: "
+            f"pip install torch=={release} --index-url https://download.pytorch.org/whl/cpu",
+        )
+    )
+
+
+def owner_of(path: str) -> Any:
+    """The module or class of that name."""
+    try:
+        return importlib.import_module(path)
+    except ImportError:
+        module, _, name = path.rpartition(".")
+        return getattr(owner_of(module), name)
