@@ -193,7 +193,8 @@ def main() -> None:
     result = table(found)
     result.notes.append(
         "Tensors of the pretend `cuda:1`, or CPU tensors while it is open; one thread of torch, the CPU time of the "
-        "whole process, medians over the rounds. Most of `item` is the note of where the process synchronizes with the device."
+        "whole process, medians over the rounds. Most of `item` is the note of where the process synchronizes with "
+        "the device."
     )
     save("pretend_overhead", [result], found)
 
