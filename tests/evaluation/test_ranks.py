@@ -7,6 +7,8 @@ import functools
 import hashlib
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -274,3 +276,26 @@ def test_samples_of_several_processes_that_are_known_by_nothing_are_not_dealt_to
             "Some intervals are not given: samples are known by nothing, so several processes cannot deal them to the "
             "same groups. Say with ids= what they are known by."
         )
+
+
+def test_processes_meet_again_after_torchrun_has_restarted_them(tmp_path):
+    script = tmp_path / "dies_once.py"
+    script.write_text(
+        "import os\n"
+        "import torch\n"
+        "import torch.distributed as dist\n"
+        "from assay.evaluation.ranks import process_group\n"
+        "with process_group():\n"
+        "    total = torch.ones(())\n"
+        "    dist.all_reduce(total)\n"
+        "    if os.environ['RANK'] == '1' and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    dist.barrier()\n"
+        "    print('met', int(total), os.environ['TORCHELASTIC_RESTART_COUNT'], flush=True)\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1", str(script)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "connectFullMesh" not in done.stderr
+    assert done.stdout.split("\n")[:2] == ["met 2 1"] * 2

@@ -46,7 +46,13 @@ def process_group() -> Iterator[None]:
     if not dist.is_available() or dist.is_initialized() or not wanted:
         yield
         return
-    dist.init_process_group("gloo")  # what is exchanged is on the host, on every device
+    # Torchrun's processes meet in its own store, also after a restart, where the addresses of the processes before it
+    # are still written: each start has keys of its own (pytorch/pytorch#135712).
+    store, rank, count = next(dist.rendezvous("env://"))
+    start = f"assay/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{count}"
+    dist.init_process_group(  # gloo, for what is exchanged is in host memory on every device
+        "gloo", store=dist.PrefixStore(start, store), rank=rank, world_size=count
+    )
     try:
         yield
     finally:
