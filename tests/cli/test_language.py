@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from assay.cli import app
 from assay.errors import ConfigError, StateError
-from assay.language import open_model, perplexity
+from assay.huggingface import open_model
+from assay.language import perplexity
 from assay.language.scoring import BATCH_SIZE
 from assay.report import Report
 from language.models import TEXT, folder

@@ -90,7 +90,7 @@ def test_a_folder_of_hugging_face_is_measured_with_its_tokenizer(here):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_plan_of_a_file_is_measured_and_written_as_it_is(here):
-    from assay.language import open_model
+    from assay.huggingface import open_model
     from assay.quantize import plan
     from assay.quantize.files.file import load_integers
 

@@ -15,8 +15,8 @@ from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options as Asked
 from assay.cli.named.quantized import is_scheme, quantized
 from assay.errors import ConfigError, StateError, describe
+from assay.huggingface import open_tokenizer
 from assay.language import Generation, Tokenizer, generate, perplexity
-from assay.language.folder import open_tokenizer
 from assay.language.scoring import BATCH_SIZE, LEVEL
 from assay.quantize.files.file import is_quantized
 from assay.report import Report

@@ -1,4 +1,4 @@
-"""Language models, plain or in local folders: perplexity by sliding windows, and how a model goes on with a text."""
+"""Language models: perplexity by sliding windows, and how a model goes on with a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.language.causal import CausalModel
-    from assay.language.folder import open_model
     from assay.language.generation import Generation, generate
     from assay.language.scoring import perplexity
     from assay.language.tokens import ByteTokenizer, Tokenizer, Tokens, tokens_of
@@ -22,14 +21,12 @@ __all__ = [
     "Tokens",
     "Windows",
     "generate",
-    "open_model",
     "perplexity",
     "tokens_of",
 ]
 
 _HOMES = {
     "causal": ("CausalModel",),
-    "folder": ("open_model",),
     "generation": ("Generation", "generate"),
     "scoring": ("perplexity",),
     "tokens": ("ByteTokenizer", "Tokenizer", "Tokens", "tokens_of"),

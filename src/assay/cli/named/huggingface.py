@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.cli.named.models import Model
 from assay.errors import ConfigError, StateError, describe
-from assay.language.folder import tell_unused, transformers
+from assay.huggingface import tell_unused, transformers
 from assay.quantize.files.huggingface import register_with_transformers
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.cli.named.models import Model
 from assay.errors import ConfigError, StateError, describe
-from assay.language.folder import transformers
+from assay.huggingface import transformers
 
 
 class Tokens:

@@ -226,11 +226,6 @@ def _generators(machine: Machine) -> type[torch.Generator]:
 # Files and pinned memory: notes on storages, which stay with them as long as they live --------------------------------
 
 
-def mark(tensor: Tensor, device: torch.device) -> None:
-    """Note that a CPU tensor's storage is one of the device, so that it is saved as such."""
-    tensor.untyped_storage()._assay_device = device  # type: ignore[attr-defined]
-
-
 def mark_pinned(tensor: Tensor) -> Tensor:
     """Note that a CPU tensor's storage counts as pinned."""
     tensor.untyped_storage()._assay_pinned = True  # type: ignore[attr-defined]

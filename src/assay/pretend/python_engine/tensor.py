@@ -226,10 +226,8 @@ class PretendTensor(Tensor):
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from assay.pretend.python_engine.patches import mark
-
         inner = self.unwrap()
-        mark(inner, self.device)
+        inner.untyped_storage()._assay_device = self.device  # type: ignore[attr-defined]  # for files
         if isinstance(self, torch.nn.Parameter):
             return torch._utils._rebuild_parameter, (self.detach(), self.requires_grad, {})
         return inner.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]

@@ -12,6 +12,8 @@ from torch import nn
 
 from assay.errors import ConfigError, InvalidValuesWarning, MissingDependencyError, StateError, describe, warn
 from assay.language.tokens import Tokenizer
+from assay.quantize.files.file import is_quantized, load_folder
+from assay.quantize.files.huggingface import register_with_transformers
 
 CONFIG = "config.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "spiece.model")
@@ -71,9 +73,6 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
         do = "Name the folder that save_pretrained wrote"
         raise ConfigError(describe("MODEL", f"{folder} without {CONFIG}", "a folder of Hugging Face's form", do))
     package = transformers()
-    from assay.quantize.files.file import is_quantized, load_folder
-    from assay.quantize.files.huggingface import register_with_transformers
-
     if is_quantized(folder):
         return _converted(load_folder(folder), dtype), _tokenizer(folder, package)
     register_with_transformers()

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from assay.errors import ConfigError, InvalidValuesWarning, MissingDependencyError, StateError
-from assay.language import generate, open_model, perplexity, tokens_of
-from assay.language.folder import open_tokenizer
+from assay.huggingface import open_model, open_tokenizer
+from assay.language import generate, perplexity, tokens_of
 from language.models import TEXT, folder, llama
 
 
