@@ -2,9 +2,9 @@
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with the peers
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
 # make clean   remove what make made
-# make test-founding   the audit on old releases of other libraries, which it downloads
+# make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
-# make test-hosts   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Weights & Biases
+# make test-integrations   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Weights & Biases
 
 PYTHON ?= python3
 VENV   := .venv
@@ -13,7 +13,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-slow test-gpu test-founding test-hosts test-cuda-build lint types bench clean
+.PHONY: demo test test-slow test-gpu test-regressions test-integrations test-cuda-build lint types bench clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -28,11 +28,11 @@ test-slow: $(STAMPS)/test
 test-gpu: $(STAMPS)/test
 	$(BIN)/python -m pytest -q -m gpu
 
-test-founding: $(STAMPS)/founding
-	ASSAY_FOUNDING=$(FOUNDING) $(BIN)/python -m pytest -q tests/audit/test_founding_releases.py
+test-regressions: $(STAMPS)/old-releases
+	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(BIN)/python -m pytest -q tests/regressions/test_releases.py
 
-test-hosts: $(STAMPS)/hosts
-	ASSAY_FOUNDING=$(FOUNDING) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/test_examples.py
+test-integrations: $(STAMPS)/hosts
+	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/test_examples.py
 
 test-cuda-build: $(STAMPS)/cuda-build
 	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/pretend/test_cuda_build.py
@@ -56,33 +56,33 @@ $(STAMPS)/base: constraints.txt
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/demo:  EXTRAS := demo
-$(STAMPS)/test:  EXTRAS := demo,test,bench,test-hosts
+$(STAMPS)/test:  EXTRAS := demo,test,bench,test-integrations
 $(STAMPS)/dev:   EXTRAS := dev
-$(STAMPS)/bench: EXTRAS := bench,test-hosts
+$(STAMPS)/bench: EXTRAS := bench,test-integrations
 $(STAMPS)/demo $(STAMPS)/test $(STAMPS)/dev $(STAMPS)/bench: $(STAMPS)/base pyproject.toml hatch_build.py $(wildcard src/assay/native/*.c)
 	@echo "installing assay[$(EXTRAS)]"
 	@$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
 	@touch $@
 
 # Each release lies in a folder of its own, without what it would bring, so that nothing installed changes.
-FOUNDING := $(VENV)/founding
+OLD_RELEASES := $(VENV)/old-releases
 RELEASES := pytorch-ignite==0.5.1 pytorch-ignite==0.5.2 torchmetrics==1.4.0.post0 torchmetrics==1.4.1 mosaicml==0.21.1 \
 	mosaicml==0.21.2
 COMPOSER := torchmetrics==1.3.1 torch-optimizer==0.3.0 pytorch_ranger==0.1.1 psutil==5.9.8 coolname tabulate py-cpuinfo \
 	importlib-metadata==6.11.0 zipp tqdm requests urllib3 idna certifi charset-normalizer
 ALONE    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps --upgrade --target
 
-$(STAMPS)/founding: $(STAMPS)/test Makefile
-	@for release in $(RELEASES); do echo "installing $$release"; $(ALONE) $(FOUNDING)/$$release $$release || exit 1; done
+$(STAMPS)/old-releases: $(STAMPS)/test Makefile
+	@for release in $(RELEASES); do echo "installing $$release"; $(ALONE) $(OLD_RELEASES)/$$release $$release || exit 1; done
 	@echo "installing what Composer needs"
-	@$(ALONE) $(FOUNDING)/composer-needs $(COMPOSER)
+	@$(ALONE) $(OLD_RELEASES)/composer-needs $(COMPOSER)
 	@touch $@
 
 # They lie in an environment that sees the other one, so that nothing installed there changes.
 HOSTS := $(VENV)/hosts
 HEAVY := lm-eval mlflow-skinny wandb
 
-$(STAMPS)/hosts: $(STAMPS)/test $(STAMPS)/founding
+$(STAMPS)/hosts: $(STAMPS)/test $(STAMPS)/old-releases
 	@echo "installing $(HEAVY)"
 	@$(BIN)/python -m venv --clear --without-pip $(HOSTS)
 	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \

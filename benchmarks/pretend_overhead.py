@@ -31,9 +31,9 @@ DEVICE = "cuda:1"
 SITUATIONS = {
     "CPU": ("", False),
     "CPU beside native": ("native", False),
-    "CPU beside wrapper": ("wrapper", False),
+    "CPU beside Python": ("python", False),
     "on native": ("native", True),
-    "on wrapper": ("wrapper", True),
+    "on Python": ("python", True),
 }
 Steps = dict[str, Callable[[], Any]]
 

@@ -17,7 +17,7 @@ from torch import nn
 from assay.pretend import pretend
 from assay.quantize import plan
 
-FOUNDING = Path(__file__).parent / "founding" / "operator_that_was_missing.py"
+EXAMPLE = Path(__file__).parent / "regressions" / "operator_that_was_missing.py"
 TOLERANCE = 1e-5  # of the largest output: float32 sums in another order
 
 torch.manual_seed(0)
@@ -38,6 +38,6 @@ assert apart <= TOLERANCE
 print(f"\nOn mps and on the CPU {len(inputs)} samples differ by {float(apart):.1e} of the largest output.\n")
 
 print("A direct call of the operator instead, under the audit's eyes:\n", flush=True)
-command = [sys.executable, "-m", "assay", "audit", f"{FOUNDING}:quantize", "--on", "mps"]
+command = [sys.executable, "-m", "assay", "audit", f"{EXAMPLE}:quantize", "--on", "mps"]
 done = subprocess.run(command, env=os.environ | {"ASSAY_PRETEND_TORCH": "2.4"}, check=False)
 assert done.returncode == 1, "it has one finding"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 HOSTS = sorted((ROOT / "examples" / "integrations").glob("[!_]*.py"))
 HEAVY = ("composer", "mlflow", "wandb")
-"""Hosts that are not installed for the tests; `make test-hosts` runs their examples, too."""
+"""Hosts that are not installed for the tests; `make test-integrations` runs their examples, too."""
 
 
 def command(example: Path) -> list[str]:

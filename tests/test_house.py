@@ -308,9 +308,9 @@ def test_errors_name_extras_that_there_are():
     named = {extra: path.name for path in MODULES for extra in extras(ast.parse(path.read_text("utf-8")))}
     assert "hf" in named
     assert {extra: path for extra, path in named.items() if extra not in declared} == {}
-    from assay.integrations import hosts
+    from assay.integrations import optional_packages
 
-    assert set(hosts.PACKAGES) <= set(declared)
+    assert set(optional_packages.PACKAGES) <= set(declared)
 
 
 STILL_DOUBLED = {

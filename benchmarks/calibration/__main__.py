@@ -25,7 +25,7 @@ def main() -> int:
     if not parser.parse_args().page:
         for script, device in WORK:
             subprocess.run([sys.executable, "-m", f"{HERE}.{script}", "--device", device], check=True)
-        command = [sys.executable, "-m", f"{HERE}.operators", "--device", "cuda:1", "--engine", "wrapper"]
+        command = [sys.executable, "-m", f"{HERE}.operators", "--device", "cuda:1", "--engine", "python"]
         subprocess.run(command, check=True)
         for device in ("cuda:1", "mps", "xpu:1"):
             command = [sys.executable, "-m", f"{HERE}.probe", "--device", device, "--pretend"]

@@ -36,7 +36,7 @@ def about() -> str:
 
 def _shares(kind: str) -> list[list[str]]:
     rows = []
-    for device in (*DEVICES, "cuda_wrapper"):
+    for device in (*DEVICES, "cuda_python"):
         results = stream.kept(f"{kind}_{device}")
         if results is None:
             continue
@@ -48,7 +48,7 @@ def _shares(kind: str) -> list[list[str]]:
 
 
 def _named(device: str) -> str:
-    return {"cuda": "`cuda:1`", "cuda_wrapper": "`cuda:1` (wrapper engine)"}.get(device, f"`{device}`")
+    return {"cuda": "`cuda:1`", "cuda_python": "`cuda:1` (Python engine)"}.get(device, f"`{device}`")
 
 
 def values() -> str:
@@ -61,7 +61,7 @@ def values() -> str:
 def unequal() -> str:
     """Every operator and module that is not equal, where, and why; what mps lacks has a section of its own."""
     found: dict[tuple[str, str], tuple[list[str], str]] = {}
-    for device in (*DEVICES, "cuda_wrapper"):
+    for device in (*DEVICES, "cuda_python"):
         for kind in ("operators", "modules"):
             for one in stream.kept(f"{kind}_{device}") or []:
                 elsewhere = one["outcome"] == "refused" and device == "mps"

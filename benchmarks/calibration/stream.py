@@ -34,7 +34,7 @@ def check_all(
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--device", default="cuda:1")
-    parser.add_argument("--engine", default="auto", choices=("auto", "native", "wrapper"))
+    parser.add_argument("--engine", default="auto", choices=("auto", "native", "python"))
     parser.add_argument("--first", type=int)
     parser.add_argument("--last", type=int, default=1 << 30)
     asked = parser.parse_args()
@@ -46,7 +46,7 @@ def check_all(
         sys.exit()
     results = collect(module, ["--device", asked.device, "--engine", asked.engine], names)
     kind, device = module.rpartition(".")[2], asked.device.partition(":")[0]
-    keep(f"{kind}_{device}{'_wrapper' * (asked.engine == 'wrapper')}", results)
+    keep(f"{kind}_{device}{'_python' * (asked.engine == 'python')}", results)
     return results
 
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from assay.audit.collect import UNSUPPORTED, Collector, operands_of, stack_of
-from assay.audit.sighting import AS_IT_IS, MOVED, Run, unpack
+from assay.audit.observations import AS_IT_IS, MOVED, AuditRun, unpack
 from assay.audit.source import where
 from assay.pretend import PretendError
 from assay.pretend.events import Event, Frame
 
-RUN = Run("Accuracy", "mps", MOVED, "update", 2)
-SCRIPT = Run("train.py", "mps", AS_IT_IS, "script")
+RUN = AuditRun("Accuracy", "mps", MOVED, "update", 2)
+SCRIPT = AuditRun("train.py", "mps", AS_IT_IS, "script")
 HERE = (Frame(__file__, 1, "update"),)
 
 
@@ -104,7 +104,7 @@ def test_of_a_script_it_must_name_the_device():
 
 def test_with_the_wrapper_engine_it_must_name_the_device():
     sent = Sent()
-    sent.collector.engine = "wrapper"
+    sent.collector.engine = "python"
     with pytest.raises(RuntimeError), sent.collector.phase(RUN):
         raise RuntimeError("Cannot set version_counter for inference tensor")
     assert sent.seen == []

@@ -12,7 +12,7 @@ from assay.audit import Case
 from assay.audit.collect import Collector
 from assay.audit.exercise import exercise
 from assay.audit.judge import judge
-from assay.audit.sighting import MOVED, NOT_MOVED, USAGES, unpack
+from assay.audit.observations import MOVED, NOT_MOVED, USAGES, unpack
 from assay.audit.suppress import suppressed
 from assay.audit.targets import find_cases, load, parse
 
@@ -56,7 +56,7 @@ def class_at(line):
     return [match[1] for text in above if (match := re.match(r"class (\w+)", text))][-1]
 
 
-@pytest.mark.parametrize("engine", ["native", "wrapper"])
+@pytest.mark.parametrize("engine", ["native", "python"])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("line", "rule"), MARKED, ids=[f"{rule}-{line}" for line, rule in MARKED])
 def test_each_bug_is_found_at_its_line_and_nothing_else(line, rule, device, engine):
@@ -71,7 +71,7 @@ def test_each_bug_is_found_at_its_line_and_nothing_else(line, rule, device, engi
     assert all(found.file == str(BUGGY) for found in findings)
 
 
-@pytest.mark.parametrize("engine", ["native", "wrapper"])
+@pytest.mark.parametrize("engine", ["native", "python"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_metric_without_a_bug_has_no_finding(device, engine):
     assert audited("Metric", device, engine=engine) == ([], [])

@@ -8,9 +8,9 @@ import torch
 from assay.audit import audit
 from assay.audit.collect import Collector, chain, frames_of
 from assay.audit.hard_coded import names_of
+from assay.audit.observations import AS_IT_IS, AuditRun
 from assay.audit.origins import Origins
 from assay.audit.replaced_devices import replace_devices
-from assay.audit.sighting import AS_IT_IS, Run
 from assay.audit.source import naming, where
 from assay.pretend import pretend
 from assay.pretend.events import Frame
@@ -59,7 +59,7 @@ def test_other_kinds_are_known_on_cuda_and_other_errors_are_not_taken_for_them()
     assert named_by(lambda: torch.ones(2) + torch.ones(3), "mps") is None
 
 
-@pytest.mark.parametrize(("device", "engine"), [("mps", "native"), ("xpu", "native"), ("mps", "wrapper")])
+@pytest.mark.parametrize(("device", "engine"), [("mps", "native"), ("xpu", "native"), ("mps", "python")])
 def test_every_way_to_name_cuda_leads_to_the_device_there_is(device, engine, tmp_path):
     file = tmp_path / "saved.pt"
     with pretend("cuda"):
@@ -103,7 +103,7 @@ def test_a_line_that_an_if_guards_is_not_taken_again(tmp_path):
         "if torch.cuda.is_available():\n    x.cuda()\ny.cuda()\nz.to(device)\n"  # the third line is one, the fourth not
     )
     sent = []
-    collector = Collector(sent.append, run=Run("s", "mps", AS_IT_IS, "script", replaced=True))
+    collector = Collector(sent.append, run=AuditRun("s", "mps", AS_IT_IS, "script", replaced=True))
     for line in (2, 3, 4):
         collector.named_again("cuda", "", (Frame(str(file), line, "<module>"),))
     assert len(sent) == 1

@@ -6,13 +6,13 @@ import pytest
 
 from assay.audit.collect import UNSUPPORTED
 from assay.audit.judge import JUDGES, judge, relative
+from assay.audit.observations import AS_IT_IS, MOVED, NOT_MOVED, OBSERVATIONS, AuditRun, Observation
 from assay.audit.rulebook import rules
-from assay.audit.sighting import AS_IT_IS, MOVED, NOT_MOVED, SEEN, Run, Sighting
 from assay.pretend.events import KINDS, Frame
 
 LINE = Frame("/site/lib/metric.py", 7, "Metric.update")
-UPDATE = Run("Accuracy", "cuda:1", MOVED, "update", 2)
-SCRIPT = Run("train.py", "cuda:1", AS_IT_IS, "script")
+UPDATE = AuditRun("Accuracy", "cuda:1", MOVED, "update", 2)
+SCRIPT = AuditRun("train.py", "cuda:1", AS_IT_IS, "script")
 
 
 def told(seen):
@@ -20,11 +20,11 @@ def told(seen):
 
 
 def sighting(kind, run=UPDATE, **details):
-    return Sighting(kind, run, details.pop("what", "it happened"), stack=details.pop("stack", (LINE,)), **details)
+    return Observation(kind, run, details.pop("what", "it happened"), stack=details.pop("stack", (LINE,)), **details)
 
 
 def test_every_kind_of_sighting_has_a_judge_and_every_rule_a_kind():
-    assert set(JUDGES) == set(KINDS) - {UNSUPPORTED} | set(SEEN)
+    assert set(JUDGES) == set(KINDS) - {UNSUPPORTED} | set(OBSERVATIONS)
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from assay.audit.judge import judge
-from assay.audit.sighting import AS_IT_IS, Run, Sighting
+from assay.audit.observations import AS_IT_IS, AuditRun, Observation
 from assay.pretend.events import Frame
 
-RUN = Run("train.py", "cuda:1", AS_IT_IS, "script")
+RUN = AuditRun("train.py", "cuda:1", AS_IT_IS, "script")
 
 
-def copy(source: str, target: str, line: int) -> Sighting:
-    return Sighting("copy", RUN, source=source, target=target, stack=(Frame("train.py", line, "main"),))
+def copy(source: str, target: str, line: int) -> Observation:
+    return Observation("copy", RUN, source=source, target=target, stack=(Frame("train.py", line, "main"),))
 
 
-def moved(*seen: Sighting) -> list[tuple[str, str]]:
+def moved(*seen: Observation) -> list[tuple[str, str]]:
     found = judge(seen)
     return [(each.where, each.what) for each in found if each.rule == "moved-to-default-device"]
 

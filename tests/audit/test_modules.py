@@ -13,7 +13,7 @@ from assay.audit.collect import Collector
 from assay.audit.exercise import exercise
 from assay.audit.judge import judge
 from assay.audit.modules import case_of
-from assay.audit.sighting import MOVED, NOT_MOVED, USAGES, unpack
+from assay.audit.observations import MOVED, NOT_MOVED, USAGES, unpack
 from assay.audit.targets import find_cases, parse
 from assay.errors import ConfigError
 
@@ -38,7 +38,7 @@ def seen(cases, device, engine="auto"):
     return [each for each in found if each.severity != "note"], unrun
 
 
-@pytest.mark.parametrize(("device", "engine"), [("mps", "auto"), ("cuda:1", "auto"), ("xpu", "wrapper")])
+@pytest.mark.parametrize(("device", "engine"), [("mps", "auto"), ("cuda:1", "auto"), ("xpu", "python")])
 def test_the_bugs_of_modules_are_found_and_nothing_else(device, engine):
     found, unrun = seen(find_cases(parse(str(NETS))), device, engine)
     assert {(each.rule, each.line) for each in found} == BUGS

@@ -18,7 +18,7 @@ import torch
 
 from assay.audit.collect import Collector
 from assay.audit.judge import judge
-from assay.audit.sighting import unpack
+from assay.audit.observations import unpack
 from assay.audit.targets import parse
 from assay.audit.worker import Job, work
 from assay.pretend import pretend

@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 
 from assay.audit.finding import Finding
+from assay.audit.observations import Origin, Unrun
 from assay.audit.result import Audit
 from assay.audit.rulebook import rules
 from assay.audit.sarif import save, to_sarif
-from assay.audit.sighting import Origin, Unrun
 
 TITLE = b"Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"
 

@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from assay.audit.finding import Finding
+from assay.audit.observations import Origin, Unrun
 from assay.audit.result import Audit
 from assay.audit.rulebook import rules
 from assay.audit.show import show
-from assay.audit.sighting import Origin, Unrun
 
 
 def finding(rule="host-sync", severity=None, line=3, **details):

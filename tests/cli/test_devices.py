@@ -13,7 +13,7 @@ from assay.cli import app
 from assay.cli import devices as module
 from assay.devices import Policy, SelfTest, policy
 from assay.devices.capabilities import DEVICES, FEATURES
-from assay.devices.selftest import Outcome
+from assay.devices.selftest import SelfTestOutcome
 from assay.errors import ConfigError
 
 
@@ -63,7 +63,7 @@ def test_json_holds_the_facts_the_policy_and_the_self_test():
 
 
 def test_a_failed_self_test_is_shown_with_what_failed(monkeypatch, capsys):
-    outcomes = (Outcome("sum", True), Outcome("scatter_add_", False, "3 of 7 numbers are wrong"))
+    outcomes = (SelfTestOutcome("sum", True), SelfTestOutcome("scatter_add_", False, "3 of 7 numbers are wrong"))
     monkeypatch.setattr(module, "self_test", lambda device: SelfTest(device, outcomes))
     module.show(as_json=False)
     shown = capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_the_policy_shown_is_the_policy_used():
 def test_it_says_how_devices_would_be_pretended(monkeypatch):
     monkeypatch.setattr(module, "built", lambda: False)
     monkeypatch.setattr(module, "why_not", lambda: "there is no C++ compiler")
-    assert module.collect()["pretend"] == "the engine without a compiler: there is no C++ compiler"
+    assert module.collect()["pretend"] == "the Python engine: there is no C++ compiler"
     monkeypatch.setattr(module, "why_not", lambda: "")
     assert module.collect()["pretend"] == "native engine, compiled at first use"
     monkeypatch.setattr(module, "built", lambda: True)

@@ -99,7 +99,7 @@ def test_a_torchchat_json_as_text_and_as_file(folder):
         assert (said["device"], {layer["scheme"] for layer in said["layers"]}) == ("mps", {"int4:g32"})
 
 
-def test_markdown_and_the_founding_case(folder):
+def test_markdown_and_the_original_case(folder):
     done = invoke("given:net", "--device", "mps", "--release", "2.4", "--plan", "--markdown")
     assert done.exit_code == 0, done.output
     assert "| 0 | 64 × 256 | int4:g128 |" in done.output

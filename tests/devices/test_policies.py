@@ -6,11 +6,14 @@ import torch
 from assay.devices import SelfTest, available, default_device, policy
 from assay.devices import policies as module
 from assay.devices.capabilities import DEVICES
-from assay.devices.selftest import Outcome
+from assay.devices.selftest import SelfTestOutcome
 
 
 def pretend_tested(monkeypatch, *, passed):
-    bad = (Outcome("shift", True), Outcome("scatter_add_", passed, "" if passed else "1 of 7 numbers are wrong"))
+    bad = (
+        SelfTestOutcome("shift", True),
+        SelfTestOutcome("scatter_add_", passed, "" if passed else "1 of 7 numbers are wrong"),
+    )
     monkeypatch.setattr(module, "self_test", lambda device: SelfTest(device, bad))
 
 

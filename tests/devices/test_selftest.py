@@ -44,7 +44,7 @@ def test_a_kernel_that_is_missing_fails_with_its_message():
     def missing(n, i, f):
         raise NotImplementedError("no kernel for this\nand a long story")
 
-    assert outcome(missing, lambda n, i, f: n) == module.Outcome("it", False, "no kernel for this")
+    assert outcome(missing, lambda n, i, f: n) == module.SelfTestOutcome("it", False, "no kernel for this")
 
 
 @pytest.mark.parametrize("device", ["meta", "privateuseone"])

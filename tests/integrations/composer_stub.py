@@ -2,7 +2,7 @@
 
 Composer cannot be installed beside a torch of today. The evaluation below does what its Trainer does with a model, and
 moves outputs to the host, alone, where it is told to, as the releases before 0.21.2 did on an Apple GPU
-(mosaicml/composer#3094). `make test-hosts` runs the same checks in two real releases.
+(mosaicml/composer#3094). `make test-integrations` runs the same checks in two real releases.
 """
 
 from __future__ import annotations

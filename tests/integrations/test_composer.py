@@ -1,4 +1,4 @@
-"""assay in Composer: against what its Trainer asks of a model, and, by `make test-hosts`, in two real releases."""
+"""assay in Composer: what its Trainer asks of a model, and, by `make test-integrations`, in two real releases."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ X = torch.rand(37, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(37) % 3
 WEIGHTS = torch.linspace(0, 2, 37)
 METRICS = {"acc": Accuracy(num_classes=3), "f1 of acc": F1Score(num_classes=3, average="macro")}
-RELEASES = os.environ.get("ASSAY_FOUNDING", "")
-REASON = "make test-hosts installs old releases of Composer"
+RELEASES = os.environ.get("ASSAY_OLD_RELEASES", "")
+REASON = "make test-integrations installs old releases of Composer"
 
 
 @pytest.fixture(autouse=True)
@@ -159,13 +159,13 @@ def test_composer_is_missing(monkeypatch):
 
 def printed(release, *arguments):
     """The last line that Python prints with a release of Composer in front."""
-    founding = Path(__file__).parents[1] / "audit" / "founding"
+    programs = Path(__file__).parents[1] / "regressions"
     folders = [Path(RELEASES).resolve() / each for each in (release, "composer-needs")]
     assert all(folder.is_dir() for folder in folders), folders
-    path = os.pathsep.join(map(str, [*folders, founding]))
+    path = os.pathsep.join(map(str, [*folders, programs]))
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=300, cwd=founding
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=300, cwd=programs
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]

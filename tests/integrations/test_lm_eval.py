@@ -302,7 +302,7 @@ GPT2LMHeadModel(GPT2Config(vocab_size=len(letters), **shape)).save_pretrained("t
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="make test-hosts installs lm-eval")
+@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="make test-integrations installs lm-eval")
 def test_what_the_installed_lm_eval_writes(tmp_path):
     """As the runs beside this file were made, which are its output without what it says of the machine."""
     shutil.copytree(RUNS / "tasks", tmp_path / "tasks")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.integrations.hosts import PACKAGES
+from assay.integrations.optional_packages import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "integrations.md").read_text("utf-8")

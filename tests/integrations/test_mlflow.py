@@ -1,4 +1,4 @@
-"""A report in an MLflow run: what is called, and, by `make test-hosts`, a real local store."""
+"""A report in an MLflow run: what is called, and, by `make test-integrations`, a real local store."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_bad_arguments_and_a_host_that_is_missing(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(importlib.util.find_spec("mlflow") is None, reason="make test-hosts installs MLflow")
+@pytest.mark.skipif(importlib.util.find_spec("mlflow") is None, reason="make test-integrations installs MLflow")
 def test_a_local_store(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     import mlflow

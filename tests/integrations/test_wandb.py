@@ -1,4 +1,4 @@
-"""A report in a run of Weights & Biases: what is called, and, by `make test-hosts`, a real offline run."""
+"""A report in a run of Weights & Biases: what is called, and, by `make test-integrations`, a real offline run."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def test_bad_arguments_and_a_host_that_is_missing(recorder, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(importlib.util.find_spec("wandb") is None, reason="make test-hosts installs Weights & Biases")
+@pytest.mark.skipif(
+    importlib.util.find_spec("wandb") is None, reason="make test-integrations installs Weights & Biases"
+)
 def test_an_offline_run(tmp_path, monkeypatch):
     import wandb
 

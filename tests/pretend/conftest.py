@@ -1,4 +1,4 @@
-"""One pretend device for each kind and each engine, and what the engine without a compiler refuses.
+"""One pretend device for each kind and each engine, and what the Python engine refuses.
 
 A behaviour takes one of the fixtures ``there`` (every kind), ``cuda``, ``mps``, ``xpu`` or ``indexed`` (the kinds of
 which there may be several) and is run once for each engine.
@@ -16,8 +16,8 @@ from assay.pretend.errors import PretendError
 from assay.pretend.native_engine.build import why_not
 from assay.pretend.session import Pretended
 
-ENGINES = ("native", "wrapper")
-REFUSED_BY_WRAPPER: dict[str, tuple[type[Exception], str]] = {
+ENGINES = ("native", "python")
+REFUSED_BY_PYTHON_ENGINE: dict[str, tuple[type[Exception], str]] = {
     "test_transforms_of_functions": (PretendError, r"torch\.func\.grad and its kin.*pretended without a compiler"),
     "test_compiled_functions": (PretendError, r"torch\.compile.*pretended without a compiler"),
     "test_compiled_functions_whose_graph_breaks_where_the_host_waits": (
@@ -25,14 +25,14 @@ REFUSED_BY_WRAPPER: dict[str, tuple[type[Exception], str]] = {
         r"torch\.compile.*pretended without a compiler",
     ),
     "test_compiled_functions_refuse_two_devices": (PretendError, r"torch\.compile.*pretended without a compiler"),
-    # Torch's own C code refuses these before the wrapper could be asked.
+    # Torch's own C code refuses these before the Python engine could be asked.
     "test_a_factory_pins_memory": (RuntimeError, "no pinned memory allocator is available on this system"),
     "test_a_number_is_an_index_of_the_accelerator": (
         RuntimeError,
         "Cannot access accelerator device when none is available",
     ),
 }
-"""Behaviours that the engine without a compiler refuses: the test, and the error that it must raise there."""
+"""Behaviours that the Python engine refuses: the test, and the error that it must raise there."""
 
 COUNTS = {"cuda": 2, "mps": 1, "xpu": 1}
 
@@ -75,9 +75,9 @@ def need(engine: str) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
-    """A behaviour that the wrapper refuses must raise its error there; it is never left out in silence."""
+    """A behaviour that the Python engine refuses must raise its error there; it is never left out in silence."""
     name, _, parameters = pyfuncitem.name.partition("[")
-    refusal = REFUSED_BY_WRAPPER.get(name) if "wrapper" in parameters else None
+    refusal = REFUSED_BY_PYTHON_ENGINE.get(name) if "python" in parameters else None
     if refusal is None:
         return (yield)
     error, text = refusal

@@ -62,7 +62,7 @@ def test_the_other_build_has_cuda_and_no_gpu():
     assert run("import torch; print(torch._C._has_cuda, torch.cuda.is_available())") == "True False\n"
 
 
-@pytest.mark.parametrize("engine", ["auto", "wrapper"])
+@pytest.mark.parametrize("engine", ["auto", "python"])
 @pytest.mark.parametrize("kind", ["mps", "xpu"])
 def test_a_model_trains_on_the_engine_without_a_compiler(kind: str, engine: str):
     assert run(TRAINS.format(kind=kind, engine=engine)) == "wrapper\n"
@@ -70,7 +70,7 @@ def test_a_model_trains_on_the_engine_without_a_compiler(kind: str, engine: str)
 
 @pytest.mark.parametrize(
     ("kind", "engine", "what"),
-    [("cuda", "auto", "pretend('cuda')"), ("cuda", "wrapper", "pretend('cuda')"), ("mps", "native", "engine='native'")],
+    [("cuda", "auto", "pretend('cuda')"), ("cuda", "python", "pretend('cuda')"), ("mps", "native", "engine='native'")],
 )
 def test_what_cannot_be_is_refused_with_the_command_that_helps(kind: str, engine: str, what: str):
     said = run(REFUSED.format(kind=kind, engine=engine))

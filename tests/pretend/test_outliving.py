@@ -121,8 +121,8 @@ print("gave")
 """What may raise or work, and differs between engines; only the process must go on."""
 
 
-REFUSED_BY_WRAPPER = {"copy into host memory", "load a state"}
-"""What needs no device, and raises by name on the engine without a compiler: `.cpu()` comes first there."""
+REFUSED_BY_PYTHON_ENGINE = {"copy into host memory", "load a state"}
+"""What needs no device, and raises by name on the Python engine: `.cpu()` comes first there."""
 FEW = {"add to a leaf", "call a module", "backward in a thread", "cpu of a leaf", "throw away"}
 
 
@@ -148,7 +148,7 @@ def test_nothing_that_outlives_its_device_ends_the_process(kind: str, engine: st
 
 
 def check(seen: dict[str, tuple[int, str]], engine: str) -> None:
-    refused = REFUSED_BY_WRAPPER if engine == "wrapper" else set()
+    refused = REFUSED_BY_PYTHON_ENGINE if engine == "python" else set()
     expected = dict.fromkeys((*RAISES, *refused), "raised")
     expected |= {name: start for name, (_, start) in WORKS.items() if name not in refused}
     assert {name: text for name, (code, text) in seen.items() if code} == {}

@@ -1,4 +1,4 @@
-"""The engine without a compiler, where it does by itself what torch's C code does for other tensors."""
+"""The Python engine, where it does by itself what torch's C code does for other tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Move = Callable[[torch.Tensor], torch.Tensor]
 
 @pytest.fixture
 def gpus() -> Iterator[Pretended]:
-    with pretend("cuda", count=2, engine="wrapper") as machine:
+    with pretend("cuda", count=2, engine="python") as machine:
         yield machine
 
 
@@ -209,7 +209,7 @@ def test_everything_is_put_back(kind: str):
     owners = (torch, torch.Tensor, torch.autograd, torch.autograd.Function, torch._utils, torch.optim.Optimizer)
     before = [dict(vars(owner)) for owner in owners]
     packages = list(torch.serialization._package_registry)
-    with pretend(kind, engine="wrapper"):
+    with pretend(kind, engine="python"):
         assert torch.serialization._package_registry[0][0] == FIRST
         assert torch.compile is not before[0]["compile"]
     assert [dict(vars(owner)) for owner in owners] == before
@@ -317,7 +317,7 @@ def test_what_it_cannot_do_is_refused_with_the_way_out(gpus: Pretended, what: st
 
 
 def test_a_tensor_of_a_closed_device_can_only_go_to_the_cpu():
-    with pretend("cuda:1", engine="wrapper") as gpu:
+    with pretend("cuda:1", engine="python") as gpu:
         x = torch.ones(2, device=gpu.device)
     assert (x.cpu().tolist(), repr(x)) == ([1, 1], "tensor([1., 1.], device='cuda:1')")
     with pytest.raises(PretendError, match=r"it is only inside `with pretend\(...\)`. Call .cpu\(\) on it"):

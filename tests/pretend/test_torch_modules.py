@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from assay.pretend import pretend
-from assay.pretend.device_state import Machine
+from assay.pretend.device_state import DeviceState
 from assay.pretend.errors import PretendError
 from assay.pretend.events import Recorder
-from assay.pretend.torch_functions import tables
-from assay.pretend.torch_patches import front, owner_of
+from assay.pretend.torch_functions import replacements
+from assay.pretend.torch_patches import owner_of, patch_torch
 
 KINDS = ("cuda", "mps", "xpu")
 REFUSED = {
@@ -48,14 +48,16 @@ class Current:
 def opened(kind: str, count: int = 1, recorder: Recorder | None = None) -> Any:
     """Only the front, without an engine."""
     current = Current()
-    return front(kind, count, current.get, current.set, recorder or Recorder())
+    return patch_torch(kind, count, current.get, current.set, recorder or Recorder())
 
 
 def everything() -> dict[Any, dict[str, Any]]:
     """What is in every module and class that a pretend device touches."""
     current = Current()
     paths = {
-        path for kind in KINDS for path in tables(Machine(kind, 1, current.get, current.set, Recorder(), _generator))
+        path
+        for kind in KINDS
+        for path in replacements(DeviceState(kind, 1, current.get, current.set, Recorder(), _generator))
     }
     owners = [owner_of(path) for path in sorted(paths)] + [torch.accelerator, torch.backends.mps, torch.backends.cuda]
     kept = {owner: dict(vars(owner)) for owner in owners}

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.audit.blocks import no_float64, no_sync
+    from assay.audit.block_checks import no_float64, no_sync
     from assay.audit.case import Case
     from assay.audit.finding import Finding
     from assay.audit.result import Audit
-    from assay.audit.rulebook import Rule, rules
+    from assay.audit.rulebook import AuditRule, rules
     from assay.audit.runner import audit
 
-__all__ = ["Audit", "Case", "Finding", "Rule", "audit", "no_float64", "no_sync", "rules"]
+__all__ = ["Audit", "AuditRule", "Case", "Finding", "audit", "no_float64", "no_sync", "rules"]
 
 _HOMES = {
     "blocks": ("no_float64", "no_sync"),
     "case": ("Case",),
     "finding": ("Finding",),
     "result": ("Audit",),
-    "rulebook": ("Rule", "rules"),
+    "rulebook": ("AuditRule", "rules"),
     "runner": ("audit",),
 }
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.audit.sighting import USAGES
-from assay.audit.states import mapped, tensors_of
+from assay.audit.observations import USAGES
+from assay.audit.tensor_trees import mapped, tensors_of
 
 
 def _update(metric: Any, batch: tuple[Any, ...]) -> Any:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from assay.audit.sighting import Origin, Run, Sighting, Unrun, of_event, pack, to_line
+from assay.audit.observations import AuditRun, Observation, Origin, Unrun, of_event, pack, to_line
 from assay.audit.source import chosen_by, device_expression, names_in, naming, statement, where
-from assay.audit.states import is_module, is_tensor
+from assay.audit.tensor_trees import is_module, is_tensor
 from assay.pretend.errors import PretendError
 from assay.pretend.events import REFUSED, Event, Frame
 
@@ -45,7 +45,7 @@ class Collector:
 
     send: Callable[[str], object]
     roots: tuple[str, ...] = ()
-    run: Run = field(default_factory=lambda: Run("", "", "", ""))
+    run: AuditRun = field(default_factory=lambda: AuditRun("", "", "", ""))
     engine: str = ""
     origins: Origins | None = None
     named: bool = False
@@ -54,7 +54,7 @@ class Collector:
     _counts: dict[int, int] = field(default_factory=dict)
     _sent: dict[int, int] = field(default_factory=dict)
     _refused: list[Event] = field(default_factory=list)
-    _unread: list[tuple[Event, Run]] = field(default_factory=list)
+    _unread: list[tuple[Event, AuditRun]] = field(default_factory=list)
 
     def event(self, event: Event) -> None:
         """Take an event of a pretend device."""
@@ -76,7 +76,7 @@ class Collector:
                 self._unread.remove(pending)
                 self.add(replace(of_event(copy, run), waited=True))
 
-    def add(self, seen: Sighting) -> None:
+    def add(self, seen: Observation) -> None:
         """Send a sighting, or count it if its like was sent before."""
         what = "" if seen.operator else seen.what
         key: Key = (seen.kind, seen.operator, what, seen.run, seen.source, seen.target, seen.raised, seen.stack[:DEEP])
@@ -101,7 +101,7 @@ class Collector:
         self.send(to_line("count", number=number, count=self._counts[number]))
 
     @contextmanager
-    def phase(self, run: Run) -> Iterator[None]:
+    def phase(self, run: AuditRun) -> Iterator[None]:
         """What happens in the block belongs to this run; an error is explained and raised again."""
         self.run = run
         try:
@@ -146,13 +146,13 @@ class Collector:
         says = f"the program names {device}, the device is {self.run.device}"
         named = naming(line, device) if line is not None and kind == "foreign" else ()
         origins = tuple(Origin(f"{device} is named", x.file, x.line) for x in named)
-        self.add(Sighting(kind, self.run, f"{what} ({says})", called, stack, raised=True, origins=origins))
+        self.add(Observation(kind, self.run, f"{what} ({says})", called, stack, raised=True, origins=origins))
         return True
 
     def disabled(self, called: str, stack: tuple[Frame, ...]) -> None:
         """Take what torch turned off, because it was asked for on another kind of device."""
         what = f"{called} is for cuda here, and is turned off: the device is {self.run.device}"
-        self.add(Sighting("disabled", self.run, what, called, stack))
+        self.add(Observation("disabled", self.run, what, called, stack))
 
     def named_again(self, device: str, called: str, stack: tuple[Frame, ...]) -> None:
         """Take a device that was replaced in a second run, if the line itself names it and no ``if`` asks for it."""
@@ -163,7 +163,7 @@ class Collector:
             self.disabled(called, stack)
             return
         what = f"the program names {device}, the device is {self.run.device}"
-        self.add(Sighting("foreign", self.run, what, called, stack, raised=True))
+        self.add(Observation("foreign", self.run, what, called, stack, raised=True))
 
     def _strays(self, error: BaseException, line: Frame | None) -> list[tuple[Any, str]]:
         """The tensors that are not on the device under test: by the names of the line, else of torch's frames below."""
@@ -186,24 +186,24 @@ class Collector:
     def _unexplained(self, error: Exception) -> None:
         """What ran on the CPU fails for the device.
 
-        Of a script, which was not run there, and with the wrapper engine, which has limits of its own, the error must
+        Of a script, which was not run there, and with the Python engine, which has limits of its own, the error must
         name the device.
         """
         what, stack = f"{type(error).__name__}: {error}", (*compiled_of(error), *stack_of(error))
         line = where(stack, self.roots)
         *_, first = chain(error)
         if type(first).__name__ == "FakeTensorDeviceMismatchError":  # of torch.compile, before an operator runs
-            self.add(Sighting("devices", self.run, str(first), stack=stack, raised=True))
+            self.add(Observation("devices", self.run, str(first), stack=stack, raised=True))
             return
-        doubtful = self.run.phase == "script" or self.engine == "wrapper"
+        doubtful = self.run.phase == "script" or self.engine == "python"
         if doubtful and self.run.device.partition(":")[0] not in str(error).lower():
             alone = f" ({NO_GROUP})" if "CL built in" in str(error) else ""
             self.unrun(self.run, f"stopped with {what}" + (f" at {line}" if line else "") + alone)
             return
         operands = operands_of(error, line)
-        self.add(Sighting("error", self.run, what, stack=stack, raised=True, operands=operands))
+        self.add(Observation("error", self.run, what, stack=stack, raised=True, operands=operands))
 
-    def unrun(self, run: Run, why: str, *, known: bool = False) -> None:
+    def unrun(self, run: AuditRun, why: str, *, known: bool = False) -> None:
         """Say that a part was not audited; of a second run only if it is to see more than the first."""
         if self.origins is not None and not run.replaced:
             return

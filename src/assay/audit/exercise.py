@@ -13,15 +13,15 @@ from torch import Tensor
 from assay.audit.case import Case
 from assay.audit.collect import Collector
 from assay.audit.hard_coded import watch_availability
+from assay.audit.observations import MOVED, NOT_MOVED, AuditRun, Observation
 from assay.audit.origins import Origins
 from assay.audit.probes import collectives, counters
 from assay.audit.replaced_devices import replace_devices
-from assay.audit.sighting import MOVED, NOT_MOVED, Run, Sighting
 from assay.audit.source import method_line, state_line
-from assay.audit.states import is_module, mapped, seed, tensors_of, values_of
+from assay.audit.tensor_trees import is_module, mapped, seed, tensors_of, values_of
 from assay.devices import supports
 from assay.pretend.events import Frame
-from assay.pretend.session import Engine, Pretended, pretend
+from assay.pretend.session import EngineName, Pretended, pretend
 
 CLOSE = 1e-4  # relative: what float32 in place of float64 explains is no finding
 
@@ -34,7 +34,7 @@ class Reference:
     repeats: bool
 
 
-def exercise(case: Case, device: str, usages: tuple[str, ...], engine: Engine, collector: Collector) -> None:
+def exercise(case: Case, device: str, usages: tuple[str, ...], engine: EngineName, collector: Collector) -> None:
     """Run a case on the CPU, then on the pretend device in each usage, and send what was seen.
 
     Args:
@@ -45,18 +45,18 @@ def exercise(case: Case, device: str, usages: tuple[str, ...], engine: Engine, c
         collector: takes what was seen.
     """
     if case.why_not:
-        collector.unrun(Run(case.name, "", "", ""), case.why_not, known=True)
+        collector.unrun(AuditRun(case.name, "", "", ""), case.why_not, known=True)
         return
     batches = tuple(_for_device(batch, device) for batch in case.batches)
     try:
         reference = _reference(case, batches)
     except Exception as error:
         what = f"does not run on the CPU: {type(error).__name__}: {error}"
-        collector.unrun(Run(case.name, "", "", ""), what)
+        collector.unrun(AuditRun(case.name, "", "", ""), what)
         return
     for name, metric, what in counters(case, batches):
-        run = Run(case.name, device, usages[0], "update", len(batches))
-        collector.add(Sighting("counter", run, what, stack=_state_frames(name, metric)))
+        run = AuditRun(case.name, device, usages[0], "update", len(batches))
+        collector.add(Observation("counter", run, what, stack=_state_frames(name, metric)))
     with pretend(device, engine=engine) as pretended:
         pretended.recorder.listeners.append(collector.event)
         collector.engine = pretended.engine
@@ -145,8 +145,8 @@ class _Exercise:
         except Exception as error:
             raise _StoppedError from error  # the collector has explained it
 
-    def _run(self, phase: str, calls: int = 1) -> Run:
-        return Run(self.case.name, self.device, self.usage, phase, calls, self.replaced)
+    def _run(self, phase: str, calls: int = 1) -> AuditRun:
+        return AuditRun(self.case.name, self.device, self.usage, phase, calls, self.replaced)
 
     @contextmanager
     def _quietly(self) -> Iterator[None]:
@@ -172,7 +172,7 @@ class _Exercise:
                 what = f"The state `{path}` is on {tensor.device}, the inputs are on {self.pretended.device}"
                 frames = _state_frames(path, metric)
                 plain = (f"self.{path}",) if is_module(metric) and path in vars(metric) else ()
-                seen = Sighting("state", self._run("update"), what, stack=frames, unregistered=plain)
+                seen = Observation("state", self._run("update"), what, stack=frames, unregistered=plain)
                 self.collector.add(replace(seen, origins=self.collector.origin(tensor, path)))
 
     def _look_at_value(self, metric: Any, value: dict[str, Tensor], reference: Reference) -> None:
@@ -185,7 +185,7 @@ class _Exercise:
     def _add(self, kind: str, metric: Any, what: str, tensor: Tensor | None) -> None:
         minor = tensor is not None and not tensor.dim()  # 0-dimensional CPU tensors may meet those of a device
         frame = method_line(type(metric).__mro__, "compute")
-        seen = Sighting(kind, self._run("compute"), what, stack=(frame,) if frame else (), minor=minor)
+        seen = Observation(kind, self._run("compute"), what, stack=(frame,) if frame else (), minor=minor)
         origins = self.collector.origin(tensor, "") if tensor is not None else ()
         self.collector.add(replace(seen, origins=origins))
 
@@ -201,7 +201,7 @@ class _Exercise:
             self.collector.unrun(self._run("sync"), why, known=True)
             return
         for stack, what in found:
-            self.collector.add(Sighting("collective", self._run("sync"), what, stack=stack))
+            self.collector.add(Observation("collective", self._run("sync"), what, stack=stack))
 
 
 def _state_frames(path: str, metric: Any) -> tuple[Frame, ...]:

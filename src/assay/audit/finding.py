@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from assay.audit.sighting import Origin
+from assay.audit.observations import Origin
 
 
 @dataclass(frozen=True)

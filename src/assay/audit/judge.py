@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.audit.finding import Finding
-from assay.audit.rulebook import SEVERITIES, Rule, rules
-from assay.audit.sighting import NOT_MOVED, Sighting
+from assay.audit.observations import NOT_MOVED, Observation
+from assay.audit.rulebook import SEVERITIES, AuditRule, rules
 from assay.audit.source import chosen_by, device_expression, expression, line_of, where
 from assay.pretend.events import Frame
 from assay.pretend.session import DEVICES as KINDS_OF_DEVICE
@@ -28,7 +28,7 @@ class Verdict:
     severity: str = ""
 
 
-def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Finding]:
+def judge(sightings: Iterable[Observation], roots: tuple[str, ...] = ()) -> list[Finding]:
     """The findings of what was seen, merged by rule and line, the gravest first.
 
     Args:
@@ -39,9 +39,9 @@ def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Fi
         The findings.
 
     Example:
-        >>> from assay.audit.sighting import MOVED, Run
-        >>> run = Run("Accuracy", "mps", MOVED, "update", calls=2)
-        >>> seen = Sighting("sync", run, "the host waits", "aten::nonzero", (Frame("a.py", 3, "f"),), count=4)
+        >>> from assay.audit.observations import MOVED, AuditRun
+        >>> run = AuditRun("Accuracy", "mps", MOVED, "update", calls=2)
+        >>> seen = Observation("sync", run, "the host waits", "aten::nonzero", (Frame("a.py", 3, "f"),), count=4)
         >>> [(finding.rule, finding.where, finding.what) for finding in judge([seen])]
         [('host-sync', 'a.py:3', 'the host waits, 2 times an update')]
     """
@@ -57,7 +57,7 @@ def judge(sightings: Iterable[Sighting], roots: tuple[str, ...] = ()) -> list[Fi
     return sorted(merged.values(), key=_order)
 
 
-def _of_origins(seen: Sighting, line: Frame | None) -> Iterator[Finding]:
+def _of_origins(seen: Observation, line: Frame | None) -> Iterator[Finding]:
     """Where a tensor is on the wrong device because a line names one, or asks for one kind: one more finding."""
     if seen.kind not in ("devices", "result", "state"):
         return
@@ -77,7 +77,7 @@ def _of_origins(seen: Sighting, line: Frame | None) -> Iterator[Finding]:
             yield _finding(asked, Verdict("hard-coded-device", what, "warning"), chosen)
 
 
-def _joined(sightings: list[Sighting]) -> Iterator[Sighting]:
+def _joined(sightings: list[Observation]) -> Iterator[Observation]:
     """A tensor that one line takes from the device to the host and on to another one has gone between devices."""
     left = {
         (seen.run.subject, seen.stack[0])
@@ -93,7 +93,7 @@ def _order(found: Finding) -> tuple[int, str, int, str]:
     return -SEVERITIES.index(found.severity), found.file, found.line, found.rule
 
 
-def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
+def _finding(seen: Observation, verdict: Verdict, line: Frame | None) -> Finding:
     rule = rules()[verdict.rule]
     inside = _inside(seen, line) if line else ""
     return Finding(
@@ -117,7 +117,7 @@ def _finding(seen: Sighting, verdict: Verdict, line: Frame | None) -> Finding:
     )
 
 
-def _inside(seen: Sighting, line: Frame) -> str:
+def _inside(seen: Observation, line: Frame) -> str:
     """The expression of the line that did it."""
     if seen.operator.endswith("is_available") or ".is_" in seen.operator:
         return expression(line, "::is_available")
@@ -128,7 +128,7 @@ def _inside(seen: Sighting, line: Frame) -> str:
     return expression(line, seen.operator, waits=seen.kind == "sync")
 
 
-def _fix(rule: Rule, seen: Sighting, inside: str, code: str) -> str:
+def _fix(rule: AuditRule, seen: Observation, inside: str, code: str) -> str:
     """What to change: for the operands on another device, for the operator, for the expression, or in general.
 
     Of a line with several statements the expression is not known; a fix for this very error is then that of the line.
@@ -148,7 +148,7 @@ def _fix(rule: Rule, seen: Sighting, inside: str, code: str) -> str:
     return rule.fix_at.format(expression=inside) if inside else rule.fix
 
 
-def _way(rule: Rule, seen: Sighting) -> str:
+def _way(rule: AuditRule, seen: Observation) -> str:
     """What a fix is looked up by: the operator, of an error what it says, or of a copy where it goes."""
     if seen.kind in ("error", *NAMES_A_DEVICE):
         return next((part for part in rule.fix_of if part in f"{seen.operator} {seen.what}"), "")
@@ -159,7 +159,7 @@ def _way(rule: Rule, seen: Sighting) -> str:
     return "number to device" if seen.elements == 1 else "to device"
 
 
-def _strays(seen: Sighting) -> list[str]:
+def _strays(seen: Observation) -> list[str]:
     """The operands that are not on the device under test."""
     device = seen.run.device if ":" in seen.run.device else f"{seen.run.device}:0"
     return [name for name, told in seen.operands if not told.endswith(f" on {device}")]
@@ -173,10 +173,10 @@ def _merge(one: Finding, other: Finding) -> Finding:
     return replace(graver, count=one.count + other.count, replaced=both, **union)  # type: ignore[arg-type]
 
 
-def _refused(rule: str) -> Callable[[Sighting], Verdict]:
+def _refused(rule: str) -> Callable[[Observation], Verdict]:
     """A refusal is an error, but for a metric that nobody moved: it says so at once, and moving it is the way out."""
 
-    def judged(seen: Sighting) -> Verdict:
+    def judged(seen: Observation) -> Verdict:
         text = seen.what.strip().splitlines()[0] if seen.what.strip() else f"{seen.operator} was refused"
         if seen.operands:
             text += "\n" + ", ".join(f"`{name}` is {told}" for name, told in seen.operands)
@@ -188,7 +188,7 @@ def _refused(rule: str) -> Callable[[Sighting], Verdict]:
     return judged
 
 
-def _sync(seen: Sighting) -> Verdict | None:
+def _sync(seen: Observation) -> Verdict | None:
     """A wait matters where it is paid in every step: in an update, in functions of that kind, and in loops."""
     name = seen.what or f"{seen.operator} waits for the device"
     if seen.run.phase == "update":
@@ -207,7 +207,7 @@ def _times(count: float) -> str:
     return {1: "once", 2: "2 times"}.get(count, f"{count:.3g} times")  # type: ignore[call-overload, no-any-return]
 
 
-def _copy(seen: Sighting) -> Verdict | None:
+def _copy(seen: Observation) -> Verdict | None:
     kind, _, index = seen.run.device.partition(":")
     if index not in ("", "0") and seen.target == f"{kind}:0" and seen.source in _could_come_from(seen):
         return Verdict("moved-to-default-device", f"A tensor goes from {seen.source} to {seen.target}, the default")
@@ -218,28 +218,28 @@ def _copy(seen: Sighting) -> Verdict | None:
     return None
 
 
-def _could_come_from(seen: Sighting) -> tuple[str, ...]:
+def _could_come_from(seen: Observation) -> tuple[str, ...]:
     """A script may well use the default device on purpose; a metric whose inputs are elsewhere may not."""
     return (seen.run.device,) if seen.run.phase == "script" else (seen.run.device, HOST)
 
 
-def _fallback(seen: Sighting) -> Verdict:
+def _fallback(seen: Observation) -> Verdict:
     return Verdict("operator-fallback", seen.what or f"{seen.operator} runs on the CPU")
 
 
-def _nondeterministic(seen: Sighting) -> Verdict:
+def _nondeterministic(seen: Observation) -> Verdict:
     return Verdict("nondeterministic", seen.what or f"{seen.operator} adds in any order")
 
 
-def _as(rule: str) -> Callable[[Sighting], Verdict]:
+def _as(rule: str) -> Callable[[Observation], Verdict]:
     return lambda seen: Verdict(rule, seen.what)
 
 
-def _as_warning(rule: str) -> Callable[[Sighting], Verdict]:
+def _as_warning(rule: str) -> Callable[[Observation], Verdict]:
     return lambda seen: Verdict(rule, seen.what, "warning")
 
 
-JUDGES: dict[str, Callable[[Sighting], Verdict | None]] = {
+JUDGES: dict[str, Callable[[Observation], Verdict | None]] = {
     "devices": _refused("mixed-devices"),
     "dtype": _refused("dtype-missing"),
     "operator": _refused("operator-missing"),

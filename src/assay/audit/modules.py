@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from assay.audit.case import Case
-from assay.audit.sighting import MOVED, USAGES
-from assay.audit.states import mapped, seed, tensors_of
+from assay.audit.observations import MOVED, USAGES
+from assay.audit.tensor_trees import mapped, seed, tensors_of
 from assay.errors import ConfigError, describe
 
 ROWS, LENGTH, BATCHES = 4, 16, 3

@@ -15,7 +15,7 @@ import torch.distributed
 from torch import Tensor
 
 from assay.audit.case import Case
-from assay.audit.states import mapped, tensors_of
+from assay.audit.tensor_trees import mapped, tensors_of
 from assay.pretend.events import Frame, stack
 from assay.pretend.session import Pretended
 

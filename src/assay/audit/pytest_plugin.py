@@ -27,7 +27,7 @@ _OPENED: pytest.StashKey[Pretended] = pytest.StashKey()
 
 
 @dataclass(frozen=True)
-class Place:
+class TestPlace:
     """A device on which a test is to run: its name, and whether that is the real one, a pretend one, or none."""
 
     name: str
@@ -177,7 +177,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     import torch
 
     place = getattr(request, "param", None) or _place("cpu")
-    if not isinstance(place, Place):  # parametrized by the test itself, with indirect=True
+    if not isinstance(place, TestPlace):  # parametrized by the test itself, with indirect=True
         place = _place(_checked([place], f"the parameter of {request.node.name}")[0])
     if why_not := _why_not(place, request.config.getoption(_dest("real-devices-only"))):
         pytest.skip(why_not)
@@ -203,7 +203,7 @@ def pretended(request: pytest.FixtureRequest) -> Pretended | None:
 @pytest.fixture
 def no_sync() -> Callable[[], AbstractContextManager[None]]:
     """``with no_sync():`` a block in which the host must not wait for the device; see :func:`assay.audit.no_sync`."""
-    from assay.audit.blocks import no_sync as check
+    from assay.audit.block_checks import no_sync as check
 
     return check
 
@@ -211,7 +211,7 @@ def no_sync() -> Callable[[], AbstractContextManager[None]]:
 @pytest.fixture
 def no_float64() -> Callable[[], AbstractContextManager[None]]:
     """``with no_float64():`` a block in which no float64 may appear; see :func:`assay.audit.no_float64`."""
-    from assay.audit.blocks import no_float64 as check
+    from assay.audit.block_checks import no_float64 as check
 
     return check
 
@@ -220,7 +220,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Write on each test which device it is for."""
     callspec = getattr(item, "callspec", None)
     place = callspec.params.get("device") if callspec else None
-    if isinstance(place, Place):
+    if isinstance(place, TestPlace):
         item.user_properties.append((_PROPERTY, f"{place.name} {place.how}"))
 
 
@@ -246,19 +246,19 @@ def _meets(name: str, asked: str) -> bool:
     return name == asked or name.partition(":")[0] == asked or f"{name}:0" == asked
 
 
-def _place(name: str) -> Place:
+def _place(name: str) -> TestPlace:
     """The real device where this machine has it, else a pretend one, which cannot stand beside real ones."""
     if name == "cpu":
-        return Place(name, REAL)
+        return TestPlace(name, REAL)
     import torch
 
     from assay.devices import available
 
     here = available()
     if _indexed(torch.device(name)) in here:
-        return Place(name, REAL)
+        return TestPlace(name, REAL)
     kinds = {str(device).partition(":")[0] for device in here}
-    return Place(name, ABSENT if name.partition(":")[0] in kinds else PRETEND)
+    return TestPlace(name, ABSENT if name.partition(":")[0] in kinds else PRETEND)
 
 
 def _indexed(device: torch.device) -> torch.device:
@@ -268,7 +268,7 @@ def _indexed(device: torch.device) -> torch.device:
     return device if str(device) == "cpu" else torch.device(str(device).partition(":")[0], device.index or 0)
 
 
-def _why_not(place: Place, real_only: bool) -> str:
+def _why_not(place: TestPlace, real_only: bool) -> str:
     """Why a test does not run on a device; empty if it does."""
     if place.how == ABSENT:
         return f"this machine has no {place.name}, and a pretend one cannot stand beside its real devices"

@@ -139,14 +139,14 @@ def _answers(pretended: Pretended) -> dict[str, Callable[..., Any]]:
 def _generators(swap: Callable[..., Any]) -> type[torch.Generator]:
     plain = torch.Generator
 
-    class Kind(type(plain)):  # type: ignore[misc]
+    class SubstituteGeneratorType(type(plain)):  # type: ignore[misc]
         def __call__(cls, device: Any = "cpu") -> torch.Generator:
             return plain(swap(device, "torch.Generator"))
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, plain)
 
-    return Kind("Generator", (), {})
+    return SubstituteGeneratorType("Generator", (), {})
 
 
 def _group() -> Callable[..., Any] | None:

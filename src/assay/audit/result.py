@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from assay.audit.finding import Finding
+from assay.audit.observations import Unrun
 from assay.audit.rulebook import at_least, rules
-from assay.audit.sighting import Unrun
 
 SCHEMA = "assay.audit/1"
 NONE, FOUND, NOT_RUN = 0, 1, 2

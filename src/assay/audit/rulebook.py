@@ -14,7 +14,7 @@ SEVERITIES = ("note", "warning", "error")  # rising
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class AuditRule:
     """One kind of device bug.
 
     Attributes:
@@ -43,7 +43,7 @@ class Rule:
 
 
 @cache
-def rules() -> dict[str, Rule]:
+def rules() -> dict[str, AuditRule]:
     """Every rule by its id, in the order of summaries.
 
     Returns:
@@ -57,7 +57,7 @@ def rules() -> dict[str, Rule]:
     found = {}
     for name, table in tomllib.loads(text).items():
         fix_of = table.pop("fix_of", {})
-        found[name] = Rule(id=name, **{key: value.strip("\n") for key, value in table.items()}, fix_of=fix_of)
+        found[name] = AuditRule(id=name, **{key: value.strip("\n") for key, value in table.items()}, fix_of=fix_of)
     return found
 
 
@@ -110,7 +110,7 @@ what raises or gives a wrong number on the device, `warning` what will do so or 
 good to know."""
 
 
-def _section(rule: Rule) -> str:
+def _section(rule: AuditRule) -> str:
     return f"""## {rule.id}
 
 **{rule.title}** ({rule.severity}). {rule.why}.

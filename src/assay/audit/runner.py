@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.audit.judge import judge
+from assay.audit.observations import USAGES, Observation, Unrun, unpack
 from assay.audit.result import Audit
 from assay.audit.rulebook import chosen
-from assay.audit.sighting import USAGES, Sighting, Unrun, unpack
 from assay.audit.suppress import suppressed
 from assay.audit.targets import Target, parse
 from assay.audit.worker import Job
@@ -34,7 +34,7 @@ TAIL = 3  # lines of a process's last words that are shown
 
 
 @dataclass(frozen=True)
-class Progress:
+class AuditProgress:
     """How far the audit is on one device."""
 
     device: str
@@ -54,7 +54,7 @@ def audit(
     without: Iterable[str] = (),
     arguments: Sequence[str] = (),
     inputs: Sequence[str] = (),
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[AuditProgress], object] | None = None,
 ) -> Audit:
     """Run a target on devices that are not there, and say which lines would go wrong or slowly on real ones.
 
@@ -63,7 +63,7 @@ def audit(
             or an installed metric library (``torchmetrics``, ``ignite.metrics``, ``torcheval.metrics``).
         on: the devices. ``"cuda:1"`` means two GPUs of which the first is the default.
         usages: of metrics: ``"moved first"`` (to the device, then fed from there) and ``"not moved"`` (fed only).
-        engine: of the pretend devices: ``"auto"``, ``"native"`` or ``"wrapper"``.
+        engine: of the pretend devices: ``"auto"``, ``"native"`` or ``"python"``.
         timeout: seconds that a script or one metric may take on a device.
         only: ids of rules; no others are reported.
         without: ids of rules that are not reported.
@@ -139,8 +139,8 @@ class _Worker:
 
     job: Job
     timeout: float
-    progress: Callable[[Progress], object] | None
-    seen: dict[tuple[int, int], Sighting] = field(default_factory=dict)
+    progress: Callable[[AuditProgress], object] | None
+    seen: dict[tuple[int, int], Observation] = field(default_factory=dict)
     unrun: list[Unrun] = field(default_factory=list)
     subjects: set[str] = field(default_factory=set)
     _process: subprocess.Popen[bytes] | None = None
@@ -224,18 +224,18 @@ class _Worker:
         elif kind == "plan":
             self._total = message["total"]
         elif kind == "wait" and self.progress is not None:
-            self.progress(Progress(self.job.device, 0, 0, message["why"]))
+            self.progress(AuditProgress(self.job.device, 0, 0, message["why"]))
         elif kind == "begin":
             self._current = message["number"], message["subject"]
             self.subjects.add(message["subject"])
             if self.progress is not None:
-                self.progress(Progress(self.job.device, message["number"], self._total, message["subject"]))
+                self.progress(AuditProgress(self.job.device, message["number"], self._total, message["subject"]))
         elif kind in ("done", "failed"):
             self._finished = True
             if kind == "failed":
                 self.unrun.append(Unrun(self.job.target, self.job.device, "", message["why"]))
             elif self.progress is not None:
-                self.progress(Progress(self.job.device, self._total, self._total, ""))
+                self.progress(AuditProgress(self.job.device, self._total, self._total, ""))
         return kind in ("begin", "end")
 
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from assay import __version__
 from assay._atomic import write_text
 from assay.audit.finding import Finding
+from assay.audit.observations import Origin
 from assay.audit.result import Audit
-from assay.audit.rulebook import Rule, rules
-from assay.audit.sighting import Origin
+from assay.audit.rulebook import AuditRule, rules
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -60,7 +60,7 @@ def to_sarif(audit: Audit, base: Path) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: AuditRule) -> dict[str, Any]:
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.title},

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from assay.audit.finding import Finding
 from assay.audit.judge import relative
+from assay.audit.observations import Unrun
 from assay.audit.result import NOT_RUN, Audit
 from assay.audit.rulebook import rules
-from assay.audit.sighting import Unrun
 
 STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 NAMED = 3  # metrics that a finding names; of the others it says how many

@@ -175,11 +175,11 @@ def find_cases(target: Target, inputs: Sequence[str] = ()) -> Iterator[Case]:
     if "audit_cases" in hooks(target) and not target.name:
         yield from module.audit_cases()
         return
-    from assay.audit.guess import guess
+    from assay.audit.input_layouts import guess_case
     from assay.audit.modules import case_of
 
     for name, thing in _subjects(target, module):
-        yield guess(thing) if is_metric(thing) and inspect.isclass(thing) else case_of(thing, name, inputs)
+        yield guess_case(thing) if is_metric(thing) and inspect.isclass(thing) else case_of(thing, name, inputs)
 
 
 def _library_cases(target: Target) -> Iterator[Case]:
@@ -201,9 +201,10 @@ def _generator(library: str) -> Callable[[str], Any]:
         from assay.audit.own import cases
 
         return cases
-    from assay.audit import peers
 
-    return peers.cases
+    from assay.audit import other_libraries
+
+    return other_libraries.cases
 
 
 def _subjects(target: Target, module: Any) -> list[tuple[str, Any]]:

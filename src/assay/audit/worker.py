@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.audit.collect import Collector
-from assay.audit.sighting import AS_IT_IS, Run, Sighting, to_line
-from assay.audit.states import is_tensor
+from assay.audit.observations import AS_IT_IS, AuditRun, Observation, to_line
 from assay.audit.targets import Target, find_cases, hooks, is_module, load, named, names_function, parse, subjects_of
+from assay.audit.tensor_trees import is_tensor
 from assay.errors import AssayError
 from assay.pretend.events import Event, Frame
 from assay.pretend.native_engine.build import built, compiler
@@ -79,7 +79,7 @@ def main() -> None:
 
 def _prepare(job: Job, send: Callable[[str], object]) -> None:
     """Open the device once, so that an engine that cannot be had is said once, and compiling it is said at all."""
-    if job.engine != "wrapper" and compiler() and not built():
+    if job.engine != "python" and compiler() and not built():
         send(to_line("wait", why="compiling the engine"))
     with pretend(job.device, engine=job.engine):  # type: ignore[arg-type]
         pass
@@ -134,10 +134,10 @@ def _run_cases(job: Job, target: Target, collector: Collector) -> None:
         try:
             exercise(case, job.device, job.usages, job.engine, collector)  # type: ignore[arg-type]
         except AssayError as error:
-            collector.unrun(Run(case.name, job.device, "", ""), str(error))
+            collector.unrun(AuditRun(case.name, job.device, "", ""), str(error))
         except Exception as error:
             what = f"the audit itself failed: {type(error).__name__}: {error}"
-            collector.unrun(Run(case.name, job.device, "", ""), what)
+            collector.unrun(AuditRun(case.name, job.device, "", ""), what)
         collector.send(to_line("end", number=number))
 
 
@@ -154,7 +154,7 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
         collector.send(to_line("plan", total=1))
         collector.send(to_line("begin", number=0, subject=subject))
         pretended.recorder.listeners.append(take)
-        run = Run(subject, job.device, AS_IT_IS, "script", replaced=job.second == REPLACED)
+        run = AuditRun(subject, job.device, AS_IT_IS, "script", replaced=job.second == REPLACED)
         kept: object = None
         asked: dict[str, tuple[Frame, ...]] = {}
         try:
@@ -170,7 +170,7 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
         own = asked.pop(pretended.type, None)
         if not used and own is None and (other := next(iter(asked), None)):
             what = f"the program asks for {other}, and uses the CPU where that is not there: {job.device} is not used"
-            collector.add(Sighting("unused", run, what, f"torch.{other}.is_available", asked[other]))
+            collector.add(Observation("unused", run, what, f"torch.{other}.is_available", asked[other]))
         elif not used:
             collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
         del kept

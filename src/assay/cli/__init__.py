@@ -105,7 +105,7 @@ def _audit(
         list[str] | None,
         typer.Option("--input", help="Shape and dtype of what a module takes: 8x3x32x32, 8x16:int64. One for each."),
     ] = None,
-    engine: Annotated[str, typer.Option("--engine", help="Of pretend devices: auto, native or wrapper.")] = "auto",
+    engine: Annotated[str, typer.Option("--engine", help="Of pretend devices: auto, native or python.")] = "auto",
     sarif: Annotated[Path | None, typer.Option("--sarif", parser=_local, help="Write SARIF for a code host.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     notes: Annotated[bool, typer.Option("--notes", help="Print notes, too.")] = False,

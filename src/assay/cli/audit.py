@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from assay.audit.observations import MOVED, NOT_MOVED, USAGES
 from assay.audit.result import Audit
 from assay.audit.rulebook import SEVERITIES, rules
-from assay.audit.runner import Progress as Step
+from assay.audit.runner import AuditProgress as Step
 from assay.audit.runner import audit
 from assay.audit.sarif import save
 from assay.audit.show import show
-from assay.audit.sighting import MOVED, NOT_MOVED, USAGES
 from assay.cli._streams import write_then_show
 from assay.errors import ConfigError, describe
 from assay.pretend.native_engine.build import has_engine
@@ -74,7 +74,7 @@ def run(target: str, options: Options) -> None:
 
 def _audit(target: str, options: Options) -> Audit:
     on = listed(options.on)
-    if options.engine != "wrapper" and not has_engine():
+    if options.engine != "python" and not has_engine():
         print(
             "assay: compiling the engine of pretend devices first (once; a minute or two of CPU time; "
             "assay devices --prepare does it ahead of time)",

@@ -54,11 +54,7 @@ def collect() -> dict[str, Any]:
 def _pretend() -> str:
     if built():
         return "native engine, compiled"
-    return (
-        f"the engine without a compiler: {missing}"
-        if (missing := why_not())
-        else "native engine, compiled at first use"
-    )
+    return f"the Python engine: {missing}" if (missing := why_not()) else "native engine, compiled at first use"
 
 
 def _here(device: torch.device) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.devices.capabilities import Fact, facts, supports
     from assay.devices.placement import bring_together, move, to_host
-    from assay.devices.policies import Decision, Policy, available, default_device, policy
+    from assay.devices.policies import Policy, PolicyDecision, available, default_device, policy
     from assay.devices.selftest import SelfTest, self_test
 
 __all__ = [
-    "Decision",
     "Fact",
     "Policy",
+    "PolicyDecision",
     "SelfTest",
     "available",
     "bring_together",
@@ -35,7 +35,7 @@ __all__ = [
 _HOMES = {
     "capabilities": ("Fact", "facts", "supports"),
     "placement": ("bring_together", "move", "to_host"),
-    "policies": ("Decision", "Policy", "available", "default_device", "policy"),
+    "policies": ("PolicyDecision", "Policy", "available", "default_device", "policy"),
     "selftest": ("SelfTest", "self_test"),
 }
 

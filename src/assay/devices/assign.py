@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from assay.devices.capabilities import supports
-from assay.devices.policies import Decision, available, policy
+from assay.devices.policies import PolicyDecision, available, policy
 from assay.errors import ConfigError, describe
 
 
@@ -21,9 +21,9 @@ class Assigned:
         non_blocking: whether a copy from such memory may be asynchronous.
     """
 
-    device: Decision[torch.device]
-    pin: Decision[bool]
-    non_blocking: Decision[bool]
+    device: PolicyDecision[torch.device]
+    pin: PolicyDecision[bool]
+    non_blocking: PolicyDecision[bool]
 
 
 def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | None = None) -> Assigned:
@@ -46,17 +46,17 @@ def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | N
     pinned = supports(chosen.value, "pinned_memory")
     pin = rule.non_blocking.value and pinned.supported is True
     reason = "copies from it need not wait" if pin else pinned.why or rule.non_blocking.reason
-    return Assigned(chosen, Decision(pin, reason), rule.non_blocking)
+    return Assigned(chosen, PolicyDecision(pin, reason), rule.non_blocking)
 
 
-def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> Decision[torch.device]:
+def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> PolicyDecision[torch.device]:
     accelerators = [device for device in available() if device.type != "cpu"]
     elsewhere = [device for device in at if device.type != "cpu"]
     if asked == "auto":
         if elsewhere:
-            return Decision(min(elsewhere, key=str), "the model is there")
+            return PolicyDecision(min(elsewhere, key=str), "the model is there")
         if not accelerators:
-            return Decision(torch.device("cpu"), "there is no accelerator here")
+            return PolicyDecision(torch.device("cpu"), "there is no accelerator here")
         return _of_rank(accelerators, local_rank, "the first accelerator of this machine")
     try:
         device = torch.device(asked)
@@ -65,15 +65,15 @@ def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> Decisi
             describe("device", repr(asked), "a device such as cpu or cuda:1", "Check the spelling of the device")
         ) from error
     if device.type == "cpu":
-        return Decision(torch.device("cpu"), "asked for")
+        return PolicyDecision(torch.device("cpu"), "asked for")
     same = [each for each in accelerators if each.type == device.type]
     if not same or (device.index is not None and device not in same):
         here = ", ".join(map(str, available()))
         raise ConfigError(describe("device", repr(asked), f"one of this machine ({here})", "Use one of those"))
-    return Decision(device, "asked for") if device.index is not None else _of_rank(same, local_rank, "asked for")
+    return PolicyDecision(device, "asked for") if device.index is not None else _of_rank(same, local_rank, "asked for")
 
 
-def _of_rank(devices: list[torch.device], local_rank: int | None, reason: str) -> Decision[torch.device]:
+def _of_rank(devices: list[torch.device], local_rank: int | None, reason: str) -> PolicyDecision[torch.device]:
     if local_rank is None:
-        return Decision(devices[0], reason)
-    return Decision(devices[local_rank % len(devices)], f"{reason}; process {local_rank} of this machine")
+        return PolicyDecision(devices[0], reason)
+    return PolicyDecision(devices[local_rank % len(devices)], f"{reason}; process {local_rank} of this machine")

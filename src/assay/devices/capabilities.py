@@ -65,7 +65,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Kind:
+class DeviceKind:
     """A kind of device, the torch version and the date of its facts, and whether they were tried on a real one."""
 
     type: str
@@ -106,10 +106,10 @@ def facts(device: str | torch.device) -> tuple[Fact, ...]:
     return tuple(supports(device, feature) for feature in FEATURES)
 
 
-def kind(device: str | torch.device) -> Kind | None:
+def kind(device: str | torch.device) -> DeviceKind | None:
     """Name, date and torch version of the facts about a kind of device; ``None`` for a device that is not known."""
     data = _read(device_type(device)).get("device")
-    return Kind(**{**data, "checked": str(data["checked"])}) if data else None
+    return DeviceKind(**{**data, "checked": str(data["checked"])}) if data else None
 
 
 def device_type(device: str | torch.device) -> str:

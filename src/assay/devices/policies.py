@@ -19,7 +19,7 @@ WITHOUT_VALUES = ("meta",)
 
 
 @dataclass(frozen=True)
-class Decision(Generic[T]):
+class PolicyDecision(Generic[T]):
     """What to do, and why."""
 
     value: T
@@ -42,16 +42,16 @@ class Policy:
     """
 
     device: torch.device
-    accumulate: Decision[torch.dtype]
-    tally_on: Decision[torch.device]
-    read_on: Decision[torch.device]
-    widest_float: Decision[torch.dtype]
-    chunk_elements: Decision[int]
-    non_blocking: Decision[bool]
-    compiled: Decision[bool]
+    accumulate: PolicyDecision[torch.dtype]
+    tally_on: PolicyDecision[torch.device]
+    read_on: PolicyDecision[torch.device]
+    widest_float: PolicyDecision[torch.dtype]
+    chunk_elements: PolicyDecision[int]
+    non_blocking: PolicyDecision[bool]
+    compiled: PolicyDecision[bool]
 
     @property
-    def decisions(self) -> dict[str, Decision[object]]:
+    def decisions(self) -> dict[str, PolicyDecision[object]]:
         """The decisions by name."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "device"}
 
@@ -87,9 +87,9 @@ def _policy(device: torch.device) -> Policy:
     host = torch.device("cpu")
     return Policy(
         device=device,
-        accumulate=Decision(torch.int64, "integer sums do not depend on the order, and every device has int64"),
+        accumulate=PolicyDecision(torch.int64, "integer sums do not depend on the order, and every device has int64"),
         tally_on=_tally_on(device),
-        read_on=Decision(host, "the host has float64 and exact integers on every machine"),
+        read_on=PolicyDecision(host, "the host has float64 and exact integers on every machine"),
         widest_float=_widest_float(device),
         chunk_elements=_chunk_elements(device),
         non_blocking=_non_blocking(device),
@@ -136,16 +136,18 @@ def can_hold(device: torch.device, dtype: torch.dtype) -> bool:
     return True
 
 
-def _tally_on(device: torch.device) -> Decision[torch.device]:
+def _tally_on(device: torch.device) -> PolicyDecision[torch.device]:
     if device.type in WITHOUT_VALUES:
-        return Decision(device, "it holds shapes and no values, so there is nothing to count")
+        return PolicyDecision(device, "it holds shapes and no values, so there is nothing to count")
     fact = supports(device, "int64_scatter")
     if fact.supported is True:
-        return Decision(device, f"int64 scatter is exact{_cited(fact)}")
+        return PolicyDecision(device, f"int64 scatter is exact{_cited(fact)}")
     test = self_test(device)
     if test.passed:
-        return Decision(device, f"int64 scatter passed the self-test here; the facts say: {fact.why}{_cited(fact)}")
-    return Decision(torch.device("cpu"), f"{_what_failed(test)}, so batches are counted on the host")
+        return PolicyDecision(
+            device, f"int64 scatter passed the self-test here; the facts say: {fact.why}{_cited(fact)}"
+        )
+    return PolicyDecision(torch.device("cpu"), f"{_what_failed(test)}, so batches are counted on the host")
 
 
 def _what_failed(test: SelfTest) -> str:
@@ -154,13 +156,13 @@ def _what_failed(test: SelfTest) -> str:
     return f"the self-test failed on {test.device} ({', '.join(outcome.name for outcome in test.failures)})"
 
 
-def _widest_float(device: torch.device) -> Decision[torch.dtype]:
+def _widest_float(device: torch.device) -> PolicyDecision[torch.dtype]:
     fact = supports(device, "float64")
     if fact.supported is True or device.type in WITHOUT_VALUES:
-        return Decision(torch.float64, "float64 inputs stay as they are; nothing is widened to it while counting")
+        return PolicyDecision(torch.float64, "float64 inputs stay as they are; nothing is widened to it while counting")
     if fact.supported == "partial" and _has_fp64(device):
-        return Decision(torch.float64, "this card says that it has float64")
-    return Decision(torch.float32, f"{fact.why}{_cited(fact)}")
+        return PolicyDecision(torch.float64, "this card says that it has float64")
+    return PolicyDecision(torch.float32, f"{fact.why}{_cited(fact)}")
 
 
 def _has_fp64(device: torch.device) -> bool:
@@ -171,22 +173,24 @@ def _has_fp64(device: torch.device) -> bool:
         return False
 
 
-def _chunk_elements(device: torch.device) -> Decision[int]:
+def _chunk_elements(device: torch.device) -> PolicyDecision[int]:
     if device.type == "cpu":
-        return Decision(CACHE_FRIENDLY, "the temporaries of a chunk stay in the cache of one core")
-    return Decision(FEW_LAUNCHES, "few launches, and temporaries of at most 128 MiB")
+        return PolicyDecision(CACHE_FRIENDLY, "the temporaries of a chunk stay in the cache of one core")
+    return PolicyDecision(FEW_LAUNCHES, "few launches, and temporaries of at most 128 MiB")
 
 
-def _non_blocking(device: torch.device) -> Decision[bool]:
+def _non_blocking(device: torch.device) -> PolicyDecision[bool]:
     fact = supports(device, "non_blocking_copies")
     allowed = device.type != "cpu" and fact.supported in (True, "partial")
-    return Decision(allowed, f"{fact.why}{_cited(fact)}")
+    return PolicyDecision(allowed, f"{fact.why}{_cited(fact)}")
 
 
-def _compiled(device: torch.device) -> Decision[bool]:
+def _compiled(device: torch.device) -> PolicyDecision[bool]:
     if device.type == "cpu":
-        return Decision(True, "its tensors are in host memory, where compiled code can sum them; where there is any")
-    return Decision(False, "its tensors are not in host memory, so torch's operators sum them")
+        return PolicyDecision(
+            True, "its tensors are in host memory, where compiled code can sum them; where there is any"
+        )
+    return PolicyDecision(False, "its tensors are not in host memory, so torch's operators sum them")
 
 
 def _cited(fact: Fact) -> str:

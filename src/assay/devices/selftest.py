@@ -22,7 +22,7 @@ NumpyRun = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SelfTestOutcome:
     """One operation of the self-test: its name, whether it passed, and what went wrong."""
 
     name: str
@@ -35,7 +35,7 @@ class SelfTest:
     """What the self-test found on one device."""
 
     device: torch.device
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SelfTestOutcome, ...]
 
     @property
     def passed(self) -> bool:
@@ -43,7 +43,7 @@ class SelfTest:
         return all(outcome.passed for outcome in self.outcomes)
 
     @property
-    def failures(self) -> tuple[Outcome, ...]:
+    def failures(self) -> tuple[SelfTestOutcome, ...]:
         """The operations that did not."""
         return tuple(outcome for outcome in self.outcomes if not outcome.passed)
 
@@ -77,16 +77,18 @@ def _self_test(device: torch.device) -> SelfTest:
     return SelfTest(device, outcomes)
 
 
-def _try(name: str, device: torch.device, run: TorchRun, oracle: NumpyRun, arrays: tuple[Any, Any, Any]) -> Outcome:
+def _try(
+    name: str, device: torch.device, run: TorchRun, oracle: NumpyRun, arrays: tuple[Any, Any, Any]
+) -> SelfTestOutcome:
     try:
         integers, index, floats = (torch.from_numpy(array).to(device) for array in arrays)
         got = run(integers, index, floats).cpu().numpy()
     except Exception as error:  # any failure of a device's kernel is an answer here
-        return Outcome(name, False, str(error).strip().partition("\n")[0] or type(error).__name__)
+        return SelfTestOutcome(name, False, str(error).strip().partition("\n")[0] or type(error).__name__)
     expected = oracle(*arrays)
     if got.dtype == expected.dtype and np.array_equal(got, expected):
-        return Outcome(name, True)
-    return Outcome(name, False, f"{_wrong(got, expected)} of {expected.size} numbers are wrong")
+        return SelfTestOutcome(name, True)
+    return SelfTestOutcome(name, False, f"{_wrong(got, expected)} of {expected.size} numbers are wrong")
 
 
 def _wrong(got: Any, expected: Any) -> int:

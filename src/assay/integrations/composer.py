@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from assay.devices.placement import move
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, Selector, as_column
-from assay.integrations.hosts import host
+from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 from assay.metrics.base import Metric
 
@@ -79,7 +79,9 @@ def as_evaluator(label: str, dataloader: Any, names: Iterable[str] | None = None
     if isinstance(names, str):
         raise ConfigError(describe("names", repr(names), "several names", f"Pass [{names!r}]"))
     exact = None if names is None else [f"^{re.escape(name)}$" for name in names]
-    return host("composer", _PURPOSE).Evaluator(label=label, dataloader=dataloader, metric_names=exact, **options)
+    return import_package("composer", _PURPOSE).Evaluator(
+        label=label, dataloader=dataloader, metric_names=exact, **options
+    )
 
 
 def _by_name(metrics: Meter | Mapping[str, Metric]) -> dict[str, Metric]:
@@ -103,7 +105,7 @@ def _model_class() -> Any:
     """The class, made when it is first needed: its base is Composer's."""
     from assay.integrations.torchmetrics import as_torchmetric
 
-    class AssayModel(host("composer", _PURPOSE).ComposerModel):  # type: ignore[misc]
+    class AssayModel(import_package("composer", _PURPOSE).ComposerModel):  # type: ignore[misc]
         """A module with metrics of assay; made by `as_composer`.
 
         Attributes:

@@ -9,12 +9,12 @@ from typing import Any
 from torch import Tensor
 
 from assay.errors import ConfigError, ShapeError, describe
-from assay.integrations.hosts import host
+from assay.integrations.optional_packages import import_package
 from assay.integrations.padding import real_rows
 from assay.meter import Meter
 from assay.metrics.base import Metric
 
-ignite: Any = host("ignite.metrics", "metrics that it takes for its own")
+ignite: Any = import_package("ignite.metrics", "metrics that it takes for its own")
 
 
 def _same(output: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.integrations.hosts import host
+from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 from assay.metrics.base import Metric
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read once, when Keras is imported for the first time
-keras: Any = host("keras", "metrics that it takes for its own")
+keras: Any = import_package("keras", "metrics that it takes for its own")
 
 
 class KerasMetric(keras.metrics.Metric):  # type: ignore[misc]

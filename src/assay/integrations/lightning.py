@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.integrations.hosts import host
+from assay.integrations.optional_packages import import_package
 from assay.integrations.padding import real_rows
 from assay.integrations.torchmetrics import AssayMetric
 
-lightning: Any = host("lightning.pytorch", "callbacks of its Trainer")
+lightning: Any = import_package("lightning.pytorch", "callbacks of its Trainer")
 
 
 class CountOnce(lightning.Callback):  # type: ignore[misc]

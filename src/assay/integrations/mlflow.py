@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from assay.integrations.hosts import host
-from assay.integrations.logged import numbers, tables
+from assay.integrations.optional_packages import import_package
+from assay.integrations.report_values import numbers, tables
 from assay.report import Report
 
 _NOT_IN_NAMES = re.compile(r"[^\w\-. :/]", re.ASCII)
@@ -29,7 +29,7 @@ def log_to_mlflow(report: Report, *, step: int | None = None, prefix: str = "", 
 
     Source: `mlflow.log_metrics`, `log_table` and `log_text` of MLflow 3.17; `log_table` needs pandas.
     """
-    mlflow = host("mlflow", "runs that a report is logged into")
+    mlflow = import_package("mlflow", "runs that a report is logged into")
     found = _renamed(numbers(report, prefix))
     mlflow.log_metrics(found, step=step, run_id=run_id)
     folder = "/".join(["assay", *_clean(prefix).strip("/").split("/"), *([] if step is None else [f"step {step}"])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.errors import ConfigError, describe
-from assay.integrations.logged import numbers
+from assay.integrations.report_values import numbers
 from assay.report import Report
 
 

@@ -19,16 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import ConfigError, StateError, describe
-from assay.integrations.hosts import host
+from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
 from assay.meter.file import ABOUT
 from assay.metrics.base import Metric, number
 from assay.tally.base import Tally
 from assay.tally.rows import Rows
 
-torchmetrics: Any = host("torchmetrics", "metrics that it takes for its own")
+torchmetrics: Any = import_package("torchmetrics", "metrics that it takes for its own")
 
-gather_all_tensors: Any = host("torchmetrics.utilities.distributed", "metrics").gather_all_tensors
+gather_all_tensors: Any = import_package("torchmetrics.utilities.distributed", "metrics").gather_all_tensors
 
 _VALUE = "value"
 _ROWS = 4096

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import StateError, describe
-from assay.integrations.hosts import host
-from assay.integrations.logged import numbers, tables
+from assay.integrations.optional_packages import import_package
+from assay.integrations.report_values import numbers, tables
 from assay.report import Report
 
 
@@ -30,7 +30,7 @@ def log_to_wandb(report: Report, run: Any = None, *, step: int | None = None, pr
     Source: `wandb.Table`, `wandb.Html` and `wandb.Artifact` of wandb 0.31.
     """
     found: dict[str, Any] = dict(numbers(report, prefix))
-    wandb = host("wandb", "runs that a report is logged into")
+    wandb = import_package("wandb", "runs that a report is logged into")
     run = run if run is not None else wandb.run
     if run is None:
         raise StateError(describe("wandb", "no run that is under way", "one", "Call wandb.init(...) first, or pass it"))

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from assay.migrate.files import Migrated, migrate, write
 from assay.migrate.rewrite import Note, Rewritten, rewrite
-from assay.migrate.table import LIBRARIES, Library, library
+from assay.migrate.table import LIBRARIES, LibraryTable, library
 
-__all__ = ["LIBRARIES", "Library", "Migrated", "Note", "Rewritten", "library", "migrate", "rewrite", "write"]
+__all__ = ["LIBRARIES", "LibraryTable", "Migrated", "Note", "Rewritten", "library", "migrate", "rewrite", "write"]

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.migrate.source import Source
-from assay.migrate.table import Entry, Library
+from assay.migrate.source import SourceText
+from assay.migrate.table import Counterpart, LibraryTable
 
 _BATCH = {"preds": "preds", "input": "preds", "p": "preds", "target": "target", "targets": "target", "q": "target"}
 
 
 @dataclass
-class Asked:
+class MetricCall:
     """What a call asks for.
 
     Attributes:
@@ -28,7 +28,7 @@ class Asked:
         checks: what a reader should look at after it was changed.
     """
 
-    entry: Entry
+    entry: Counterpart
     names: list[str] = field(default_factory=list)
     fields: dict[str, str] = field(default_factory=dict)
     kept: dict[int, str] = field(default_factory=dict)
@@ -44,7 +44,9 @@ class Asked:
         return f"{self.entry.assay}({', '.join(f'{name}={value}' for name, value in self.fields.items())})"
 
 
-def asked(source: Source, call: ast.Call, entry: Entry, library: Library, known: Mapping[str, int]) -> Asked:
+def asked(
+    source: SourceText, call: ast.Call, entry: Counterpart, library: LibraryTable, known: Mapping[str, int]
+) -> MetricCall:
     """Read a call.
 
     Args:
@@ -54,7 +56,7 @@ def asked(source: Source, call: ast.Call, entry: Entry, library: Library, known:
         library: where it is from.
         known: what the caller says about the data: `num_classes`, `num_labels`, `num_outputs`.
     """
-    made = Asked(entry)
+    made = MetricCall(entry)
     nodes = [*call.args, *(each.value for each in call.keywords)]
     if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
         _lose(made, "its arguments are not written out")
@@ -77,7 +79,7 @@ def asked(source: Source, call: ast.Call, entry: Entry, library: Library, known:
     return made
 
 
-def _choose_task(made: Asked, nodes: list[ast.expr], library: Library) -> None:
+def _choose_task(made: MetricCall, nodes: list[ast.expr], library: LibraryTable) -> None:
     """Follow `task=` to the name that it stands for."""
     task = dict(zip(made.names, nodes, strict=True)).get("task")
     value = task.value if isinstance(task, ast.Constant) else None
@@ -88,7 +90,7 @@ def _choose_task(made: Asked, nodes: list[ast.expr], library: Library) -> None:
     made.entry = library.entries[found[0]]
 
 
-def _take(made: Asked, called: Entry, index: int, name: str, node: ast.expr, source: Source) -> None:
+def _take(made: MetricCall, called: Counterpart, index: int, name: str, node: ast.expr, source: SourceText) -> None:
     """Follow the rule of one argument."""
     unread = called.tasks and _has(called, name) and not _has(made.entry, name)  # as num_classes of binary data
     if unread or (called.tasks and name == "task"):
@@ -110,17 +112,17 @@ def _take(made: Asked, called: Entry, index: int, name: str, node: ast.expr, sou
         made.kept[index] = into
 
 
-def _lose(made: Asked, reason: str) -> None:
+def _lose(made: MetricCall, reason: str) -> None:
     """Note that an argument has no place in assay's metric."""
     made.loses = True
     made.doubts.append(reason)
 
 
-def _has(entry: Entry, name: str) -> bool:
+def _has(entry: Counterpart, name: str) -> bool:
     return any(each.name == name for each in entry.takes)
 
 
-def _complete(made: Asked, called: Entry, known: Mapping[str, int]) -> None:
+def _complete(made: MetricCall, called: Counterpart, known: Mapping[str, int]) -> None:
     """Write what is not given but differs by default, and what has to be known."""
     takes = {each.name for each in made.entry.takes}
     for name, value in called.writes.items():

@@ -7,7 +7,7 @@ import keyword
 from dataclasses import dataclass, field
 
 from assay.migrate.names import Names
-from assay.migrate.source import Edit, Source
+from assay.migrate.source import Edit, SourceText
 
 _OF_METER = ("weighted", "strict", "stage_bytes")
 
@@ -39,7 +39,7 @@ class Collection:
         tidied: what is taken away in any case.
     """
 
-    source: Source
+    source: SourceText
     call: ast.Call
     members: list[Member]
     brackets: tuple[int, int] | None
@@ -84,7 +84,7 @@ class Collection:
         return edits
 
 
-def collection_of(source: Source, call: ast.Call, names: Names) -> Collection | str:
+def collection_of(source: SourceText, call: ast.Call, names: Names) -> Collection | str:
     """Read a call of `MetricCollection`; or say what is not written out in it."""
     options = {str(each.arg): each for each in call.keywords}
     if set(options) - {"metrics", "prefix", "postfix", "compute_groups"} or not (call.args or "metrics" in options):
@@ -101,7 +101,7 @@ def collection_of(source: Source, call: ast.Call, names: Names) -> Collection | 
     return Collection(source, call, members, brackets, plain, _tidied(source, call, options))
 
 
-def _tidied(source: Source, call: ast.Call, options: dict[str, ast.keyword]) -> list[Edit]:
+def _tidied(source: SourceText, call: ast.Call, options: dict[str, ast.keyword]) -> list[Edit]:
     """Take away `compute_groups=` and the name of `metrics=`."""
     parts = source.arguments(call)[2]
     starts = [each.start for each in parts]
@@ -112,7 +112,7 @@ def _tidied(source: Source, call: ast.Call, options: dict[str, ast.keyword]) -> 
     return edits
 
 
-def _members(source: Source, held: list[ast.expr]) -> tuple[list[Member], tuple[int, int] | None]:
+def _members(source: SourceText, held: list[ast.expr]) -> tuple[list[Member], tuple[int, int] | None]:
     """The metrics that are written out; none where one is not."""
     first = held[0]
     if isinstance(first, ast.Dict) and len(held) == 1:
@@ -130,6 +130,6 @@ def _members(source: Source, held: list[ast.expr]) -> tuple[list[Member], tuple[
     return found, _ends(source, first) if bracketed else None
 
 
-def _ends(source: Source, node: ast.expr) -> tuple[int, int]:
+def _ends(source: SourceText, node: ast.expr) -> tuple[int, int]:
     start, end = source.span(node)
     return start, end - 1

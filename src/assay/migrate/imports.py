@@ -6,7 +6,7 @@ import ast
 import re
 
 from assay.migrate.names import Import, Names
-from assay.migrate.source import Edit, Source
+from assay.migrate.source import Edit, SourceText
 
 _WIDTH = 88
 _HOMES = {"Meter": "assay"}
@@ -23,7 +23,7 @@ class Imports:
         taken: names of the libraries that stay.
     """
 
-    def __init__(self, source: Source, names: Names, taken: frozenset[str] = frozenset()) -> None:
+    def __init__(self, source: SourceText, names: Names, taken: frozenset[str] = frozenset()) -> None:
         self.source, self.names, self.taken = source, names, taken
         self._new: dict[str, dict[str, str]] = {}
 

@@ -6,8 +6,8 @@ import ast
 from collections import Counter
 from dataclasses import dataclass, field
 
-from assay.migrate.source import Source
-from assay.migrate.table import LIBRARIES, Library, library
+from assay.migrate.source import SourceText
+from assay.migrate.table import LIBRARIES, LibraryTable, library
 
 Import = ast.Import | ast.ImportFrom
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -40,7 +40,7 @@ class Names:
             return f"{before}.{node.attr}" if before else ""
         return ""
 
-    def mention(self, node: ast.expr) -> tuple[Library, str] | None:
+    def mention(self, node: ast.expr) -> tuple[LibraryTable, str] | None:
         """The library and the name in it that an expression stands for, where its table has it."""
         root, _, rest = self.path(node).partition(".")
         name = rest.rpartition(".")[2]
@@ -53,7 +53,7 @@ class Names:
         return isinstance(node, ast.Name) and self.bound[node.id] > 0
 
 
-def names_of(source: Source) -> Names:
+def names_of(source: SourceText) -> Names:
     """Read the imports and bindings of a file."""
     found = Names()
     for node in ast.walk(source.tree):
@@ -111,7 +111,7 @@ class Variable:
     computes: tuple[ast.Call, ...]
 
 
-def variable_of(source: Source, call: ast.Call, updates: int, keywords: frozenset[str]) -> Variable | None:
+def variable_of(source: SourceText, call: ast.Call, updates: int, keywords: frozenset[str]) -> Variable | None:
     """The variable that a call is assigned to, if all its uses are plain.
 
     Args:
@@ -152,7 +152,7 @@ def _is_public(scope: ast.AST, name: str) -> bool:
     )
 
 
-def _use(source: Source, name: ast.Name, updates: int, keywords: frozenset[str]) -> tuple[str, ast.Call] | None:
+def _use(source: SourceText, name: ast.Name, updates: int, keywords: frozenset[str]) -> tuple[str, ast.Call] | None:
     """What is done with a variable in one place; None where it is something else than these three."""
     attribute = source.parent[name]
     call = source.parent.get(attribute)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from assay._atomic import write_text
-from assay.migrate.table import LIBRARIES, Entry, Library, library
+from assay.migrate.table import LIBRARIES, Counterpart, LibraryTable, library
 
 BEGIN = "<!-- tables: made from the TOML in src/assay/migrate -->"
 
@@ -17,7 +17,7 @@ def tables() -> str:
     return "\n".join(_section(library(name)) for name in LIBRARIES)
 
 
-def _section(of: Library) -> str:
+def _section(of: LibraryTable) -> str:
     parts = [f"## {of.title} {of.version}", "", "### Where values differ", "", *_differences(of), ""]
     parts += ["### Names", "", *_names(of), "", "### Names without a counterpart", "", *_without(of), ""]
     return "\n".join(parts)
@@ -35,7 +35,7 @@ def _head(*names: str) -> list[str]:
     return [_row(*names), "|" + "---|" * len(names)]
 
 
-def _differences(of: Library) -> list[str]:
+def _differences(of: LibraryTable) -> list[str]:
     lines = _head("case", "data", of.title, "gives", "assay", "reads", "why")
     for each in of.differences:
         cells = (_code(each.data), _code(each.theirs), each.gives, _code(each.ours), each.reads)
@@ -43,7 +43,7 @@ def _differences(of: Library) -> list[str]:
     return lines
 
 
-def _names(of: Library) -> list[str]:
+def _names(of: LibraryTable) -> list[str]:
     lines = _head("name", "assay", "arguments", "written unless given", "left to you", "look at")
     for each in of.entries.values():
         written = ", ".join(f"{name}={value}" for name, value in each.writes.items())
@@ -53,7 +53,7 @@ def _names(of: Library) -> list[str]:
     return lines
 
 
-def _arguments(entry: Entry) -> str:
+def _arguments(entry: Counterpart) -> str:
     """What becomes of the arguments, those that are passed on first."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for each in entry.takes:
@@ -70,7 +70,7 @@ def _arguments(entry: Entry) -> str:
     return "; ".join(each for each in (same, f"only {only}" if only else "") if each)
 
 
-def _without(of: Library) -> list[str]:
+def _without(of: LibraryTable) -> list[str]:
     groups: dict[str, list[str]] = defaultdict(list)
     for name, instead in of.without.items():
         groups[instead].append(f"`{name}`")

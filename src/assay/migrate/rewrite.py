@@ -6,12 +6,12 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.migrate.calls import Asked, asked
+from assay.migrate.calls import MetricCall, asked
 from assay.migrate.collection import collection_of
 from assay.migrate.imports import Imports
 from assay.migrate.names import Variable, names_of, variable_of
-from assay.migrate.source import Edit, Source, changed
-from assay.migrate.table import Entry, Library
+from assay.migrate.source import Edit, SourceText, changed
+from assay.migrate.table import Counterpart, LibraryTable
 
 UPDATE_NAMES = {"torchmetrics": frozenset({"preds", "target"}), "torcheval": frozenset[str]()}
 
@@ -43,8 +43,8 @@ class Rewritten:
 
 
 @dataclass
-class _Work:
-    source: Source
+class _Rewrite:
+    source: SourceText
     known: Mapping[str, int]
     imports: Imports
     edits: list[Edit] = field(default_factory=list)
@@ -56,7 +56,7 @@ class _Work:
     def note(self, node: ast.AST, kind: str, reason: str, write: str = "") -> None:
         self.notes.append(Note(node.lineno, kind, reason, write))  # type: ignore[attr-defined]
 
-    def changed_call(self, node: ast.expr, made: Asked, title: str) -> None:
+    def changed_call(self, node: ast.expr, made: MetricCall, title: str) -> None:
         """Note that a call was changed."""
         self.done.add(node)
         self.gone.add(node)
@@ -77,7 +77,7 @@ def rewrite(text: str, known: Mapping[str, int] | None = None) -> Rewritten:
     Raises:
         SyntaxError: it is no Python.
     """
-    source = Source(text)
+    source = SourceText(text)
     names = names_of(source)
     first = _worked(source, Imports(source, names), known or {})
     staying = first.imports.staying(first.gone)
@@ -91,9 +91,9 @@ def rewrite(text: str, known: Mapping[str, int] | None = None) -> Rewritten:
     return Rewritten(text, after, tuple(_merged(work.notes)))
 
 
-def _worked(source: Source, imports: Imports, known: Mapping[str, int]) -> _Work:
+def _worked(source: SourceText, imports: Imports, known: Mapping[str, int]) -> _Rewrite:
     """Go through a file once."""
-    work = _Work(source, known, imports)
+    work = _Rewrite(source, known, imports)
     for star in imports.names.stars:
         work.note(star, "todo", f"from {star.module} import *: which names it brings is not written here")
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.expr)]
@@ -119,7 +119,7 @@ def _merged(notes: list[Note]) -> list[Note]:
     return sorted(found, key=lambda each: each.line)
 
 
-def _leftover(work: _Work, node: ast.Name | ast.Attribute) -> None:
+def _leftover(work: _Rewrite, node: ast.Name | ast.Attribute) -> None:
     """Note a name of a library that stays."""
     if not isinstance(node.ctx, ast.Load):
         return
@@ -140,7 +140,7 @@ def _leftover(work: _Work, node: ast.Name | ast.Attribute) -> None:
         )
 
 
-def _call(work: _Work, call: ast.Call) -> None:
+def _call(work: _Rewrite, call: ast.Call) -> None:
     """Change a call, or say why not."""
     mention = work.imports.names.mention(call.func)
     if mention is None or call.func in work.done:
@@ -171,7 +171,7 @@ def _call(work: _Work, call: ast.Call) -> None:
     work.changed_call(call.func, made, of.title)
 
 
-def _inside(work: _Work, call: ast.Call) -> str:
+def _inside(work: _Rewrite, call: ast.Call) -> str:
     """The class of TorchMetrics that a call, or the variable that it is assigned to, is an argument of, if any."""
     assigned = work.source.parent[call]
     targets = assigned.targets if isinstance(assigned, ast.Assign) and assigned.value is call else []
@@ -186,7 +186,7 @@ def _inside(work: _Work, call: ast.Call) -> str:
     return ""
 
 
-def _would_be(made: Asked, of: Library) -> str:
+def _would_be(made: MetricCall, of: LibraryTable) -> str:
     """What a reader may write; nothing where arguments would be lost."""
     if made.loses:
         return ""
@@ -207,7 +207,7 @@ class _Place:
     value: str = ""
 
 
-def _place(work: _Work, call: ast.Call, made: Asked, of: Library) -> _Place | None:
+def _place(work: _Rewrite, call: ast.Call, made: MetricCall, of: LibraryTable) -> _Place | None:
     """What is around a call after it was changed; None where nothing can be."""
     if made.entry.function:
         return _Place() if set(made.batch.values()) in ({"preds", "target"}, {"preds"}) else None
@@ -220,7 +220,7 @@ def _place(work: _Work, call: ast.Call, made: Asked, of: Library) -> _Place | No
     return _Place("as_torchmetric") if of.name == "torchmetrics" else None
 
 
-def _change(work: _Work, call: ast.Call, made: Asked, place: _Place) -> None:
+def _change(work: _Rewrite, call: ast.Call, made: MetricCall, place: _Place) -> None:
     """Change one call, in its place, argument by argument."""
     start, end = work.source.span(call)
     name = work.imports.metric(made.entry.assay)
@@ -239,12 +239,12 @@ def _change(work: _Work, call: ast.Call, made: Asked, place: _Place) -> None:
         _read_from(work, place.variable, place.computed, place.value)
 
 
-def _rename(work: _Work, node: ast.expr, name: str) -> None:
+def _rename(work: _Rewrite, node: ast.expr, name: str) -> None:
     start, end = work.source.span(node)
     work.edits.append(Edit(start, end, name))
 
 
-def _arguments(work: _Work, call: ast.Call, made: Asked) -> None:
+def _arguments(work: _Rewrite, call: ast.Call, made: MetricCall) -> None:
     """Rename, drop and add arguments."""
     source = work.source
     opened, _, parts = source.arguments(call)
@@ -271,7 +271,7 @@ def _arguments(work: _Work, call: ast.Call, made: Asked) -> None:
         _add(work, opened, [parts[at].end for at in range(len(parts)) if at not in dropped], made)
 
 
-def _add(work: _Work, opened: int, ends: list[int], made: Asked) -> None:
+def _add(work: _Rewrite, opened: int, ends: list[int], made: MetricCall) -> None:
     """Write the arguments that were not given."""
     given = set(made.kept.values())
     extra = ", ".join(f"{name}={value}" for name, value in made.fields.items() if name not in given)
@@ -280,7 +280,7 @@ def _add(work: _Work, opened: int, ends: list[int], made: Asked) -> None:
         work.edits.append(Edit(at, at, f", {extra}" if ends else extra))
 
 
-def _collection(work: _Work, call: ast.Call, of: Library) -> None:
+def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
     """Change a MetricCollection, with all its metrics or none of them."""
     found = collection_of(work.source, call, work.imports.names)
     if isinstance(found, str):
@@ -310,7 +310,7 @@ def _collection(work: _Work, call: ast.Call, of: Library) -> None:
         _read_from(work, plain, ".sync().compute()")
 
 
-def _read_from(work: _Work, variable: Variable, computed: str, value: str = "") -> None:
+def _read_from(work: _Rewrite, variable: Variable, computed: str, value: str = "") -> None:
     """Change how a variable is read: all values of a meter, or the one of a name."""
     for compute in variable.computes:
         assert isinstance(compute.func, ast.Attribute)
@@ -323,7 +323,7 @@ def _held(call: ast.Call) -> set[ast.expr]:
     return {node.func for node in ast.walk(call) if isinstance(node, ast.Call)}
 
 
-def _entry(work: _Work, call: ast.Call) -> Entry:
+def _entry(work: _Rewrite, call: ast.Call) -> Counterpart:
     mention = work.imports.names.mention(call.func)
     assert mention is not None
     return mention[0].entries[mention[1]]

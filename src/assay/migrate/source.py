@@ -23,7 +23,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """One argument of a call, or one name of an import: where it is, and where the comma behind it is, if any."""
 
     start: int
@@ -31,7 +31,7 @@ class Part:
     comma: int | None
 
 
-class Source:
+class SourceText:
     """A text and its tree."""
 
     def __init__(self, text: str) -> None:
@@ -91,28 +91,28 @@ class Source:
         before = [token.string for token, begins, _ in self._tokens if begins <= start and _OPENS.match(token.string)]
         return "'" if before and before[-1].lstrip("frbuFRBU").startswith('"') else '"'
 
-    def parts(self, start: int, end: int) -> list[Part]:
+    def parts(self, start: int, end: int) -> list[SourcePart]:
         """What is between commas from one place to another, brackets and comments respected."""
-        found: list[Part] = []
+        found: list[SourcePart] = []
         depth, first, last = 0, -1, -1
         for token, begins, ends in self._tokens:
             if begins < start or ends > end or token[0] in _SPACE:
                 continue
             if token.string == "," and depth == 0:
-                found.append(Part(first, last, begins))
+                found.append(SourcePart(first, last, begins))
                 first = -1
                 continue
             depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
             first, last = (begins if first < 0 else first), ends
-        return [*found, Part(first, last, None)] if first >= 0 else found
+        return [*found, SourcePart(first, last, None)] if first >= 0 else found
 
-    def arguments(self, call: ast.Call) -> tuple[int, int, list[Part]]:
+    def arguments(self, call: ast.Call) -> tuple[int, int, list[SourcePart]]:
         """Where the inside of a call's brackets starts and ends, and its arguments."""
         behind, end = self.span(call.func)[1], self.span(call)[1]
         opened = next(b for token, b, _ in self._tokens if b >= behind and token.string == "(")
         return opened + 1, end - 1, self.parts(opened + 1, end - 1)
 
-    def names_of(self, imported: ast.ImportFrom | ast.Import) -> list[Part]:
+    def names_of(self, imported: ast.ImportFrom | ast.Import) -> list[SourcePart]:
         """The names of an import, in its order."""
         start, end = self.span(imported)
         inside = [(token, b, e) for token, b, e in self._tokens if start <= b and e <= end]
@@ -120,11 +120,11 @@ class Source:
         brackets = [b for token, b, _ in inside if token.string in ("(", ")")]
         return self.parts(brackets[0] + 1, brackets[1]) if brackets else self.parts(begins, end)
 
-    def without(self, parts: list[Part], dropped: set[int]) -> list[Edit]:
+    def without(self, parts: list[SourcePart], dropped: set[int]) -> list[Edit]:
         """Take some of the parts away, with their commas, and with their lines where nothing else is on them."""
         return [self._dropping(parts, index, dropped) for index in sorted(dropped)]
 
-    def _dropping(self, parts: list[Part], index: int, dropped: set[int]) -> Edit:
+    def _dropping(self, parts: list[SourcePart], index: int, dropped: set[int]) -> Edit:
         part = parts[index]
         start, end = part.start, part.end
         if part.comma is not None:

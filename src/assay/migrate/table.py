@@ -23,7 +23,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Check:
+class ValueCheck:
     """What a reader should look at, where an argument has (`when`) or has not (`unless`) one of some values."""
 
     text: str
@@ -38,7 +38,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Counterpart:
     """What becomes of one name.
 
     Attributes:
@@ -62,7 +62,7 @@ class Entry:
     writes: Mapping[str, str]
     needs: str
     unsure: str
-    checks: tuple[Check, ...]
+    checks: tuple[ValueCheck, ...]
     tasks: tuple[str, ...]
     updates: int
     by_shape: bool
@@ -78,7 +78,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MigrationDifference:
     """One case in which values differ: a metric of each side, what both give, and why.
 
     Attributes:
@@ -103,15 +103,15 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Library:
+class LibraryTable:
     """One library: its names that have a counterpart, those that have none, and how values differ."""
 
     name: str
     title: str
     version: str
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, Counterpart]
     without: Mapping[str, str]
-    differences: tuple[Difference, ...]
+    differences: tuple[MigrationDifference, ...]
 
     def knows(self, name: str) -> bool:
         """Whether the table says something about a name."""
@@ -119,17 +119,19 @@ class Library:
 
 
 @cache
-def library(name: str) -> Library:
+def library(name: str) -> LibraryTable:
     """The table of one of `LIBRARIES`."""
     raw = tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
-    differences = tuple(Difference(**{**each, "names": tuple(each["names"])}) for each in raw.get("difference", ()))
+    differences = tuple(
+        MigrationDifference(**{**each, "names": tuple(each["names"])}) for each in raw.get("difference", ())
+    )
     without = {each: group["instead"] for group in raw["without"] for each in group["names"]}
     entries = {each: _entry(each, about, raw) for each, about in raw["metrics"].items()}
-    return Library(raw["library"], raw["title"], raw["version"], entries, without, differences)
+    return LibraryTable(raw["library"], raw["title"], raw["version"], entries, without, differences)
 
 
-def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Entry:
-    return Entry(
+def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Counterpart:
+    return Counterpart(
         name,
         parameters(about["takes"]),
         about["assay"],
@@ -138,7 +140,7 @@ def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Entry
         about.get("writes", {}),
         about.get("needs", ""),
         raw["reasons"][about["unsure"]] if "unsure" in about else "",
-        tuple(Check(**raw["checks"][each]) for each in about.get("checks", ())),
+        tuple(ValueCheck(**raw["checks"][each]) for each in about.get("checks", ())),
         tuple(about.get("tasks", ())),
         about.get("updates", 2),
         about.get("by_shape", False),

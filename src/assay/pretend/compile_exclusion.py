@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 
-def leave_uncompiled(thing: Any) -> None:
+def exclude_from_compilation(thing: Any) -> None:
     """Have ``torch.compile`` run a function, and what it calls, as it is; what is no function of Python stays alone.
 
     On a build that has a device these are C functions, which it never sees. Where a graph may break it looks at every

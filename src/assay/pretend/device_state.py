@@ -16,7 +16,7 @@ NUMBERS = {"cuda": 1, "xpu": 12, "mps": 13}  # c10/core/DeviceType.h
 
 
 @dataclass
-class Machine:
+class DeviceState:
     """What the answers are made of: how many devices there are, which is current, and their generators."""
 
     kind: str

@@ -210,7 +210,7 @@ def waits(rule: OperatorRule, arguments: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class NondeterminismAlert:
     """What is to be said of a nondeterministic operator.
 
     Attributes:
@@ -226,7 +226,7 @@ class Verdict:
 
 def nondeterminism(
     rule: OperatorRule, arguments: Mapping[str, Any], *, asked: bool, warn_only: bool
-) -> Iterable[Verdict]:
+) -> Iterable[NondeterminismAlert]:
     """What is to be said of this call, for each way in which its result may differ from run to run.
 
     Args:
@@ -242,7 +242,7 @@ def nondeterminism(
         if applies(way.when, arguments):
             alerts = asked and way.deterministic == "raises"
             noted = not asked or way.deterministic == "ignores" or (alerts and warn_only)
-            yield Verdict(way.named, noted, alerts)
+            yield NondeterminismAlert(way.named, noted, alerts)
 
 
 def way_of_copy(target: str, *, pinned: bool, non_blocking: bool) -> str:

@@ -10,6 +10,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from assay.devices.operators.overloads import overloads
+from assay.devices.operators.releases import VARIABLE, as_of
+from assay.devices.operators.rules import Rules, rules
 from assay.devices.pretend_state import set_pretended_kind
 from assay.errors import ConfigError, describe
 from assay.pretend.errors import PretendError
@@ -18,9 +21,8 @@ from assay.pretend.events import Event, Recorder
 if TYPE_CHECKING:
     import torch
 
-    from assay.devices.operators.rules import Rules
 
-Engine = Literal["auto", "native", "wrapper"]
+EngineName = Literal["auto", "native", "python"]
 DEVICES = ("cuda", "mps", "xpu")
 MOST = 16
 _lock = threading.Lock()
@@ -28,7 +30,7 @@ _open_now: list[Pretended] = []
 
 
 class Machine(Protocol):
-    """What both engines are."""
+    """What both engines can do, as contexts."""
 
     def __enter__(self) -> Machine: ...
 
@@ -46,7 +48,7 @@ class Pretended:
     Attributes:
         type: ``"cuda"``, ``"mps"`` or ``"xpu"``.
         count: how many of them there are.
-        engine: ``"native"`` or ``"wrapper"``.
+        engine: ``"native"`` or ``"python"``.
         recorder: where its events go.
     """
 
@@ -75,7 +77,7 @@ class Pretended:
 
 @contextmanager
 def pretend(
-    device: str, *, count: int | None = None, engine: Engine = "auto", release: str | None = None
+    device: str, *, count: int | None = None, engine: EngineName = "auto", release: str | None = None
 ) -> Iterator[Pretended]:
     """A device that is not there: computed by the CPU, under the name of the device and by its rules.
 
@@ -89,7 +91,7 @@ def pretend(
             needed, and the first stays the current one.
         count: how many devices of that kind there are; by default one, or as many as ``device`` names.
         engine: ``"native"`` (plain tensors on torch's own dispatcher; compiled once, which takes about half a minute
-            and a C++ compiler), ``"wrapper"`` (a tensor subclass in pure Python: slower, and refuses some), or
+            and a C++ compiler), ``"python"`` (a tensor subclass in pure Python: slower, and refuses some), or
             ``"auto"``: native where there is a compiler.
         release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then
             (``devices/known/history.toml``) is refused. By default what the environment variable
@@ -140,19 +142,16 @@ def current() -> Pretended | None:
 
 
 def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> Pretended:
-    from assay.devices.operators.overloads import overloads
-    from assay.devices.operators.releases import VARIABLE, as_of
-    from assay.devices.operators.rules import rules
-    from assay.pretend.torch_patches import front, refuse_real
+    from assay.pretend.torch_patches import patch_torch, refuse_real
 
     refuse_real(kind)
     engine = _chosen(engine)
     overloads()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs
     older = release or os.environ.get(VARIABLE)
     recorder, known = Recorder(), as_of(rules(kind), older) if older else rules(kind)
-    machine = stack.enter_context((_native if engine == "native" else _wrapper)(kind, count, known, recorder))
+    machine = stack.enter_context((_native if engine == "native" else _python)(kind, count, known, recorder))
     generators = getattr(machine, "generator", None)
-    stack.enter_context(front(kind, count, machine.current_device, machine.set_device, recorder, generators))
+    stack.enter_context(patch_torch(kind, count, machine.current_device, machine.set_device, recorder, generators))
     return Pretended(kind, count, engine, recorder)
 
 
@@ -177,10 +176,10 @@ def _chosen(engine: str) -> str:
     from assay.pretend.native_engine.build import why_not
     from assay.pretend.torch_patches import refuse_native_beside_real
 
-    if engine not in ("auto", "native", "wrapper"):
-        raise ConfigError(describe("engine", repr(engine), "auto, native or wrapper", "Check the spelling"))
+    if engine not in ("auto", "native", "python"):
+        raise ConfigError(describe("engine", repr(engine), "auto, native or python", "Check the spelling"))
     if engine == "auto":
-        return "wrapper" if why_not() else "native"
+        return "python" if why_not() else "native"
     if engine == "native":
         refuse_native_beside_real()
     return engine
@@ -192,7 +191,7 @@ def _native(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
     return NativeEngine(kind, count, rules, recorder)
 
 
-def _wrapper(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
-    from assay.pretend.python_engine.engine import WrapperEngine
+def _python(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
+    from assay.pretend.python_engine.engine import PythonEngine
 
-    return WrapperEngine(kind, count, rules, recorder)
+    return PythonEngine(kind, count, rules, recorder)

@@ -13,7 +13,7 @@ from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFe
 from assay.devices.capabilities import supports
 from assay.errors import describe
 from assay.pretend.device_copies import communication
-from assay.pretend.device_state import Machine, memory
+from assay.pretend.device_state import DeviceState, memory
 from assay.pretend.errors import PretendError
 from assay.pretend.streams import NumberedEvents, event_methods, stream_methods
 
@@ -21,12 +21,12 @@ KEPT: Any = object()
 """Torch's own code changes it (initialisation, queues of seeds), and it is put back."""
 
 
-def tables(machine: Machine) -> dict[str, dict[str, Any]]:
+def replacements(machine: DeviceState) -> dict[str, dict[str, Any]]:
     """Every name that changes while ``machine`` is there: module or class, name, new value."""
     return {"cuda": _cuda, "mps": _mps, "xpu": _xpu}[machine.kind](machine) | _workers(machine.kind)
 
 
-def _accelerator(machine: Machine) -> dict[str, Any]:
+def _accelerator(machine: DeviceState) -> dict[str, Any]:
     device = torch.device(machine.kind)
     return {
         "_get_accelerator": lambda: device,
@@ -52,7 +52,7 @@ def _accelerator(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _common(machine: Machine) -> dict[str, dict[str, Any]]:
+def _common(machine: DeviceState) -> dict[str, dict[str, Any]]:
     """What torch.cuda and torch.xpu have alike."""
     kind = machine.kind
     stream, event = stream_methods(machine.streams), event_methods(machine.streams)
@@ -101,7 +101,7 @@ def _common(machine: Machine) -> dict[str, dict[str, Any]]:
     }
 
 
-def _cuda(machine: Machine) -> dict[str, dict[str, Any]]:
+def _cuda(machine: DeviceState) -> dict[str, dict[str, Any]]:
     table = _common(machine)
     refused = {
         "_cuda_getCurrentBlasHandle": "torch.cuda.current_blas_handle",
@@ -147,7 +147,7 @@ def _cuda(machine: Machine) -> dict[str, dict[str, Any]]:
     return table
 
 
-def _xpu(machine: Machine) -> dict[str, dict[str, Any]]:
+def _xpu(machine: DeviceState) -> dict[str, dict[str, Any]]:
     table = _common(machine)
     table["torch._C"] |= {
         "_xpu_isCurrentStreamCapturing": lambda: False,
@@ -162,7 +162,7 @@ def _xpu(machine: Machine) -> dict[str, dict[str, Any]]:
     return table
 
 
-def _mps(machine: Machine) -> dict[str, dict[str, Any]]:
+def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
     events = NumberedEvents(machine.streams)
     answers = {
         "_has_mps": True,
@@ -265,7 +265,7 @@ def _dtypes(kind: str) -> set[torch.dtype]:
 class _Runtime:
     """Stands for ``torch._C._cudart``: nothing of CUDA's own library is there."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DeviceState) -> None:
         self.cudaMemGetInfo = lambda device: (memory(), memory())
 
     def __getattr__(self, name: str) -> Any:
@@ -279,7 +279,7 @@ class _Nvtx:
         return lambda *_: 0
 
 
-def _storage(machine: Machine) -> Callable[..., Any]:
+def _storage(machine: DeviceState) -> Callable[..., Any]:
     """``torch.UntypedStorage(size, device=...)``, whose C code knows only the devices of its build (Storage.cpp)."""
 
     def new(cls: type, *args: Any, device: Any = None, **rest: Any) -> Any:
@@ -295,7 +295,7 @@ def _storage(machine: Machine) -> Callable[..., Any]:
     return new
 
 
-def _dlpack(machine: Machine) -> dict[str, dict[str, Any]]:
+def _dlpack(machine: DeviceState) -> dict[str, dict[str, Any]]:
     """DLPack hands out an address of the device's memory, where other libraries would find none."""
     refuse, export, capsule = (
         _refuse("DLPack of a tensor on a pretend device"),

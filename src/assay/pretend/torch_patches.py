@@ -1,7 +1,7 @@
 """What torch's Python side answers while a pretend device is there: torch.cuda, mps, xpu and accelerator.
 
-A build of torch without a device lacks the C functions that ``torch.cuda`` and its kin call. While :func:`front` is
-open they are there, so torch's own Python code runs as on a build that has the device; Python functions are replaced
+A build of torch without a device lacks the C functions that ``torch.cuda`` and its kin call. While :func:`patch_torch`
+is open they are there, so torch's own Python code runs as on a build that has the device; Python functions are replaced
 only where torch bound a C function when it was imported. ``torch_functions.py`` lists every name that changes, and all
 of them are put back on leaving.
 """
@@ -17,18 +17,18 @@ from typing import Any
 import torch
 
 from assay.errors import describe
-from assay.pretend.compile_exclusion import leave_uncompiled
-from assay.pretend.device_state import Machine
+from assay.pretend.compile_exclusion import exclude_from_compilation
+from assay.pretend.device_state import DeviceState
 from assay.pretend.errors import PretendError
 from assay.pretend.events import Recorder
 from assay.pretend.torch_caches import empty_answer_caches
-from assay.pretend.torch_functions import KEPT, tables
+from assay.pretend.torch_functions import KEPT, replacements
 
 _ABSENT: Any = object()
 
 
 @contextmanager
-def front(
+def patch_torch(
     device: str,
     count: int,
     get: Callable[[], int],
@@ -49,10 +49,10 @@ def front(
     Raises:
         PretendError: this build of torch has the device itself.
     """
-    machine = Machine(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
+    machine = DeviceState(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
     patches = Patches()
     try:
-        for owner, names in tables(machine).items():
+        for owner, names in replacements(machine).items():
             for name, value in names.items():
                 patches.put(owner_of(owner), name, value)
         empty_answer_caches()
@@ -75,7 +75,7 @@ class Patches:
         old = vars(owner).get(name, _ABSENT)
         self._undo.append((owner, name, old, list(old) if isinstance(old, list) else None))
         if value is not KEPT:
-            leave_uncompiled(value)
+            exclude_from_compilation(value)
             setattr(owner, name, value)
 
     def restore(self) -> None:
@@ -106,7 +106,7 @@ def refuse_real(device: str) -> None:
 def refuse_native_beside_real() -> None:
     """Raise where this build of torch has another device: its C++ takes one kind of accelerator at a time."""
     if real_devices():
-        raise _wrong_build("engine='native'", "a build for the CPU", "Use engine='wrapper', which works beside it, or")
+        raise _wrong_build("engine='native'", "a build for the CPU", "Use engine='python', which works beside it, or")
 
 
 def _wrong_build(what: str, expected: str, instead: str) -> PretendError:

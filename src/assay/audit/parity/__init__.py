@@ -7,20 +7,30 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.audit.parity.closeness import Difference, Tolerance, tolerances
+    from assay.audit.parity.closeness import Tolerance, ValueDifference, tolerances
     from assay.audit.parity.command import run
-    from assay.audit.parity.replay import Divergence
-    from assay.audit.parity.runs import Parity, compare, compare_runs
-    from assay.audit.parity.steps import Place
+    from assay.audit.parity.replay import OperatorDivergence
+    from assay.audit.parity.runs import ParityResult, compare, compare_runs
+    from assay.audit.parity.steps import CallSite
 
-__all__ = ["Difference", "Divergence", "Parity", "Place", "Tolerance", "compare", "compare_runs", "run", "tolerances"]
+__all__ = [
+    "CallSite",
+    "OperatorDivergence",
+    "ParityResult",
+    "Tolerance",
+    "ValueDifference",
+    "compare",
+    "compare_runs",
+    "run",
+    "tolerances",
+]
 
 _HOMES = {
-    "closeness": ("Difference", "Tolerance", "tolerances"),
+    "closeness": ("ValueDifference", "Tolerance", "tolerances"),
     "command": ("run",),
-    "replay": ("Divergence",),
-    "runs": ("Parity", "compare", "compare_runs"),
-    "steps": ("Place",),
+    "replay": ("OperatorDivergence",),
+    "runs": ("ParityResult", "compare", "compare_runs"),
+    "steps": ("CallSite",),
 }
 
 __getattr__, __dir__ = attach(

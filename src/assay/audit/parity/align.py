@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby, tee
 
-from assay.audit.parity.steps import Call, Place, Step
+from assay.audit.parity.steps import Call, CallSite, OperatorStep
 
 Plan = list[tuple[Call, int | None]]
 
 
-def align(steps: list[Step], calls: list[Call]) -> Plan:
+def align(steps: list[OperatorStep], calls: list[Call]) -> Plan:
     """Which step of the CPU each call of the device stands for, where the two ran different operators.
 
     Args:
@@ -40,7 +40,7 @@ class _Segment:
     calls: tuple[Call, ...]
 
     @property
-    def place(self) -> Place:
+    def place(self) -> CallSite:
         return self.calls[0].place
 
 

@@ -46,7 +46,7 @@ EXACT = Tolerance(0.0, 0.0, "integers and booleans are equal or they are not")
 
 
 @dataclass(frozen=True)
-class Difference:
+class ValueDifference:
     """How the values of one tensor differ, told at the element that lies farthest outside the tolerance.
 
     Attributes:
@@ -125,7 +125,7 @@ def tolerance_of(*dtypes: torch.dtype) -> Tolerance:
     return max((tolerances().get(dtype, EXACT) for dtype in dtypes), key=lambda found: found.relative)
 
 
-def difference(cpu: Tensor, device: Tensor, allowed: Tolerance | None = None) -> Difference | None:
+def difference(cpu: Tensor, device: Tensor, allowed: Tolerance | None = None) -> ValueDifference | None:
     """Compare two tensors of one shape; NaN equals NaN.
 
     Args:
@@ -176,7 +176,7 @@ def error_against(reference: Tensor, values: Tensor) -> float:
 
 def _worst(
     cpu: Tensor, device: Tensor, outside: Tensor, dtypes: tuple[torch.dtype, torch.dtype], allowed: Tolerance
-) -> Difference:
+) -> ValueDifference:
     apart = _apart(cpu, device)
     excess = apart / (allowed.absolute + allowed.relative * _apart(cpu, torch.zeros_like(cpu))).clamp(min=1e-300)
     excess = torch.where(outside, excess.nan_to_num(nan=math.inf, posinf=math.inf), -1.0)
@@ -186,7 +186,7 @@ def _worst(
     inexact = first.dtype.is_floating_point or first.dtype.is_complex
     absolute = float(apart.flatten()[at]) if inexact else abs(int(first) - int(second))
     size = abs(first.item())
-    return Difference(
+    return ValueDifference(
         where=where,
         cpu=first.item(),
         device=second.item(),

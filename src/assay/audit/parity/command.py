@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from assay.audit.parity.programs import programs
-from assay.audit.parity.runs import Engine, Mode, Parity, checked, compare_runs
+from assay.audit.parity.runs import EngineName, Mode, ParityResult, checked, compare_runs
 from assay.audit.parity.show import Shower
 from assay.audit.targets import parse
 from assay.errors import AssayError
@@ -21,7 +21,7 @@ AGREE, DIVERGE, NOT_RUN = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Unrun:
+class NotCompared:
     """What could not be compared, and why; ``known`` where that is the target's own word (it needs a download)."""
 
     target: str
@@ -31,7 +31,7 @@ class Unrun:
 
 
 @dataclass
-class Comparison:
+class ParityAudit:
     """All that a command compared.
 
     Attributes:
@@ -39,8 +39,8 @@ class Comparison:
         unrun: what could not be compared.
     """
 
-    compared: list[Parity] = field(default_factory=list)
-    unrun: list[Unrun] = field(default_factory=list)
+    compared: list[ParityResult] = field(default_factory=list)
+    unrun: list[NotCompared] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
@@ -65,7 +65,7 @@ def run(
     on: Sequence[str],
     *,
     mode: Mode = "lockstep",
-    engine: Engine = "auto",
+    engine: EngineName = "auto",
     as_json: bool = False,
     relative: float | None = None,
     absolute: float | None = None,
@@ -90,7 +90,7 @@ def run(
         ConfigError: there is no such target, device or mode.
     """
     checked(mode, relative, absolute)
-    done, shower = Comparison(), Shower(silent=as_json)
+    done, shower = ParityAudit(), Shower(silent=as_json)
     for device in on:
         for parity in _all(target, device, done, mode, engine, relative, absolute, seed):
             done.compared.append(parity)
@@ -105,16 +105,16 @@ def run(
 def _all(
     target: str,
     device: str,
-    done: Comparison,
+    done: ParityAudit,
     mode: Mode,
-    engine: Engine,
+    engine: EngineName,
     relative: float | None,
     absolute: float | None,
     seed: int,
-) -> Iterator[Parity]:
+) -> Iterator[ParityResult]:
     for program in programs(parse(target), device):
         if program.why_not:
-            done.unrun.append(Unrun(program.name, device, program.why_not, known=True))
+            done.unrun.append(NotCompared(program.name, device, program.why_not, known=True))
             continue
         try:
             with contextlib.redirect_stdout(_Quiet()):
@@ -129,7 +129,7 @@ def _all(
                     seed=seed,
                 )
         except AssayError as error:
-            done.unrun.append(Unrun(program.name, device, str(error)))
+            done.unrun.append(NotCompared(program.name, device, str(error)))
         else:
             yield parity
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from assay.audit.case import Case
-from assay.audit.states import mapped
 from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named
+from assay.audit.tensor_trees import mapped
 from assay.devices import supports
 from assay.native.library import library
 
@@ -23,7 +23,7 @@ Make = Callable[[torch.device], Callable[[], Any]]
 
 
 @dataclass(frozen=True)
-class Program:
+class ParityProgram:
     """Something to run on the CPU and on a device.
 
     Attributes:
@@ -51,7 +51,7 @@ def in_torch() -> Iterator[None]:
         library.cache_clear()
 
 
-def programs(target: Target, device: str) -> Iterator[Program]:
+def programs(target: Target, device: str) -> Iterator[ParityProgram]:
     """The programs of a target: the metrics in it, a function, or the script.
 
     A function is given the device if it takes an argument. A script, and a function without arguments, find the device
@@ -75,13 +75,13 @@ def programs(target: Target, device: str) -> Iterator[Program]:
         if inspect.isclass(thing):
             yield from (_of_case(case, device) for case in find_cases(target))
         else:
-            yield Program(target.text, _of_function(thing))
+            yield ParityProgram(target.text, _of_function(thing))
     elif "audit" in hooks(target):
-        yield Program(target.text, _of_function(load(target).audit))
+        yield ParityProgram(target.text, _of_function(load(target).audit))
     elif (target.file is None or target.only_defines()) and _has_metrics(load(target)):
         yield from (_of_case(case, device) for case in find_cases(target))
     else:
-        yield Program(target.text, lambda _: lambda: _run_script(target))
+        yield ParityProgram(target.text, lambda _: lambda: _run_script(target))
 
 
 def _of_function(function: Callable[..., Any]) -> Make:
@@ -89,7 +89,7 @@ def _of_function(function: Callable[..., Any]) -> Make:
     return lambda device: lambda: function(device) if takes else function()
 
 
-def _of_case(case: Case, device: str) -> Program:
+def _of_case(case: Case, device: str) -> ParityProgram:
     """Metrics read from float32 where the device has no float64: on the CPU, too, so that the two compute the same."""
     narrow = not supports(device.partition(":")[0], "float64")
 
@@ -108,7 +108,7 @@ def _of_case(case: Case, device: str) -> Program:
 
         return measure
 
-    return Program(case.name, make, case.why_not)
+    return ParityProgram(case.name, make, case.why_not)
 
 
 def _has_metrics(module: Any) -> bool:

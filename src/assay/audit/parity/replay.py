@@ -15,8 +15,8 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from assay.audit.parity.align import Plan
 from assay.audit.parity.closeness import (
-    Difference,
     Tolerance,
+    ValueDifference,
     difference,
     error_against,
     on_host,
@@ -24,10 +24,10 @@ from assay.audit.parity.closeness import (
     tolerance_of,
 )
 from assay.audit.parity.steps import (
+    Argument,
     Call,
-    Operand,
-    Place,
-    Step,
+    CallSite,
+    OperatorStep,
     is_random,
     is_written,
     memory,
@@ -49,11 +49,11 @@ KINDS = {
 NOTES = ("operator", "dtype")  # no divergence, as long as the values agree
 
 
-Operands = tuple[Operand, ...]
+Operands = tuple[Argument, ...]
 
 
 @dataclass(frozen=True)
-class Divergence:
+class OperatorDivergence:
     """One place at which the device's run leaves the CPU's.
 
     Attributes:
@@ -69,9 +69,9 @@ class Divergence:
     kind: str
     operator: str
     step: int
-    place: Place
+    place: CallSite
     why: str
-    difference: Difference | None = None
+    difference: ValueDifference | None = None
     count: int = 1
 
     def __str__(self) -> str:
@@ -83,14 +83,18 @@ class Divergence:
 class Findings:
     """What was found so far, the same place told once."""
 
-    by_place: dict[tuple[Any, ...], Divergence] = field(default_factory=dict)
+    by_place: dict[tuple[Any, ...], OperatorDivergence] = field(default_factory=dict)
 
-    def add(self, kind: str, operator: str, step: int, place: Place, why: str, found: Difference | None = None) -> None:
+    def add(
+        self, kind: str, operator: str, step: int, place: CallSite, why: str, found: ValueDifference | None = None
+    ) -> None:
         """Note a divergence, or one more of the same place."""
         key = (kind, operator, place)
         known = self.by_place.get(key)
         self.by_place[key] = (
-            replace(known, count=known.count + 1) if known else Divergence(kind, operator, step, place, why, found)
+            replace(known, count=known.count + 1)
+            if known
+            else OperatorDivergence(kind, operator, step, place, why, found)
         )
 
 
@@ -113,7 +117,7 @@ class Replay:
 
     def __init__(
         self,
-        steps: list[Step],
+        steps: list[OperatorStep],
         mode: Literal["lockstep", "free"],
         plan: Plan | None = None,
         allowed: Tolerance | None = None,
@@ -127,7 +131,7 @@ class Replay:
         self.position = 0
         self.unseen = unseen
         self._steps, self._plan, self._lockstep, self._allowed = steps, plan, mode == "lockstep", allowed
-        self._failed: tuple[str, Place, BaseException] | None = None
+        self._failed: tuple[str, CallSite, BaseException] | None = None
         self._at = 0  # in the plan
         self._others: list[Call] = []  # what the device ran since the last common step, and the CPU did not
         self._lately = ""  # the same of the last such place, in words
@@ -138,7 +142,7 @@ class Replay:
         """Whether the device ran the CPU's operators and no others."""
         return [call.same for call in self.calls] == [step.call.same for step in self._steps]
 
-    def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
+    def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: CallSite) -> Any:
         """Run one operator on the device and compare; in lockstep, with the CPU's operands."""
         operands = operands_of(func, args, kwargs)
         step = self._match(Call(name_of(func), place, shapes(operands), is_random(func, operands)))
@@ -156,7 +160,7 @@ class Replay:
         """The device's run is over: what the CPU did beyond it is a difference, too."""
         self._tell_others(len(self._steps))
 
-    def blamed(self, error: BaseException) -> tuple[str, Place] | None:
+    def blamed(self, error: BaseException) -> tuple[str, CallSite] | None:
         """The operator that raised an error or the cause of it, and its place; ``None`` if none did."""
         if self._failed is None:
             return None
@@ -166,7 +170,7 @@ class Replay:
             cause = cause.__cause__ or cause.__context__
         return (operator, place) if cause is raised else None
 
-    def _match(self, call: Call) -> Step | None:
+    def _match(self, call: Call) -> OperatorStep | None:
         """The CPU's step that a call stands for."""
         at = len(self.calls)
         self.calls.append(call)
@@ -175,7 +179,7 @@ class Replay:
         step = self._steps[at] if at == self.position < len(self._steps) else None
         return step if step and step.call.same == call.same else None
 
-    def _planned(self, call: Call) -> Step | None:
+    def _planned(self, call: Call) -> OperatorStep | None:
         assert self._plan is not None
         for at, (expected, index) in enumerate(self._plan[self._at : self._at + _STRAY], self._at):
             if expected == call:
@@ -183,7 +187,7 @@ class Replay:
                 return self._steps[index] if index is not None and index >= self.position else None
         return None
 
-    def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
+    def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: CallSite) -> Any:
         try:
             return func(*args, **kwargs)
         except Exception as error:
@@ -214,7 +218,7 @@ class Replay:
         first = (ours or skipped)[0]
         self.found.add("operator", first.name, self.position, first.place, self._lately)
 
-    def _take_over(self, step: Step, operands: Operands, place: Place) -> None:
+    def _take_over(self, step: OperatorStep, operands: Operands, place: CallSite) -> None:
         """Give the operator the CPU's operands. They differ already only if no step is to blame: then that is told."""
         for ours, theirs in zip(operands, step.inputs, strict=False):
             drawn = self.is_drawn(ours.value)
@@ -229,7 +233,7 @@ class Replay:
                 self.found.add("operand", step.name, step.index, place, why, apart)
             _overwrite(ours.value, theirs.value)
 
-    def _compare(self, step: Step, operands: Operands, result: Any, place: Place) -> Any:
+    def _compare(self, step: OperatorStep, operands: Operands, result: Any, place: CallSite) -> Any:
         leaves, form = tree_flatten(result)
         changed = [operand.value for operand in operands if is_written(operand)]
         if step.call.random:
@@ -248,7 +252,7 @@ class Replay:
         kept = [_agree(cpu, device) for cpu, device in zip(step.outputs, leaves, strict=False)]
         return tree_unflatten(kept, form) if len(kept) == len(leaves) else result
 
-    def _compare_one(self, step: Step, cpu: Any, device: Any, place: Place) -> bool:
+    def _compare_one(self, step: OperatorStep, cpu: Any, device: Any, place: CallSite) -> bool:
         """Compare one output; whether it differs."""
         if not isinstance(cpu, Tensor):
             cpu, device, allowed = _as_tensors(cpu, device, step, self._allowed)
@@ -308,7 +312,9 @@ def _overwrite(device: Tensor, cpu: Tensor) -> None:
         device.copy_(cpu)
 
 
-def _as_tensors(cpu: Any, device: Any, step: Step, allowed: Tolerance | None) -> tuple[Any, Any, Tolerance | None]:
+def _as_tensors(
+    cpu: Any, device: Any, step: OperatorStep, allowed: Tolerance | None
+) -> tuple[Any, Any, Tolerance | None]:
     """Numbers that an operator read from the device, judged by the dtype that they were read from."""
     if not (isinstance(cpu, int | float | complex) and isinstance(device, int | float | complex)):
         return cpu, device, allowed
@@ -316,7 +322,7 @@ def _as_tensors(cpu: Any, device: Any, step: Step, allowed: Tolerance | None) ->
     return torch.tensor(cpu), torch.tensor(device), allowed or (tolerance_of(*dtypes) if dtypes else None)
 
 
-def _errors(step: Step, cpu: Tensor, device: Tensor) -> tuple[float, float] | None:
+def _errors(step: OperatorStep, cpu: Tensor, device: Tensor) -> tuple[float, float] | None:
     """How far the two are from the same operator in float64, on the CPU; ``None`` where it does not take float64."""
     if not cpu.dtype.is_floating_point or cpu.dtype == torch.float64:
         return None
@@ -331,7 +337,7 @@ def _errors(step: Step, cpu: Tensor, device: Tensor) -> tuple[float, float] | No
     return error_against(exact, cpu), error_against(exact, device)
 
 
-def _in_float64(step: Step) -> list[Any]:
+def _in_float64(step: OperatorStep) -> list[Any]:
     values = iter(step.inputs)
 
     def wide(shell: Any) -> Any:
@@ -347,7 +353,7 @@ def _in_float64(step: Step) -> list[Any]:
         return list(tree_leaves(step.func(*args, **kwargs)))
 
 
-def _verdict(found: Difference) -> str:
+def _verdict(found: ValueDifference) -> str:
     if not found.nearer or found.errors is None:
         return ""
     other = "CPU" if found.nearer == "device" else "device"

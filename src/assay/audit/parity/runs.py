@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_leaves
 from assay.audit.parity.align import align
 from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
 from assay.audit.parity.inputs import moved_copy
-from assay.audit.parity.replay import NOTES, Divergence, Replay
-from assay.audit.parity.steps import Place, Step, Watch, Written, line_of
+from assay.audit.parity.replay import NOTES, OperatorDivergence, Replay
+from assay.audit.parity.steps import CallSite, OperatorStep, Watch, Written, line_of
 from assay.devices import available
 from assay.devices.placement import has_values
 from assay.errors import AssayError, ConfigError, InputError, describe
@@ -26,14 +26,14 @@ from assay.pretend.errors import PretendError
 from assay.pretend.session import Pretended
 
 Mode = Literal["lockstep", "free"]
-Engine = session.Engine
+EngineName = session.EngineName
 Device = str | torch.device | Pretended
 MODES = ("lockstep", "free")
 LIMIT = 4 << 30
 
 
 @dataclass(frozen=True)
-class Parity:
+class ParityResult:
     """What came of running one thing on the CPU and on a device.
 
     Attributes:
@@ -58,11 +58,11 @@ class Parity:
     compared: int
     random: int
     results: int
-    divergences: tuple[Divergence, ...]
-    notes: tuple[Divergence, ...] = ()
+    divergences: tuple[OperatorDivergence, ...]
+    notes: tuple[OperatorDivergence, ...] = ()
 
     @property
-    def first(self) -> Divergence | None:
+    def first(self) -> OperatorDivergence | None:
         """The first divergence; in free mode the others are mostly its consequences."""
         return self.divergences[0] if self.divergences else None
 
@@ -91,10 +91,10 @@ def compare(
     relative: float | None = None,
     absolute: float | None = None,
     seed: int = 0,
-    engine: Engine = "auto",
+    engine: EngineName = "auto",
     limit: int = LIMIT,
     **kwargs: Any,
-) -> Parity:
+) -> ParityResult:
     """Run a function or a module on the CPU and on a device, operator by operator, and say where the values part.
 
     The arguments are copied, so nothing of the caller's changes, and moved: tensors, modules, optimizers, objects with
@@ -159,9 +159,9 @@ def compare_runs(
     relative: float | None = None,
     absolute: float | None = None,
     seed: int = 0,
-    engine: Engine = "auto",
+    engine: EngineName = "auto",
     limit: int = LIMIT,
-) -> Parity:
+) -> ParityResult:
     """As :func:`compare`, for what must be made on each device anew.
 
     Args:
@@ -203,10 +203,12 @@ def compare_runs(
     notes = tuple(divergence for divergence in told if divergence.kind in NOTES)
     divergences = tuple(divergence for divergence in told if divergence.kind not in NOTES)
     counts = (len(steps), replay.compared, replay.random, replay.results)
-    return Parity(target, str(there), kind, mode, *counts, divergences, notes)
+    return ParityResult(target, str(there), kind, mode, *counts, divergences, notes)
 
 
-def _on_cpu(make: Callable[[torch.device], Callable[[], Any]], seed: int, limit: int) -> tuple[list[Step], list[Any]]:
+def _on_cpu(
+    make: Callable[[torch.device], Callable[[], Any]], seed: int, limit: int
+) -> tuple[list[OperatorStep], list[Any]]:
     written = Written(limit)
     try:
         _seed(seed)
@@ -239,7 +241,7 @@ def _on_device(
             result = program()
             replay.finish()
     except Exception as error:  # whatever the program raises is what is told
-        operator, place = replay.blamed(error) or ("", Place(line_of(error)))
+        operator, place = replay.blamed(error) or ("", CallSite(line_of(error)))
         replay.found.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
         return
     with replay.unseen():
@@ -251,7 +253,7 @@ def _compare_results(expected: list[Any], got: list[Any], replay: Replay) -> int
     found, last, compared = replay.found, replay.position, 0
     if len(expected) != len(got):
         why = f"{len(expected)} values on the CPU, {len(got)} on the device"
-        found.add("result", "", last, Place(), why)
+        found.add("result", "", last, CallSite(), why)
         return 0
     for cpu, device in zip(expected, got, strict=True):
         first, second = _as_tensor(cpu), _as_tensor(device)
@@ -261,9 +263,9 @@ def _compare_results(expected: list[Any], got: list[Any], replay: Replay) -> int
             continue
         compared += 1
         if first.shape != second.shape:
-            found.add("result", "", last, Place(), f"shape {tuple(first.shape)} against {tuple(second.shape)}")
+            found.add("result", "", last, CallSite(), f"shape {tuple(first.shape)} against {tuple(second.shape)}")
         elif apart := difference(first, second, _allowed_for(cpu)):
-            found.add("result", "", last, Place(), str(apart), apart)
+            found.add("result", "", last, CallSite(), str(apart), apart)
     return compared
 
 
@@ -293,7 +295,7 @@ Unseen = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def _device(device: Device, engine: Engine) -> Iterator[tuple[torch.device, str, Unseen]]:
+def _device(device: Device, engine: EngineName) -> Iterator[tuple[torch.device, str, Unseen]]:
     """The pretend device that was given, the real one where this machine has it, else a pretend one."""
     if isinstance(device, Pretended):
         _check_engine(device)
@@ -359,7 +361,7 @@ def _name(target: Any) -> str:
     return str(getattr(target, "__qualname__", "") or type(target).__name__)
 
 
-def _told(divergence: Divergence) -> dict[str, Any]:
+def _told(divergence: OperatorDivergence) -> dict[str, Any]:
     line = divergence.place.line
     return {
         "kind": divergence.kind,

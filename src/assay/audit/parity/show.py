@@ -7,8 +7,8 @@ import linecache
 from rich.console import Console
 from rich.text import Text
 
-from assay.audit.parity.replay import KINDS, Divergence
-from assay.audit.parity.runs import Parity
+from assay.audit.parity.replay import KINDS, OperatorDivergence
+from assay.audit.parity.runs import ParityResult
 
 MOST = 12  # places that are told of one program
 
@@ -23,7 +23,7 @@ class Shower:
     def __init__(self, *, silent: bool = False) -> None:
         self._console = Console(quiet=silent, highlight=False)
 
-    def show(self, parity: Parity) -> None:
+    def show(self, parity: ParityResult) -> None:
         """Print one comparison."""
         head = Text.assemble((parity.target, "bold"), f" on {_device(parity)}, {parity.mode}: ", _verdict(parity))
         self._print(head)
@@ -35,7 +35,7 @@ class Shower:
             why = f"  note: {KINDS[note.kind]}, at {note.place}{_times(note)}: {note.why}"
             self._print(Text(why, style="dim"))
 
-    def sum_up(self, compared: list[Parity], unrun: list[tuple[str, str, str]]) -> None:
+    def sum_up(self, compared: list[ParityResult], unrun: list[tuple[str, str, str]]) -> None:
         """Print how many agree on each device, and what could not be compared."""
         if len(compared) > 1:
             self._print(Text("\n").join(_table(compared)))
@@ -46,11 +46,11 @@ class Shower:
         self._console.print(text, soft_wrap=True)
 
 
-def _device(parity: Parity) -> str:
+def _device(parity: ParityResult) -> str:
     return parity.device if parity.engine == "real" else f"{parity.device} (pretend, {parity.engine})"
 
 
-def _verdict(parity: Parity) -> Text:
+def _verdict(parity: ParityResult) -> Text:
     numbers = f"{parity.compared} operators compared" + (f", {parity.random} random" if parity.random else "")
     if parity.agrees:
         return Text(f"{numbers}, all agree", style="green")
@@ -60,7 +60,7 @@ def _verdict(parity: Parity) -> Text:
     return Text(f"{numbers}, {places}", style="red")
 
 
-def _told(divergence: Divergence, *, first: bool) -> Text:
+def _told(divergence: OperatorDivergence, *, first: bool) -> Text:
     name = divergence.operator or divergence.kind
     text = Text.assemble("  ", ("first: " if first else "", "red"), (name, "bold"), f" at {divergence.place}")
     text.append(_times(divergence))
@@ -72,11 +72,11 @@ def _told(divergence: Divergence, *, first: bool) -> Text:
     return text
 
 
-def _times(divergence: Divergence) -> str:
+def _times(divergence: OperatorDivergence) -> str:
     return f", {divergence.count} times" if divergence.count > 1 else ""
 
 
-def _table(compared: list[Parity]) -> list[Text]:
+def _table(compared: list[ParityResult]) -> list[Text]:
     lines = []
     for device in dict.fromkeys(_device(parity) for parity in compared):
         here = [parity for parity in compared if _device(parity) == device]

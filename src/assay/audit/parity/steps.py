@@ -37,7 +37,7 @@ _HERE = str(Path(__file__).parent) + "/"
 
 
 @dataclass(frozen=True)
-class Place:
+class CallSite:
     """Where in the user's program an operator ran.
 
     Attributes:
@@ -60,7 +60,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Operand:
+class Argument:
     """One argument of an operator; ``written`` where the operator changes it."""
 
     name: str
@@ -80,18 +80,18 @@ class Call:
     """
 
     name: str
-    place: Place
+    place: CallSite
     shapes: tuple[torch.Size, ...]
     random: bool
 
     @property
-    def same(self) -> tuple[str, Place]:
+    def same(self) -> tuple[str, CallSite]:
         """What two runs have in common where they run the same: the shapes are then compared."""
         return self.name, self.place
 
 
 @dataclass(frozen=True)
-class Step:
+class OperatorStep:
     """One operator that the CPU ran: what it was given, what came out, and what it left in what it changed."""
 
     index: int
@@ -99,7 +99,7 @@ class Step:
     func: OpOverload
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    inputs: tuple[Operand, ...]
+    inputs: tuple[Argument, ...]
     outputs: tuple[Any, ...]
     written: tuple[Tensor, ...]
 
@@ -125,18 +125,18 @@ def line_of(error: BaseException) -> Frame | None:
     return None
 
 
-def shapes(operands: tuple[Operand, ...]) -> tuple[torch.Size, ...]:
+def shapes(operands: tuple[Argument, ...]) -> tuple[torch.Size, ...]:
     """The shapes of those operands that are tensors."""
     return tuple(operand.value.shape for operand in operands if isinstance(operand.value, Tensor))
 
 
-def operands_of(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Operand, ...]:
+def operands_of(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Argument, ...]:
     """The arguments of a call, lists of tensors taken apart."""
     arguments = func._schema.arguments
     named = {argument.name: argument for argument in arguments}
     given = [*zip(arguments, args, strict=False), *((named[name], value) for name, value in kwargs.items())]
     return tuple(
-        Operand(argument.name, leaf, argument.alias_info is not None and argument.alias_info.is_write)
+        Argument(argument.name, leaf, argument.alias_info is not None and argument.alias_info.is_write)
         for argument, value in given
         for leaf in tree_leaves(value)
     )
@@ -162,14 +162,14 @@ def _keeps_a_gradient() -> bool:
     return node is not None and "AccumulateGrad" in node.name()
 
 
-def is_random(func: OpOverload, operands: tuple[Operand, ...]) -> bool:
+def is_random(func: OpOverload, operands: tuple[Argument, ...]) -> bool:
     """Whether an operator draws random numbers; one with dropout does not where its probability is zero."""
     if torch.Tag.nondeterministic_seeded not in func.tags:
         return False
     return not any(operand.name in ("dropout_p", "dropout") and operand.value == 0 for operand in operands)
 
 
-RunStep = Callable[[OpOverload, tuple[Any, ...], dict[str, Any], Place], Any]
+RunStep = Callable[[OpOverload, tuple[Any, ...], dict[str, Any], CallSite], Any]
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -183,7 +183,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._run = run
         self._modules = _Modules()
-        self._forward: dict[int, Place] = {}
+        self._forward: dict[int, CallSite] = {}
 
     def __enter__(self) -> Watch:
         self._modules.watch()
@@ -207,15 +207,15 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             _clear(result)
         return result
 
-    def _place(self) -> Place:
+    def _place(self) -> CallSite:
         """Where we are. An operator of backward is placed where its forward operator was: they share a number."""
         lines = stack(sys._getframe(2))
         line = next((line for line in lines if not line.file.startswith(_HERE)), None)
         node: Any = torch._C._current_autograd_node()
         if node is not None:
-            forward = self._forward.get(node._sequence_nr(), Place())
-            return Place(forward.line, forward.module, backward=True)
-        place = Place(line, self._modules.innermost)
+            forward = self._forward.get(node._sequence_nr(), CallSite())
+            return CallSite(forward.line, forward.module, backward=True)
+        place = CallSite(line, self._modules.innermost)
         # autograd makes the node first and then calls the operator, so the newest number is this operator's
         self._forward.setdefault(torch._C._autograd._get_sequence_nr() - 1, place)
         return place
@@ -229,20 +229,22 @@ class Written:
     """
 
     def __init__(self, limit: int) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[OperatorStep] = []
         self._limit = limit
         self._kept = 0
         self._newest: dict[tuple[Any, ...], Tensor] = {}
 
-    def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: Place) -> Any:
+    def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: CallSite) -> Any:
         """Run one operator on the CPU and keep what it did."""
         operands = operands_of(func, args, kwargs)
-        before = tuple(Operand(operand.name, self._keep(operand.value), operand.written) for operand in operands)
+        before = tuple(Argument(operand.name, self._keep(operand.value), operand.written) for operand in operands)
         result = func(*args, **kwargs)
         outputs = tuple(self._keep(leaf) for leaf in tree_leaves(result))
         written = tuple(self._keep(operand.value) for operand in operands if is_written(operand))
         call = Call(name_of(func), place, shapes(operands), is_random(func, operands))
-        self.steps.append(Step(len(self.steps), call, func, _shell(args), _shell(kwargs), before, outputs, written))
+        self.steps.append(
+            OperatorStep(len(self.steps), call, func, _shell(args), _shell(kwargs), before, outputs, written)
+        )
         return result
 
     def _keep(self, value: Any) -> Any:
@@ -262,7 +264,7 @@ class Written:
         return copied
 
 
-def is_written(operand: Operand) -> bool:
+def is_written(operand: Argument) -> bool:
     """Whether an operand is a tensor that its operator changes."""
     return operand.written and isinstance(operand.value, Tensor)
 

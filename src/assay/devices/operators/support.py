@@ -26,7 +26,7 @@ LOOKED_UP = ("cpu", "cuda", "mps", "xpu")
 
 
 @dataclass(frozen=True)
-class Kernel:
+class OperatorLimits:
     """What an operator for quantized weights takes on one kind of device.
 
     Attributes:
@@ -85,7 +85,7 @@ def lacks(device: str | torch.device, operator: str, release: str | None = None)
     return f"torch{' ' + release if release else ''} has no kernel of {name} for {kind}"
 
 
-def kernel(device: str | torch.device, operator: str) -> Kernel | None:
+def kernel(device: str | torch.device, operator: str) -> OperatorLimits | None:
     """What an operator for quantized weights takes on a kind of device; ``None`` where nothing is known.
 
     Example:
@@ -124,7 +124,7 @@ def layout_of(device: str | torch.device) -> str:
     return "rocm" if kind == "cuda" and torch.version.hip else kind
 
 
-def borrowed(device: str | torch.device, operator: str) -> Kernel | None:
+def borrowed(device: str | torch.device, operator: str) -> OperatorLimits | None:
     """What the CPU's kernel takes, where a pretend device that is open borrows it; else ``None``."""
     return kernel(HOST, operator) if pretended_kind() == device_type(device) else None
 
@@ -153,9 +153,10 @@ def _has(kind: str, operator: str, release: str | None) -> bool:
 
 
 @cache
-def _kernels() -> dict[tuple[str, str], Kernel]:
+def _kernels() -> dict[tuple[str, str], OperatorLimits]:
     data = tomllib.loads(files("assay.devices").joinpath("known/quantization.toml").read_text(encoding="utf-8"))
     found = (
-        Kernel(**{**row, "dtypes": tuple(row["dtypes"]), "groups": tuple(row["groups"])}) for row in data["kernels"]
+        OperatorLimits(**{**row, "dtypes": tuple(row["dtypes"]), "groups": tuple(row["groups"])})
+        for row in data["kernels"]
     )
     return {(each.operator, each.device): each for each in found}

@@ -119,7 +119,7 @@ def _compile_into(folder: Path) -> Path:
     tool = compiler()
     if tool is None:
         expected = "g++ or clang++ on the path, or CXX naming one"
-        todo = "Install one (Debian: g++; macOS: xcode-select --install), or ask for engine='wrapper', which needs none"
+        todo = "Install one (Debian: g++; macOS: xcode-select --install), or ask for engine='python', which needs none"
         raise PretendError(describe("the engine of pretend devices", "no C++ compiler", expected, todo))
     objects = [folder / f"{name}.o" for name in SOURCES]
     jobs = [
@@ -161,7 +161,7 @@ def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-15:])
-        todo = "Report it with the text above, or ask for engine='wrapper', which compiles nothing"
+        todo = "Report it with the text above, or ask for engine='python', which compiles nothing"
         raise PretendError(
             describe("the engine of pretend devices", f"this from {command[0]}:\n{last}", "to compile", todo)
         )

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import set_multithreading_enabled
 
 from assay.devices.operators.overloads import overloads
-from assay.pretend.compile_exclusion import leave_uncompiled
+from assay.pretend.compile_exclusion import exclude_from_compilation
 from assay.pretend.events import Recorder
 from assay.pretend.native_engine.build import load
 from assay.pretend.operand_checks import CHECKS, SCALAR_TYPES, check_of
@@ -40,8 +40,8 @@ class NativeEngine:
             "bad_index": rules.texts["index"],
         }
         fallback = self._device == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
-        leave_uncompiled(self._row)
-        leave_uncompiled(self._record)
+        exclude_from_compilation(self._row)
+        exclude_from_compilation(self._record)
         self._engine.open(
             self._device,
             self._count,

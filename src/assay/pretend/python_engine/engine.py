@@ -1,4 +1,4 @@
-"""The engine without a compiler: a tensor subclass, and kernels that Python registers with torch's dispatcher.
+"""The Python engine: a tensor subclass, and kernels that Python registers with torch's dispatcher.
 
 Tensors of the device are a subclass whose operators come to Python (:mod:`.tensor`, :mod:`.operators`).
 Tensors come to be there through two factories, ``aten::empty`` and its kin, and through ``aten::to``, for which
@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from assay.pretend.events import Recorder
-from assay.pretend.python_engine.operators import CPU, Operators
+from assay.pretend.python_engine.operators import CPU, OperatorRunner
 from assay.pretend.python_engine.patches import is_marked_pinned, mark_pinned, patched
 from assay.pretend.python_engine.tensor import PretendTensor
 
@@ -47,7 +47,7 @@ CELLS = ("lstm.input", "lstm.data", "lstm_cell", "gru.input", "gru.data", "gru_c
 """Recurrent layers that torch makes of kernels which only the device has: they run as the CPU runs them."""
 
 
-class WrapperEngine:
+class PythonEngine:
     """Runs a device's operators on the CPU, behind a tensor subclass.
 
     Args:
@@ -61,7 +61,7 @@ class WrapperEngine:
         self.kind, self.count = device, count
         self._on_cpu = rules.on_cpu()
         kernels = {_overload(name): kernel for name, kernel in self._kernels().items()}
-        self.operators = Operators(rules, recorder, self, kernels)
+        self.operators = OperatorRunner(rules, recorder, self, kernels)
         self._bad_index = rules.texts.get("index", "The device index is out of range")
         self._current = threading.local()
         self._generators = tuple(torch.Generator() for _ in range(count))
@@ -69,7 +69,7 @@ class WrapperEngine:
         self._open = ExitStack()
         self._made: WeakValueDictionary[int, PretendTensor] = WeakValueDictionary()
 
-    def __enter__(self) -> WrapperEngine:
+    def __enter__(self) -> PythonEngine:
         with ExitStack() as stack:
             library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
             stack.callback(library._destroy)

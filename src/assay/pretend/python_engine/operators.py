@@ -1,4 +1,4 @@
-"""How the engine without a compiler runs an operator: the device's rules first, then the CPU's kernel."""
+"""How the Python engine runs an operator: the device's rules first, then the CPU's kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from assay.errors import describe
 from assay.pretend import operand_checks
 from assay.pretend.errors import PretendError
 from assay.pretend.events import Recorder
-from assay.pretend.python_engine.tensor import PretendTensor
+from assay.pretend.python_engine.tensor import EngineServices, PretendTensor
 
 if TYPE_CHECKING:
     from assay.devices.operators.rules import DeviceCheck, OperatorRule, Rules
@@ -34,21 +34,8 @@ LAYOUTS = (None, torch.strided, torch.sparse_coo)
 HALF_TO_FLOAT = ("aten::_softmax", "aten::_log_softmax")
 
 
-class Machine(Protocol):
-    """What operators ask of the machine they run on."""
-
-    def indexed(self, device: torch.device) -> torch.device:
-        """A device with its index: by default that of the current one."""
-
-    def on_cpu(self, generator: torch.Generator | None, device: torch.device) -> torch.Generator | None:
-        """The generator of the CPU that stands for one of the device."""
-
-    def pinned(self, tensor: Tensor) -> bool:
-        """Whether a tensor in host memory counts as pinned."""
-
-
 @dataclass(frozen=True)
-class Plan:
+class OperatorPlan:
     """What is known of one overload before it is called.
 
     Attributes:
@@ -80,15 +67,15 @@ class Plan:
     tensors: tuple[int, ...]
 
 
-class Operators:
+class OperatorRunner:
     """Runs operators by the rules of one kind of device."""
 
     def __init__(
-        self, rules: Rules, recorder: Recorder, machine: Machine, special: dict[Any, Callable[..., Any]]
+        self, rules: Rules, recorder: Recorder, engine: EngineServices, special: dict[Any, Callable[..., Any]]
     ) -> None:
         self.kind = rules.device
-        self._rules, self._recorder, self._machine = rules, recorder, machine
-        self._plans: dict[Any, Plan] = {}
+        self._rules, self._recorder, self._engine = rules, recorder, engine
+        self._plans: dict[Any, OperatorPlan] = {}
         self._lacks = {getattr(torch, name): text for name, text in rules.missing_dtypes.items()}
         self._placeholder = "" if "{" in rules.texts["mixed"] else rules.texts["mixed"]
         self._falls_back = self.kind == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
@@ -130,7 +117,7 @@ class Operators:
         device = self._result_device(kwargs, found)
         self._judge(plan, device, found, args, kwargs)
         if plan.draws:
-            host_kwargs["generator"] = self._machine.on_cpu(kwargs.get("generator"), device)
+            host_kwargs["generator"] = self._engine.on_cpu(kwargs.get("generator"), device)
         for place in plan.tensors:  # a number that torch made a tensor of has come here as a number again
             if place < len(host_args) and isinstance(host_args[place], int | float | complex):
                 host_args[place] = torch.tensor(host_args[place])
@@ -143,7 +130,7 @@ class Operators:
                     tensor.follow()
         return self._outer(result, found, device, plan.name)
 
-    def _whole(self, result: Any, plan: Plan) -> Any:
+    def _whole(self, result: Any, plan: OperatorPlan) -> Any:
         """What torch made of other operators; refused if its C code made a tensor of the device past Python."""
         for tensor in result if isinstance(result, list | tuple) else [result]:
             if isinstance(tensor, Tensor) and not isinstance(tensor, PretendTensor) and tensor.device.type == self.kind:
@@ -176,13 +163,13 @@ class Operators:
         self._recorder.record("unsupported", operator, str(device), text)
         return PretendError(text)
 
-    def _plan(self, func: Any) -> Plan:
+    def _plan(self, func: Any) -> OperatorPlan:
         name = func.name()
         rule, schema, overload = self._rules.operator(name), func._schema, overloads().get(name)
         outs = frozenset(argument.name for argument in schema.arguments if argument.is_out)
         structured = name in self._workers or (overload is not None and bool(overload.delegate))
         composite = overload is None or (overload.composite and self.kind.upper() not in overload.kernels)
-        plan = self._plans[func] = Plan(
+        plan = self._plans[func] = OperatorPlan(
             name=name,
             rule=rule,
             check=operand_checks.check_of(rule, composite=composite, placeholder=bool(self._placeholder)),
@@ -201,7 +188,7 @@ class Operators:
     def _result_device(self, kwargs: dict[str, Any], found: list[Tensor]) -> torch.device:
         device = kwargs.get("device")
         if device is not None:
-            return CPU if device.type == "cpu" else self._machine.indexed(device)
+            return CPU if device.type == "cpu" else self._engine.indexed(device)
         return next(tensor.device for tensor in found if isinstance(tensor, PretendTensor))
 
     def _outer(self, result: Any, found: list[Tensor], device: torch.device, operator: str) -> Any:
@@ -218,7 +205,12 @@ class Operators:
     # Rules ------------------------------------------------------------------------------------------------------------
 
     def _judge(
-        self, plan: Plan, device: torch.device, found: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        plan: OperatorPlan,
+        device: torch.device,
+        found: list[Tensor],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> None:
         there = device if device is not CPU else self._result_device({}, found)
         sparse = kwargs.get("layout") is torch.sparse_coo or any(tensor.is_sparse for tensor in found)
@@ -243,7 +235,7 @@ class Operators:
         if plan.rule.waits and (why := operand_checks.waits(plan.rule, arguments)):
             self._recorder.record("sync", plan.name, str(there), why)
 
-    def _available(self, plan: Plan, device: torch.device) -> None:
+    def _available(self, plan: OperatorPlan, device: torch.device) -> None:
         if plan.rule.on_cpu:
             why = f"torch runs this operator on the CPU: {plan.name}"
             self._recorder.record("fallback", plan.rule.named, str(device), why)
@@ -256,13 +248,15 @@ class Operators:
         else:
             self.refuse("operator", plan.rule.named, device, self._rules.missing(plan.name), NotImplementedError)
 
-    def _same_device(self, plan: Plan, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _same_device(
+        self, plan: OperatorPlan, device: torch.device, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         operands = _operands(plan, args, kwargs)
         why = operand_checks.clash(plan.check, operands, wrapper=plan.wrapper, placeholder=self._placeholder)
         if why:
             self.refuse("devices", plan.name, device, why, RuntimeError)
 
-    def _same_type(self, plan: Plan, device: torch.device, args: tuple[Any, ...]) -> None:
+    def _same_type(self, plan: OperatorPlan, device: torch.device, args: tuple[Any, ...]) -> None:
         """What torch asks of a convolution, ``aten/src/ATen/native/Convolution.cpp``."""
         backward = plan.name.startswith("aten::convolution_backward")
         tensor, weight = args[1:3] if backward else args[:2]
@@ -272,7 +266,7 @@ class Operators:
                 why = f"Input type ({_type(tensor)}) and {name} type ({_type(other)}) should be the same"
                 self.refuse("devices", plan.name, device, why, RuntimeError)
 
-    def _deterministic(self, plan: Plan, device: torch.device, arguments: dict[str, Any]) -> None:
+    def _deterministic(self, plan: OperatorPlan, device: torch.device, arguments: dict[str, Any]) -> None:
         asked = torch.are_deterministic_algorithms_enabled()
         warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
         for verdict in operand_checks.nondeterminism(plan.rule, arguments, asked=asked, warn_only=warn_only):
@@ -335,7 +329,7 @@ class Operators:
 
     def _to_copy(self, tensor: Tensor, **kwargs: Any) -> Tensor:
         device = kwargs.get("device")
-        target = tensor.device if device is None else self._machine.indexed(device)
+        target = tensor.device if device is None else self._engine.indexed(device)
         return self.copied(
             tensor,
             target,
@@ -355,7 +349,7 @@ class Operators:
             return
         there = str(source.device if target == CPU else target)
         way = f"{source.device} to {target}"
-        pinned = source.device == CPU and self._machine.pinned(source)
+        pinned = source.device == CPU and self._engine.pinned(source)
         details = {
             "source": str(source.device),
             "target": str(target),
@@ -422,7 +416,7 @@ def _type(tensor: Tensor) -> str:
     return f"{parts[1].upper()}{parts[2].removesuffix('Tensor')}Type"
 
 
-def _operands(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[operand_checks.Operand]:
+def _operands(plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[operand_checks.Operand]:
     """The tensors of a call with the names of their arguments, ``out`` arguments first as in torch's wrappers."""
     named = [*zip(plan.arguments, args, strict=False), *kwargs.items()]
     named.sort(key=lambda item: item[0] not in plan.outs)

@@ -1,4 +1,4 @@
-"""The few names of torch that change while the engine without a compiler is open, and are put back afterwards.
+"""The few names of torch that change while the Python engine is open, and are put back afterwards.
 
 Everything else goes through torch's dispatcher. What is here never gets there: counting devices by a bare number,
 ``tensor.data = ...``, the entry to backward, generators, and files.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,32 +18,22 @@ from torch.nn import parameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.pretend.python_engine.functions import applied, unwrapped
-from assay.pretend.python_engine.tensor import PretendTensor, _Base, _refused, become
+from assay.pretend.python_engine.tensor import EngineServices, PretendTensor, _Base, _refused, become
 
 UninitializedTensorMixin: Any = vars(parameter)["UninitializedTensorMixin"]
 FIRST = -1  # before torch's own packages, which begin at 10: torch/serialization.py
 
 
-class Machine(Protocol):
-    """What the patches ask of the engine."""
-
-    kind: str
-
-    def indexed(self, device: torch.device) -> torch.device: ...
-
-    def own(self, generator: torch.Generator) -> None: ...
-
-
 @contextmanager
-def patched(machine: Machine) -> Iterator[None]:
+def patched(engine: EngineServices) -> Iterator[None]:
     """Change what has to be changed, and put it back on leaving."""
     run_backward, apply = _backward(graph._engine_run_backward), applied(torch.autograd.Function.apply)
-    move, allowed = _to(machine), UninitializedTensorMixin._allowed_methods
+    move, allowed = _to(engine), UninitializedTensorMixin._allowed_methods
     changes: list[tuple[Any, str, Any]] = [
         (Tensor, "data", property(_Base.data.__get__, _set_data)),
         (Tensor, "to", move),
         (UninitializedTensorMixin, "_allowed_methods", [*allowed, move]),
-        (Tensor, machine.kind, _to_kind(machine)),
+        (Tensor, engine.kind, _to_kind(engine)),
         (graph, "_engine_run_backward", run_backward),
         (torch.autograd, "_engine_run_backward", run_backward),
         (torch.autograd.Function, "apply", apply),
@@ -52,13 +42,13 @@ def patched(machine: Machine) -> Iterator[None]:
         (torch.optim.Optimizer, "_accelerator_graph_capture_health_check", lambda optimizer: None),
         (torch, "compile", _refuse_to_compile),
         (torch, "nonzero", _nonzero),
-        (torch, "Generator", _generators(machine)),
+        (torch, "Generator", _generators(engine)),
         (torch._utils, "_rebuild_tensor", _rebuild(torch._utils._rebuild_tensor)),
     ]
     builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]  # TorchScript knows torch's functions by their identity
     builtins[id(_nonzero)] = "aten::nonzero"
     before = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in changes]
-    package = (FIRST, _location, _restore(machine))
+    package = (FIRST, _location, _restore(engine))
     torch.serialization._package_registry.insert(0, package)
     try:
         for owner, name, new in changes:
@@ -91,17 +81,17 @@ def _set_data(tensor: Tensor, value: Tensor) -> None:
         _Base.data.__set__(tensor, value)
 
 
-def _to(machine: Machine) -> Callable[..., Tensor]:
+def _to(engine: EngineServices) -> Callable[..., Tensor]:
     def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """Tensor.to; a bare number is a device of the accelerator, of which a build for the CPU knows none."""
         if args and type(args[0]) is int:
-            args = (machine.indexed(torch.device(machine.kind, args[0])), *args[1:])
+            args = (engine.indexed(torch.device(engine.kind, args[0])), *args[1:])
         return _Base.to(self, *args, **kwargs)  # type: ignore[no-any-return]
 
     return to
 
 
-def _to_kind(machine: Machine) -> Callable[..., Tensor]:
+def _to_kind(engine: EngineServices) -> Callable[..., Tensor]:
     def to_kind(
         self: Tensor,
         device: torch.device | int | str | None = None,
@@ -109,9 +99,9 @@ def _to_kind(machine: Machine) -> Callable[..., Tensor]:
         memory_format: torch.memory_format = torch.preserve_format,
     ) -> Tensor:
         """Tensor.cuda, Tensor.xpu."""
-        target = torch.device(machine.kind, device) if isinstance(device, int) else torch.device(device or machine.kind)
-        if target.type != machine.kind:
-            raise RuntimeError(f"Invalid device, must be {machine.kind} device")
+        target = torch.device(engine.kind, device) if isinstance(device, int) else torch.device(device or engine.kind)
+        if target.type != engine.kind:
+            raise RuntimeError(f"Invalid device, must be {engine.kind} device")
         return _Base.to(self, target, non_blocking=non_blocking, memory_format=memory_format)  # type: ignore[no-any-return]
 
     return to_kind
@@ -198,7 +188,7 @@ def _wrap_for_grad(wrap: Callable[..., Any]) -> Callable[..., Any]:
 # Generators -----------------------------------------------------------------------------------------------------------
 
 
-def _generators(machine: Machine) -> type[torch.Generator]:
+def _generators(engine: EngineServices) -> type[torch.Generator]:
     """torch.Generator, which also makes generators of the device."""
     plain = torch.Generator
 
@@ -207,20 +197,20 @@ def _generators(machine: Machine) -> type[torch.Generator]:
 
         device: torch.device = property(lambda self: self.__dict__["at"])  # type: ignore[assignment]
 
-    class Kind(type(plain)):  # type: ignore[misc]
+    class GeneratorType(type(plain)):  # type: ignore[misc]
         def __call__(cls, device: Any = "cpu") -> torch.Generator:
             at = torch.device(device)
-            if at.type != machine.kind:
+            if at.type != engine.kind:
                 return plain(at)
             made = PretendGenerator()
-            made.__dict__["at"] = machine.indexed(at)
-            machine.own(made)
+            made.__dict__["at"] = engine.indexed(at)
+            engine.own(made)
             return made
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, plain)
 
-    return Kind("Generator", (plain,), {})
+    return GeneratorType("Generator", (plain,), {})
 
 
 # Files and pinned memory: notes on storages, which stay with them as long as they live --------------------------------
@@ -245,14 +235,14 @@ def _location(storage: Any) -> str | None:
     return None if device is None else "mps" if device.type == "mps" else str(device)
 
 
-def _restore(machine: Machine) -> Callable[[Any, str], Any]:
+def _restore(engine: EngineServices) -> Callable[[Any, str], Any]:
     def restore(storage: Any, location: str) -> Any:
-        if not location.startswith(machine.kind):
+        if not location.startswith(engine.kind):
             return None
         device = torch.device(location)
-        if machine.kind != "mps":
-            device = torch.serialization._validate_device(location, machine.kind)  # type: ignore[no-untyped-call]
-        storage._assay_device = machine.indexed(device)
+        if engine.kind != "mps":
+            device = torch.serialization._validate_device(location, engine.kind)  # type: ignore[no-untyped-call]
+        storage._assay_device = engine.indexed(device)
         return storage
 
     return restore

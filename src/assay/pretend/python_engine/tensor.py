@@ -1,4 +1,4 @@
-"""The tensor of the engine without a compiler: its values are a CPU tensor's, its device is the pretend one.
+"""The tensor of the Python engine: its values are a CPU tensor's, its device is the pretend one.
 
 Two tensors stand one behind the other. The outer one, this class, has the device, and torch asks it where it is, what
 it is made of, and what operators it goes to. The inner one, ``host``, has the values, and autograd: the outer one has
@@ -23,6 +23,24 @@ _Base: Any = torch._C.TensorBase
 aten = torch.ops.aten
 _AUTOCAST_ON_CPU = _C.DispatchKeySet(_C.DispatchKey.AutocastCPU)
 _outer_requires_grad = _Base.requires_grad
+
+
+class EngineServices(Protocol):
+    """What the operators and the patches ask of the open engine."""
+
+    kind: str
+
+    def indexed(self, device: torch.device) -> torch.device:
+        """A device with its index: by default that of the current one."""
+
+    def on_cpu(self, generator: torch.Generator | None, device: torch.device) -> torch.Generator | None:
+        """The generator of the CPU that stands for one of the device."""
+
+    def own(self, generator: torch.Generator) -> None:
+        """Let a generator of the CPU stand for one of the device."""
+
+    def pinned(self, tensor: Tensor) -> bool:
+        """Whether a tensor in host memory counts as pinned."""
 
 
 class Runner(Protocol):

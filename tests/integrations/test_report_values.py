@@ -7,7 +7,7 @@ import math
 import pytest
 
 from assay.errors import ConfigError
-from assay.integrations.logged import numbers, tables
+from assay.integrations.report_values import numbers, tables
 from assay.report import Report, Section, Value
 from integrations import tracked
 

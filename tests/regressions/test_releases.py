@@ -1,6 +1,6 @@
-"""The founding cases on the old releases themselves: the last one with the bug, and the first without.
+"""The original cases on the old releases themselves: the last one with the bug, and the first without.
 
-``make test-founding`` installs them, each into a folder of its own, and says where by ``ASSAY_FOUNDING``.
+``make test-regressions`` installs them, each into a folder of its own, and says where by ``ASSAY_OLD_RELEASES``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import pytest
 from assay.audit.finding import Finding
 from assay.audit.runner import audit
 
-HERE = Path(__file__).parent / "founding"
-RELEASES = os.environ.get("ASSAY_FOUNDING", "")
+HERE = Path(__file__).parent
+RELEASES = os.environ.get("ASSAY_OLD_RELEASES", "")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not RELEASES, reason="make test-founding installs the old releases"),
+    pytest.mark.skipif(not RELEASES, reason="make test-regressions installs the old releases"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of Ignite's import
 ]
 
@@ -85,7 +85,7 @@ def audited(case: Release, monkeypatch) -> list[Finding]:
     """The findings of the case's rule, with its packages in front of those installed."""
     folders = [Path(RELEASES).resolve() / package for package in case.packages]
     missing = [str(folder) for folder in folders if not folder.is_dir()]
-    assert not missing, f"ASSAY_FOUNDING names a folder without {missing}"
+    assert not missing, f"ASSAY_OLD_RELEASES names a folder without {missing}"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
     result = audit(case.target, on=[case.device])
     assert [str(part) for part in result.unrun if not part.known] == []

@@ -105,7 +105,7 @@ def no_sync() -> Iterator[None]:
         ...     if total.item() > 1: pass
         Traceback (most recent call last):
         AssertionError: the host waits for the device:
-          aten::_local_scalar_dense at <doctest assay.audit.blocks.no_sync[2]>:2: a value is read on the host
+          aten::_local_scalar_dense at <doctest assay.audit.block_checks.no_sync[2]>:2: a value is read on the host
               if total.item() > 1: pass
 
     Source:
@@ -140,7 +140,7 @@ def no_float64() -> Iterator[None]:
         ...     mean = torch.ones(3).double().mean()
         Traceback (most recent call last):
         AssertionError: float64 appears on the device:
-          aten::_to_copy at <doctest assay.audit.blocks.no_float64[0]>:2: makes float64 of float32
+          aten::_to_copy at <doctest assay.audit.block_checks.no_float64[0]>:2: makes float64 of float32
               mean = torch.ones(3).double().mean()
     """
     __tracebackhide__ = True

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from assay.audit.blocks import no_float64, no_sync
+from assay.audit.block_checks import no_float64, no_sync
 from assay.pretend import pretend
 
 WAITS = {

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from assay.audit.peers import inputs
-from assay.audit.peers.table import Get, Library, Row, plain, variants
+from assay.audit.other_libraries import inputs
+from assay.audit.other_libraries.descriptions import Get, LibraryMetrics, MetricSpec, plain, variants
 
 NO_WEIGHTS = "its network is downloaded"
 FACADE = "makes one of the Binary, Multiclass and Multilabel metrics, which are run"
@@ -30,11 +30,11 @@ FLOORS = {
 }
 
 
-def _task_rows() -> list[Row]:
+def _task_rows() -> list[MetricSpec]:
     """The families that exist for several tasks, each with the arguments that lead to other code."""
     counted = "Accuracy F1Score HammingDistance NegativePredictiveValue Precision Recall Specificity"
     curves = "AUROC AveragePrecision EER LogAUC PrecisionRecallCurve ROC"
-    rows: list[Row] = []
+    rows: list[MetricSpec] = []
     for task, (draw, size) in TASKS.items():
         prefix = f"classification.{task}"
         averages: list[dict[str, Any]] = (
@@ -54,11 +54,11 @@ def _task_rows() -> list[Row]:
             rows += plain(draw, prefix, ["CalibrationError", "CohenKappa", "HingeLoss"], **size)
         if task != "Binary":
             sets = inputs.multiclass_sets if task == "Multiclass" else draw
-            rows += [Row(f"{prefix}ExactMatch", sets, size)]
+            rows += [MetricSpec(f"{prefix}ExactMatch", sets, size)]
     return rows
 
 
-def _classification() -> list[Row]:
+def _classification() -> list[MetricSpec]:
     classes, labels = TASKS["Multiclass"][1], TASKS["Multilabel"][1]
     prefix = "classification."
     facades = (
@@ -84,13 +84,13 @@ def _classification() -> list[Row]:
             ["CoverageError", "RankingAveragePrecision", "RankingLoss"],
             **labels,
         ),
-        Row(f"{prefix}BinaryGroupStatRates", inputs.binary_groups, {"num_groups": 2}),
-        Row(f"{prefix}BinaryFairness", inputs.binary_groups, {"num_groups": 2}),
-        *(Row(prefix + name, why_not=FACADE) for name in facades.split()),
+        MetricSpec(f"{prefix}BinaryGroupStatRates", inputs.binary_groups, {"num_groups": 2}),
+        MetricSpec(f"{prefix}BinaryFairness", inputs.binary_groups, {"num_groups": 2}),
+        *(MetricSpec(prefix + name, why_not=FACADE) for name in facades.split()),
     ]
 
 
-def _regression() -> list[Row]:
+def _regression() -> list[MetricSpec]:
     prefix, outputs = "regression.", {"num_outputs": inputs.OUTPUTS}
     single = (
         "ConcordanceCorrCoef ExplainedVariance KendallRankCorrCoef LogCoshError MeanAbsoluteError "
@@ -106,27 +106,27 @@ def _regression() -> list[Row]:
         *variants(f"{prefix}NormalizedRootMeanSquaredError", inputs.regression, {"normalization": "range"}),
         *variants(f"{prefix}TweedieDevianceScore", inputs.positive, {"power": 1.5}),
         *plain(inputs.regression_outputs, prefix, ["CosineSimilarity"]),
-        Row(f"{prefix}R2Score", inputs.regression_outputs, {"multioutput": "raw_values"}),
-        Row(f"{prefix}MeanSquaredLogError", inputs.positive),
-        Row(f"{prefix}MinkowskiDistance", inputs.regression, {"p": 3}),
-        Row(f"{prefix}CriticalSuccessIndex", inputs.regression, {"threshold": 0.5}),
-        Row(f"{prefix}ContinuousRankedProbabilityScore", inputs.ensemble),
+        MetricSpec(f"{prefix}R2Score", inputs.regression_outputs, {"multioutput": "raw_values"}),
+        MetricSpec(f"{prefix}MeanSquaredLogError", inputs.positive),
+        MetricSpec(f"{prefix}MinkowskiDistance", inputs.regression, {"p": 3}),
+        MetricSpec(f"{prefix}CriticalSuccessIndex", inputs.regression, {"threshold": 0.5}),
+        MetricSpec(f"{prefix}ContinuousRankedProbabilityScore", inputs.ensemble),
         *plain(inputs.distributions, prefix, ["KLDivergence", "JensenShannonDivergence"]),
     ]
 
 
-def _aggregation() -> list[Row]:
+def _aggregation() -> list[MetricSpec]:
     prefix = "aggregation."
     names = "CatMetric MaxMetric MeanMetric MinMetric RunningMean RunningSum SumMetric"
     return [
         *plain(inputs.values, prefix, names.split()),
         *plain(inputs.values, prefix, ["MeanMetric", "SumMetric"], nan_strategy="disable"),
-        Row(f"{prefix}MeanMetric", inputs.weighted_values, {"nan_strategy": "ignore"}),
-        Row(f"{prefix}BaseAggregator", why_not=ABSTRACT),
+        MetricSpec(f"{prefix}MeanMetric", inputs.weighted_values, {"nan_strategy": "ignore"}),
+        MetricSpec(f"{prefix}BaseAggregator", why_not=ABSTRACT),
     ]
 
 
-def _retrieval() -> list[Row]:
+def _retrieval() -> list[MetricSpec]:
     names = (
         "AUROC FallOut HitRate MAP MRR NormalizedDCG Precision PrecisionRecallCurve RPrecision Recall "
         "RecallAtFixedPrecision"
@@ -134,24 +134,26 @@ def _retrieval() -> list[Row]:
     return [
         *plain(inputs.retrieval, "retrieval.Retrieval", names.split()),
         *plain(inputs.retrieval, "retrieval.Retrieval", ["MAP", "Precision", "Recall"], top_k=2),
-        Row("retrieval.RetrievalMAP", inputs.retrieval, {"aggregation": "median"}),
-        Row("retrieval.RetrievalPrecision", inputs.retrieval, {"top_k": 9, "adaptive_k": True}),
-        Row("retrieval.base.RetrievalMetric", why_not=ABSTRACT),
+        MetricSpec("retrieval.RetrievalMAP", inputs.retrieval, {"aggregation": "median"}),
+        MetricSpec("retrieval.RetrievalPrecision", inputs.retrieval, {"top_k": 9, "adaptive_k": True}),
+        MetricSpec("retrieval.base.RetrievalMetric", why_not=ABSTRACT),
     ]
 
 
-def _segmentation() -> list[Row]:
+def _segmentation() -> list[MetricSpec]:
     classes = {"num_classes": inputs.CLASSES}
     index = classes | {"input_format": "index"}
     names = ["DiceScore", "GeneralizedDiceScore", "HausdorffDistance", "MeanIoU"]
     return [
         *plain(inputs.masks, "segmentation.", names, **classes),
         *plain(inputs.index_masks, "segmentation.", names, **index),
-        Row("segmentation.MeanIoU", inputs.index_masks, index | {"per_class": True, "include_background": False}),
+        MetricSpec(
+            "segmentation.MeanIoU", inputs.index_masks, index | {"per_class": True, "include_background": False}
+        ),
     ]
 
 
-def _tables() -> list[Row]:
+def _tables() -> list[MetricSpec]:
     by_labels = (
         "AdjustedMutualInfoScore AdjustedRandScore CompletenessScore FowlkesMallowsIndex HomogeneityScore "
         "MutualInfoScore NormalizedMutualInfoScore RandScore VMeasureScore"
@@ -159,7 +161,7 @@ def _tables() -> list[Row]:
     classes = {"num_classes": inputs.CLASSES}
     return [
         *plain(inputs.multiclass_labels, "clustering.", by_labels.split()),
-        Row("clustering.ClusterAccuracy", inputs.multiclass_labels, classes, needs=("torch_linear_assignment",)),
+        MetricSpec("clustering.ClusterAccuracy", inputs.multiclass_labels, classes, needs=("torch_linear_assignment",)),
         *plain(inputs.clustered, "clustering.", ["CalinskiHarabaszScore", "DaviesBouldinScore", "DunnIndex"]),
         *plain(
             inputs.multiclass_labels,
@@ -167,41 +169,45 @@ def _tables() -> list[Row]:
             ["CramersV", "PearsonsContingencyCoefficient", "TheilsU", "TschuprowsT"],
             **classes,
         ),
-        Row("nominal.FleissKappa", inputs.ratings),
+        MetricSpec("nominal.FleissKappa", inputs.ratings),
     ]
 
 
-def _images() -> list[Row]:
+def _images() -> list[MetricSpec]:
     pairs = (
         "ErrorRelativeGlobalDimensionlessSynthesis RelativeAverageSpectralError "
         "RootMeanSquaredErrorUsingSlidingWindow SpatialCorrelationCoefficient SpectralAngleMapper "
         "SpectralDistortionIndex UniversalImageQualityIndex VisualInformationFidelity"
     )
     data_range = {"data_range": 1.0}
-    features: dict[str, Any] = {"feature": inputs.Features()}
+    features: dict[str, Any] = {"feature": inputs.FeatureExtractor()}
     with_features: dict[str, Any] = {"sizes": inputs.TURNS, "keywords": ("real",)}
     return [
         *plain(inputs.images, "image.", pairs.split()),
         *plain(inputs.images, "image.", ["PeakSignalNoiseRatio", "StructuralSimilarityIndexMeasure"], **data_range),
-        Row("image.PeakSignalNoiseRatio", inputs.images, {"data_range": (0.0, 1.0), "dim": 1}),
-        Row("image.PeakSignalNoiseRatioWithBlockedEffect", inputs.grey_images, data_range),
-        Row(
+        MetricSpec("image.PeakSignalNoiseRatio", inputs.images, {"data_range": (0.0, 1.0), "dim": 1}),
+        MetricSpec("image.PeakSignalNoiseRatioWithBlockedEffect", inputs.grey_images, data_range),
+        MetricSpec(
             "image.MultiScaleStructuralSimilarityIndexMeasure",
             inputs.images,
             data_range | {"kernel_size": 3, "sigma": 0.5},
         ),
-        Row("image.StructuralSimilarityIndexMeasure", inputs.images, data_range | {"gaussian_kernel": False}),
-        Row("image.TotalVariation", inputs.one_image),
-        Row("image.SpatialDistortionIndex", inputs.pan_images),
-        Row("image.QualityWithNoReference", inputs.pan_images),
-        Row("image.fid.FrechetInceptionDistance", inputs.real_and_fake, features, **with_features),
-        Row("image.kid.KernelInceptionDistance", inputs.real_and_fake, features | {"subset_size": 8}, **with_features),
-        Row("image.MemorizationInformedFrechetInceptionDistance", inputs.real_and_fake, features, **with_features),
-        Row("image.inception.InceptionScore", inputs.one_image, features | {"splits": 2}),
-        Row("image.lpip.LearnedPerceptualImagePatchSimilarity", needs=("torchvision",), why_not=NO_WEIGHTS),
-        Row("image.perceptual_path_length.PerceptualPathLength", why_not=NO_WEIGHTS),
-        Row("image.DeepImageStructureAndTextureSimilarity", why_not=NO_WEIGHTS),
-        Row("image.arniqa.ARNIQA", why_not=NO_WEIGHTS),
+        MetricSpec("image.StructuralSimilarityIndexMeasure", inputs.images, data_range | {"gaussian_kernel": False}),
+        MetricSpec("image.TotalVariation", inputs.one_image),
+        MetricSpec("image.SpatialDistortionIndex", inputs.pan_images),
+        MetricSpec("image.QualityWithNoReference", inputs.pan_images),
+        MetricSpec("image.fid.FrechetInceptionDistance", inputs.real_and_fake, features, **with_features),
+        MetricSpec(
+            "image.kid.KernelInceptionDistance", inputs.real_and_fake, features | {"subset_size": 8}, **with_features
+        ),
+        MetricSpec(
+            "image.MemorizationInformedFrechetInceptionDistance", inputs.real_and_fake, features, **with_features
+        ),
+        MetricSpec("image.inception.InceptionScore", inputs.one_image, features | {"splits": 2}),
+        MetricSpec("image.lpip.LearnedPerceptualImagePatchSimilarity", needs=("torchvision",), why_not=NO_WEIGHTS),
+        MetricSpec("image.perceptual_path_length.PerceptualPathLength", why_not=NO_WEIGHTS),
+        MetricSpec("image.DeepImageStructureAndTextureSimilarity", why_not=NO_WEIGHTS),
+        MetricSpec("image.arniqa.ARNIQA", why_not=NO_WEIGHTS),
     ]
 
 
@@ -209,40 +215,42 @@ def _permutation_invariant(get: Get, device: torch.device) -> Any:
     return get("audio.PermutationInvariantTraining")(get("functional.audio.scale_invariant_signal_noise_ratio"))
 
 
-def _sound() -> list[Row]:
+def _sound() -> list[MetricSpec]:
     names = "ScaleInvariantSignalDistortionRatio ScaleInvariantSignalNoiseRatio SignalDistortionRatio SignalNoiseRatio"
     return [
         *plain(inputs.sound, "audio.", names.split()),
-        Row("audio.SourceAggregatedSignalDistortionRatio", inputs.speakers),
-        Row("audio.ComplexScaleInvariantSignalNoiseRatio", inputs.spectra),
-        Row("audio.PermutationInvariantTraining", inputs.speakers, make=_permutation_invariant),
-        Row("audio.pesq.PerceptualEvaluationSpeechQuality", why_not="needs pesq, which computes in NumPy on the host"),
-        Row(
+        MetricSpec("audio.SourceAggregatedSignalDistortionRatio", inputs.speakers),
+        MetricSpec("audio.ComplexScaleInvariantSignalNoiseRatio", inputs.spectra),
+        MetricSpec("audio.PermutationInvariantTraining", inputs.speakers, make=_permutation_invariant),
+        MetricSpec(
+            "audio.pesq.PerceptualEvaluationSpeechQuality", why_not="needs pesq, which computes in NumPy on the host"
+        ),
+        MetricSpec(
             "audio.stoi.ShortTimeObjectiveIntelligibility", why_not="needs pystoi, which computes in NumPy on the host"
         ),
-        Row("audio.srmr.SpeechReverberationModulationEnergyRatio", why_not="needs gammatone and torchaudio"),
-        Row("audio.nisqa.NonIntrusiveSpeechQualityAssessment", why_not=NO_WEIGHTS),
-        Row("audio.dnsmos.DeepNoiseSuppressionMeanOpinionScore", why_not=NO_WEIGHTS),
+        MetricSpec("audio.srmr.SpeechReverberationModulationEnergyRatio", why_not="needs gammatone and torchaudio"),
+        MetricSpec("audio.nisqa.NonIntrusiveSpeechQualityAssessment", why_not=NO_WEIGHTS),
+        MetricSpec("audio.dnsmos.DeepNoiseSuppressionMeanOpinionScore", why_not=NO_WEIGHTS),
     ]
 
 
-def _text() -> list[Row]:
+def _text() -> list[MetricSpec]:
     by_pairs = (
         "CharErrorRate EditDistance ExtendedEditDistance MatchErrorRate WordErrorRate WordInfoLost WordInfoPreserved"
     )
     return [
         *plain(inputs.sentences, "text.", by_pairs.split()),
         *plain(inputs.translations, "text.", ["BLEUScore", "CHRFScore", "SacreBLEUScore", "TranslationEditRate"]),
-        Row("text.ROUGEScore", inputs.translations, {"rouge_keys": ("rouge1", "rougeL")}),
-        Row("text.SQuAD", inputs.answers),
-        Row("text.Perplexity", inputs.language),
-        Row("text.Perplexity", inputs.language, {"ignore_index": 0}),
-        Row("text.bert.BERTScore", why_not=NO_WEIGHTS),
-        Row("text.infolm.InfoLM", why_not=NO_WEIGHTS),
+        MetricSpec("text.ROUGEScore", inputs.translations, {"rouge_keys": ("rouge1", "rougeL")}),
+        MetricSpec("text.SQuAD", inputs.answers),
+        MetricSpec("text.Perplexity", inputs.language),
+        MetricSpec("text.Perplexity", inputs.language, {"ignore_index": 0}),
+        MetricSpec("text.bert.BERTScore", why_not=NO_WEIGHTS),
+        MetricSpec("text.infolm.InfoLM", why_not=NO_WEIGHTS),
     ]
 
 
-def _detection() -> list[Row]:
+def _detection() -> list[MetricSpec]:
     boxes = ("torchvision",)
     overlaps = ["Intersection", "CompleteIntersection", "DistanceIntersection", "GeneralizedIntersection"]
     modules = {"Intersection": "iou", "CompleteIntersection": "ciou", "DistanceIntersection": "diou"}
@@ -250,10 +258,10 @@ def _detection() -> list[Row]:
     return [
         *plain(inputs.segments, "detection.", ["PanopticQuality", "ModifiedPanopticQuality"], **segments),
         *(
-            Row(f"detection.{modules.get(name, 'giou')}.{name}OverUnion", inputs.detections, needs=boxes)
+            MetricSpec(f"detection.{modules.get(name, 'giou')}.{name}OverUnion", inputs.detections, needs=boxes)
             for name in overlaps
         ),
-        Row("detection.mean_ap.MeanAveragePrecision", inputs.detections, needs=(*boxes, "pycocotools")),
+        MetricSpec("detection.mean_ap.MeanAveragePrecision", inputs.detections, needs=(*boxes, "pycocotools")),
     ]
 
 
@@ -269,7 +277,7 @@ def _collection(get: Get, device: torch.device) -> Any:
     )
 
 
-def _wrappers() -> list[Row]:
+def _wrappers() -> list[MetricSpec]:
     def accuracy(get: Get, **options: Any) -> Any:
         return get("classification.MulticlassAccuracy")(num_classes=inputs.CLASSES, **options)
 
@@ -280,59 +288,63 @@ def _wrappers() -> list[Row]:
         return get("wrappers.MultitaskWrapper")({"label": get("classification.BinaryAccuracy")(), "number": error(get)})
 
     return [
-        Row("wrappers.BootStrapper", inputs.regression, make=lambda get, _: get("wrappers.BootStrapper")(error(get))),
-        Row(
+        MetricSpec(
+            "wrappers.BootStrapper", inputs.regression, make=lambda get, _: get("wrappers.BootStrapper")(error(get))
+        ),
+        MetricSpec(
             "wrappers.ClasswiseWrapper",
             inputs.multiclass,
             make=lambda get, _: get("wrappers.ClasswiseWrapper")(accuracy(get, average=None)),
         ),
-        Row(
+        MetricSpec(
             "wrappers.MinMaxMetric", inputs.multiclass, make=lambda get, _: get("wrappers.MinMaxMetric")(accuracy(get))
         ),
-        Row(
+        MetricSpec(
             "wrappers.MultioutputWrapper",
             inputs.regression_outputs,
             make=lambda get, _: get("wrappers.MultioutputWrapper")(error(get), inputs.OUTPUTS),
         ),
-        Row("wrappers.MultitaskWrapper", _two_tasks, make=tasks),
-        Row("wrappers.Running", inputs.regression, make=lambda get, _: get("wrappers.Running")(error(get), window=2)),
-        Row(
+        MetricSpec("wrappers.MultitaskWrapper", _two_tasks, make=tasks),
+        MetricSpec(
+            "wrappers.Running", inputs.regression, make=lambda get, _: get("wrappers.Running")(error(get), window=2)
+        ),
+        MetricSpec(
             "wrappers.BinaryTargetTransformer",
             inputs.positive,
             make=lambda get, _: get("wrappers.BinaryTargetTransformer")(
                 get("classification.BinaryAUROC")(), threshold=0.5
             ),
         ),
-        Row(
+        MetricSpec(
             "wrappers.LambdaInputTransformer",
             inputs.binary,
             make=lambda get, _: get("wrappers.LambdaInputTransformer")(
                 get("classification.BinaryAccuracy")(), lambda preds: 1 - preds
             ),
         ),
-        Row("wrappers.MetricInputTransformer", why_not=ABSTRACT),
-        Row("wrappers.abstract.WrapperMetric", why_not=ABSTRACT),
-        Row(
+        MetricSpec("wrappers.MetricInputTransformer", why_not=ABSTRACT),
+        MetricSpec("wrappers.abstract.WrapperMetric", why_not=ABSTRACT),
+        MetricSpec(
             "metric.CompositionalMetric",
             inputs.regression,
             make=lambda get, _: error(get) + get("regression.MeanAbsoluteError")(),
         ),
-        Row("metric.Metric", why_not=ABSTRACT),
-        Row("MetricCollection", inputs.multiclass, make=_collection),
+        MetricSpec("metric.Metric", why_not=ABSTRACT),
+        MetricSpec("MetricCollection", inputs.multiclass, make=_collection),
     ]
 
 
-def _others() -> list[Row]:
+def _others() -> list[MetricSpec]:
     return [
-        Row("shape.ProcrustesDisparity", inputs.points),
-        Row("multimodal.LipVertexError", inputs.meshes, {"mouth_map": [0, 2, 5]}),
-        Row("multimodal.clip_score.CLIPScore", why_not=NO_WEIGHTS),
-        Row("multimodal.clip_iqa.CLIPImageQualityAssessment", why_not=NO_WEIGHTS),
-        Row("video.vmaf.VideoMultiMethodAssessmentFusion", why_not="needs vmaf_torch and einops"),
+        MetricSpec("shape.ProcrustesDisparity", inputs.points),
+        MetricSpec("multimodal.LipVertexError", inputs.meshes, {"mouth_map": [0, 2, 5]}),
+        MetricSpec("multimodal.clip_score.CLIPScore", why_not=NO_WEIGHTS),
+        MetricSpec("multimodal.clip_iqa.CLIPImageQualityAssessment", why_not=NO_WEIGHTS),
+        MetricSpec("video.vmaf.VideoMultiMethodAssessmentFusion", why_not="needs vmaf_torch and einops"),
     ]
 
 
-LIBRARY = Library(
+LIBRARY = LibraryMetrics(
     "torchmetrics",
     tuple(
         row

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from assay.audit.case import Case
-from assay.audit.states import mapped
+from assay.audit.tensor_trees import mapped
 from assay.errors import describe
 
 ROWS, CLASSES, BATCHES = 16, 5, 3
 
 
-def guess(thing: type) -> Case:
+def guess_case(thing: type) -> Case:
     """A case for a class that can be made without arguments.
 
     Args:

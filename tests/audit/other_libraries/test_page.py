@@ -11,7 +11,7 @@ from assay.audit.runner import audit
 from assay.pretend.native_engine.build import why_not
 from assay.pretend.session import pretend
 
-PAGE = (Path(__file__).parents[3] / "docs" / "audit_of_the_peers.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "audit_of_other_libraries.md").read_text("utf-8")
 REPORTS = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)
 ROWS = re.findall(r"^\| (torcheval|torchmetrics|ignite) \| `([^`]+)` \| ([^|]*) \| ([a-z-]+) \|", PAGE, re.MULTILINE)
 FOLDERS = {"torcheval": "torcheval/", "torchmetrics": "torchmetrics/", "ignite": "ignite/metrics/"}

@@ -257,7 +257,7 @@ def real_and_fake(g: Generator, n: int) -> Batch:
 TURNS = (16, 17, 16, 17)  # even: real images, odd: made ones
 
 
-class Features(torch.nn.Module):
+class FeatureExtractor(torch.nn.Module):
     """Stands in for the network of metrics that compare features of images: the mean of each channel."""
 
     num_features = 3

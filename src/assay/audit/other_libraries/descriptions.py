@@ -11,20 +11,20 @@ from typing import Any
 import torch
 
 from assay.audit.case import Case
-from assay.audit.peers import inputs
-from assay.audit.states import tensors_of
+from assay.audit.other_libraries import inputs
+from assay.audit.tensor_trees import tensors_of
 
 Get = Callable[[str], Any]
 Make = Callable[[Get, torch.device], Any]
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricSpec:
     """How one metric is made and fed.
 
     Args:
         path: the metric below its library, such as ``"classification.BinaryAUROC"``.
-        draw: one of the functions of :mod:`assay.audit.peers.inputs`.
+        draw: one of the functions of :mod:`assay.audit.other_libraries.inputs`.
         arguments: of the constructor.
         make: makes the metric where arguments are not enough; takes a function that finds a class by its path, and a
             device.
@@ -59,7 +59,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Library:
+class LibraryMetrics:
     """What the metrics of one library have in common.
 
     Args:
@@ -73,7 +73,7 @@ class Library:
     """
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[MetricSpec, ...]
     options: Callable[[torch.device], dict[str, Any]] = lambda device: {}
     update: Callable[[Any, tuple[Any, ...]], Any] = lambda metric, batch: metric.update(*batch)
     rebuilds: bool = False
@@ -85,13 +85,13 @@ class Library:
         module, _, name = f"{self.name}.{path}".rpartition(".")
         return getattr(importlib.import_module(module), name)
 
-    def build(self, row: Row, device: torch.device) -> Any:
+    def build(self, row: MetricSpec, device: torch.device) -> Any:
         """The metric of a row, made for a device."""
         if row.make is not None:
             return row.make(self.get, device)
         return self.get(row.path)(**row.arguments, **self.options(device))
 
-    def case(self, row: Row) -> Case:
+    def case(self, row: MetricSpec) -> Case:
         """The case that runs a row; one that says why not where it cannot run."""
         host = torch.device("cpu")
         if row.missing or row.draw is None:
@@ -119,14 +119,14 @@ class Library:
                 yield self.case(row)
 
 
-def variants(path: str, draw: inputs.Draw, *arguments: Mapping[str, Any], **more: Any) -> list[Row]:
+def variants(path: str, draw: inputs.Draw, *arguments: Mapping[str, Any], **more: Any) -> list[MetricSpec]:
     """One row for each set of arguments."""
-    return [Row(path, draw, chosen, **more) for chosen in arguments]
+    return [MetricSpec(path, draw, chosen, **more) for chosen in arguments]
 
 
-def plain(draw: inputs.Draw, prefix: str, names: Iterable[str], **arguments: Any) -> list[Row]:
+def plain(draw: inputs.Draw, prefix: str, names: Iterable[str], **arguments: Any) -> list[MetricSpec]:
     """Rows of metrics that take the same inputs and the same arguments."""
-    return [Row(f"{prefix}{name}", draw, arguments) for name in names]
+    return [MetricSpec(f"{prefix}{name}", draw, arguments) for name in names]
 
 
 def _named(keywords: tuple[str, ...]) -> Callable[[Any, tuple[Any, ...]], Any]:

@@ -1,4 +1,4 @@
-"""The five cases that gave rise to the audit: small forms of them under examples/founding, each with its fix."""
+"""The five cases that gave rise to the audit: small forms of them under examples/regressions, each with its fix."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from assay.audit.runner import audit
 from assay.pretend.native_engine.build import why_not
 
-FOLDER = Path(__file__).parents[2] / "examples" / "founding"
+FOLDER = Path(__file__).parents[2] / "examples" / "regressions"
 pytestmark = pytest.mark.skipif(bool(why_not()), reason="the native engine needs a C++ compiler")
 
 
 @dataclass(frozen=True)
-class Founding:
+class OriginalCase:
     """What the audit must say of one case."""
 
     target: str
@@ -27,7 +27,7 @@ class Founding:
 
 
 CASES = [
-    Founding(
+    OriginalCase(
         "precision_in_float64.py",
         "mps",
         "dtype-missing",
@@ -35,7 +35,7 @@ CASES = [
         "the MPS framework doesn't support float64",
         "Use float32 in `one_hot(preds.argmax(1), CLASSES).to(torch.float64)` where the device lacks the dtype",
     ),
-    Founding(
+    OriginalCase(
         "outputs_moved_alone.py:evaluate",
         "mps",
         "mixed-devices",
@@ -43,7 +43,7 @@ CASES = [
         "`outputs` is float32 on cpu, `target` is int64 on mps:0",
         "Make `outputs` on the device of the inputs",
     ),
-    Founding(
+    OriginalCase(
         "state_on_the_cpu.py",
         "cuda:1",
         "mixed-devices",
@@ -51,7 +51,7 @@ CASES = [
         "`self.sums` is float32 on cpu",
         "or move the object to the device before it is fed",
     ),
-    Founding(
+    OriginalCase(
         "operator_that_was_missing.py:quantize",
         "mps",
         "operator-missing",
@@ -59,7 +59,7 @@ CASES = [
         "The operator 'aten::_convert_weight_to_int4pack' is not currently implemented for the MPS device.",
         "or do it on the host",
     ),
-    Founding(
+    OriginalCase(
         "detour_to_the_default_device.py:average_precision",
         "cuda:1",
         "moved-to-default-device",

@@ -22,7 +22,7 @@ PACKAGES = {
 """Of each host the package that brings it. The extra of assay has the host's name."""
 
 
-def host(name: str, purpose: str) -> ModuleType:
+def import_package(name: str, purpose: str) -> ModuleType:
     """A module of a host.
 
     Args:
@@ -33,7 +33,7 @@ def host(name: str, purpose: str) -> ModuleType:
         MissingDependencyError: the host is not installed; names the package and the extra.
 
     Example:
-        >>> host("torchmetrics", "its metrics").__name__
+        >>> import_package("torchmetrics", "its metrics").__name__
         'torchmetrics'
     """
     try:

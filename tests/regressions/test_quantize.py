@@ -15,7 +15,7 @@ from assay.quantize import plan
 from assay.quantize.paths import PATHS
 from quantize.models import language_model, some_ids
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "founding" / "operator_that_was_missing.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "regressions" / "operator_that_was_missing.py"
 RELEASE = "2.4"
 TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}  # of the largest output
 native = pytest.mark.skipif(bool(why_not()), reason="the native engine needs a C++ compiler")
@@ -96,7 +96,7 @@ def test_a_plan_made_on_the_device_is_what_runs_there(device, pretended, scheme,
     assert apart(found.cpu(), expected) <= TOLERANCES[torch.bfloat16]
 
 
-@pytest.mark.parametrize("engine", [pytest.param("native", marks=native), "wrapper"])
+@pytest.mark.parametrize("engine", [pytest.param("native", marks=native), "python"])
 @pytest.mark.parametrize("name", ["mps", "cuda:1", "xpu"])
 @torch.no_grad()
 def test_a_model_that_is_on_the_device_gets_the_integers_of_the_cpu(name, engine):

@@ -11,12 +11,12 @@ from assay.errors import ConfigError, MissingDependencyError, describe
 
 if TYPE_CHECKING:
     from assay.audit.case import Case
-    from assay.audit.peers.table import Library
+    from assay.audit.other_libraries.descriptions import LibraryMetrics
 
 LIBRARIES = {
-    "torchmetrics": ("of_torchmetrics", "torchmetrics"),
-    "ignite.metrics": ("of_ignite", "pytorch-ignite"),
-    "torcheval.metrics": ("of_torcheval", "torcheval"),
+    "torchmetrics": ("torchmetrics_metrics", "torchmetrics"),
+    "ignite.metrics": ("ignite_metrics", "pytorch-ignite"),
+    "torcheval.metrics": ("torcheval_metrics", "torcheval"),
 }
 
 
@@ -60,7 +60,7 @@ def knows(target: str) -> str:
     raise ConfigError(describe("inputs", f"the target {target}, for which none are known", expected, todo))
 
 
-def library(name: str) -> Library:
+def library(name: str) -> LibraryMetrics:
     """The table of one library.
 
     Raises:
@@ -69,7 +69,7 @@ def library(name: str) -> Library:
     module, package = LIBRARIES[name]
     if importlib.util.find_spec(name.partition(".")[0]) is None:
         raise MissingDependencyError(package, extra="bench", purpose=f"the audit of {name}")
-    found: Library = importlib.import_module(f"{__name__}.{module}").LIBRARY
+    found: LibraryMetrics = importlib.import_module(f"{__name__}.{module}").LIBRARY
     return found
 
 

@@ -11,7 +11,7 @@ from assay.pretend.events import Event, Frame
 MOVED, NOT_MOVED, AS_IT_IS = "moved first", "not moved", "as it is"
 USAGES = (MOVED, NOT_MOVED)
 
-SEEN = {
+OBSERVATIONS = {
     "result": "a result is on another device than the inputs",
     "state": "a state is on another device than the inputs",
     "value": "the value differs from that on the CPU",
@@ -26,7 +26,7 @@ SEEN = {
 
 
 @dataclass(frozen=True)
-class Run:
+class AuditRun:
     """What was running: which subject (a metric, a script), on which device, used how, and in which phase."""
 
     subject: str
@@ -47,11 +47,11 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Observation:
     """One thing that was seen, at one line, in one run.
 
     Attributes:
-        kind: a kind of event (:data:`assay.pretend.events.KINDS`) or one of :data:`SEEN`.
+        kind: a kind of event (:data:`assay.pretend.events.KINDS`) or one of :data:`OBSERVATIONS`.
         run: what was running.
         what: what happened, in words.
         operator: torch's name of the operator, where there is one.
@@ -70,7 +70,7 @@ class Sighting:
     """
 
     kind: str
-    run: Run
+    run: AuditRun
     what: str = ""
     operator: str = ""
     stack: tuple[Frame, ...] = ()
@@ -87,9 +87,9 @@ class Sighting:
     origins: tuple[Origin, ...] = ()
 
 
-def of_event(event: Event, run: Run) -> Sighting:
+def of_event(event: Event, run: AuditRun) -> Observation:
     """The sighting of an event."""
-    return Sighting(
+    return Observation(
         event.kind,
         run,
         event.why,
@@ -122,23 +122,23 @@ def to_line(kind: str, **content: Any) -> str:
     return json.dumps({"message": kind, **content}) + "\n"
 
 
-def pack(sighting: Sighting) -> dict[str, Any]:
+def pack(sighting: Observation) -> dict[str, Any]:
     """A sighting as plain values."""
     return asdict(sighting)
 
 
-def unpack(plain: dict[str, Any]) -> Sighting:
+def unpack(plain: dict[str, Any]) -> Observation:
     """The sighting of :func:`pack`.
 
     Example:
-        >>> seen = Sighting("sync", Run("m", "mps", MOVED, "update"), stack=(Frame("a.py", 3, "f"),))
+        >>> seen = Observation("sync", AuditRun("m", "mps", MOVED, "update"), stack=(Frame("a.py", 3, "f"),))
         >>> unpack(json.loads(json.dumps(pack(seen)))) == seen
         True
     """
-    return Sighting(
+    return Observation(
         **plain
         | {
-            "run": Run(**plain["run"]),
+            "run": AuditRun(**plain["run"]),
             "stack": tuple(Frame(**frame) for frame in plain["stack"]),
             "operands": tuple((name, place) for name, place in plain["operands"]),
             "unregistered": tuple(plain["unregistered"]),

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from assay.audit.peers import inputs
-from assay.audit.peers.table import Get, Library, Row, plain, variants
+from assay.audit.other_libraries import inputs
+from assay.audit.other_libraries.descriptions import Get, LibraryMetrics, MetricSpec, plain, variants
 
 CLASSES: dict[str, Any] = {"num_classes": inputs.CLASSES}
 EVEN = (8, 8, 8)  # the accumulated value keeps the shape of a batch
@@ -36,7 +36,7 @@ def _column(g: torch.Generator, n: int) -> inputs.Batch:
     return tuple(values[:, None] for values in inputs.positive(g, n))
 
 
-def _classification() -> list[Row]:
+def _classification() -> list[MetricSpec]:
     binary, multilabel = _rounded(inputs.binary), _rounded(inputs.multilabel)
     labels: dict[str, Any] = {"is_multilabel": True}
     rows = []
@@ -47,24 +47,24 @@ def _classification() -> list[Row]:
         rows += variants(name, multilabel, labels, labels | {"average": True}, labels | {"average": "samples"})
     return [
         *rows,
-        Row("Accuracy", inputs.multiclass),
-        Row("Accuracy", binary, {"skip_unrolling": True}),
-        Row("Accuracy", multilabel, labels),
+        MetricSpec("Accuracy", inputs.multiclass),
+        MetricSpec("Accuracy", binary, {"skip_unrolling": True}),
+        MetricSpec("Accuracy", multilabel, labels),
         *variants("ClassificationReport", inputs.multiclass, {}, {"output_dict": True}),
         *variants("ConfusionMatrix", inputs.multiclass, CLASSES, CLASSES | {"average": "samples"}),
-        Row("MultiLabelConfusionMatrix", multilabel, {"num_classes": inputs.LABELS}),
-        *(Row(name, inputs.multiclass, make=_of_confusion(name)) for name in ("IoU", "mIoU", "JaccardIndex")),
-        Row("DiceCoefficient", inputs.multiclass, make=_of_confusion("DiceCoefficient")),
-        Row("Fbeta", inputs.multiclass, make=lambda get, device: get("Fbeta")(beta=2.0, device=device)),
-        Row("TopKCategoricalAccuracy", inputs.multiclass, {"k": 2}),
-        Row("CohenKappa", _rounded(inputs.binary)),
-        Row("CohenKappa", inputs.multiclass_labels, CLASSES),
-        Row("MatthewsCorrCoef", inputs.multiclass_labels),
+        MetricSpec("MultiLabelConfusionMatrix", multilabel, {"num_classes": inputs.LABELS}),
+        *(MetricSpec(name, inputs.multiclass, make=_of_confusion(name)) for name in ("IoU", "mIoU", "JaccardIndex")),
+        MetricSpec("DiceCoefficient", inputs.multiclass, make=_of_confusion("DiceCoefficient")),
+        MetricSpec("Fbeta", inputs.multiclass, make=lambda get, device: get("Fbeta")(beta=2.0, device=device)),
+        MetricSpec("TopKCategoricalAccuracy", inputs.multiclass, {"k": 2}),
+        MetricSpec("CohenKappa", _rounded(inputs.binary)),
+        MetricSpec("CohenKappa", inputs.multiclass_labels, CLASSES),
+        MetricSpec("MatthewsCorrCoef", inputs.multiclass_labels),
         *plain(inputs.binary, "", ["AveragePrecision", "PrecisionRecallCurve", "ROC_AUC", "RocCurve"]),
         *variants("MeanAveragePrecision", inputs.multiclass, {}, {"class_mean": "micro"}),
-        Row("MeanAveragePrecision", inputs.multilabel, labels),
-        Row("HitRate", inputs.ranking, {"top_k": [1, 3]}),
-        Row("NDCG", inputs.ranking, {"top_k": [1, 3]}),
+        MetricSpec("MeanAveragePrecision", inputs.multilabel, labels),
+        MetricSpec("HitRate", inputs.ranking, {"top_k": [1, 3]}),
+        MetricSpec("NDCG", inputs.ranking, {"top_k": [1, 3]}),
     ]
 
 
@@ -75,7 +75,7 @@ def _of_confusion(name: str) -> Any:
     return make
 
 
-def _regression() -> list[Row]:
+def _regression() -> list[MetricSpec]:
     pairs = (
         "CanberraMetric FractionalAbsoluteError FractionalBias GeometricMeanAbsoluteError "
         "GeometricMeanRelativeAbsoluteError KendallRankCorrelation ManhattanDistance MaximumAbsoluteError "
@@ -125,29 +125,29 @@ def _by_group(name: str) -> Any:
 
 def _with_features(name: str) -> Any:
     def make(get: Get, device: torch.device) -> Any:
-        return get(name)(num_features=3, feature_extractor=inputs.Features(), device=device)
+        return get(name)(num_features=3, feature_extractor=inputs.FeatureExtractor(), device=device)
 
     return make
 
 
-def _combinations() -> list[Row]:
+def _combinations() -> list[MetricSpec]:
     groups = {"groups": [0, 1]}
     return [
-        Row("Loss", inputs.multiclass, make=_loss),
-        Row("EpochMetric", inputs.regression, make=_epoch_metric),
-        Row("MetricGroup", inputs.multiclass, make=_group),
-        Row("MetricsLambda", inputs.multiclass, make=_combined),
-        Row("RunningAverage", inputs.number, make=_running),
-        Row("Average", inputs.values, sizes=EVEN),
-        Row("GeometricAverage", inputs.positive_values, sizes=EVEN),
-        Row("VariableAccumulation", inputs.values, make=_accumulation, sizes=EVEN),
-        Row("Frequency", why_not="reads the clock, so its value differs from run to run"),
-        *(Row(f"fairness.{name}", inputs.multiclass_groups, groups) for name in _FAIRNESS),
+        MetricSpec("Loss", inputs.multiclass, make=_loss),
+        MetricSpec("EpochMetric", inputs.regression, make=_epoch_metric),
+        MetricSpec("MetricGroup", inputs.multiclass, make=_group),
+        MetricSpec("MetricsLambda", inputs.multiclass, make=_combined),
+        MetricSpec("RunningAverage", inputs.number, make=_running),
+        MetricSpec("Average", inputs.values, sizes=EVEN),
+        MetricSpec("GeometricAverage", inputs.positive_values, sizes=EVEN),
+        MetricSpec("VariableAccumulation", inputs.values, make=_accumulation, sizes=EVEN),
+        MetricSpec("Frequency", why_not="reads the clock, so its value differs from run to run"),
+        *(MetricSpec(f"fairness.{name}", inputs.multiclass_groups, groups) for name in _FAIRNESS),
         *(
-            Row(f"fairness.{n}", inputs.multiclass_groups, make=_by_group(n))
+            MetricSpec(f"fairness.{n}", inputs.multiclass_groups, make=_by_group(n))
             for n in ("SubgroupMetric", "SubgroupDifference")
         ),
-        Row("fairness.SelectionRate", inputs.multiclass),
+        MetricSpec("fairness.SelectionRate", inputs.multiclass),
     ]
 
 
@@ -158,22 +158,22 @@ def _accumulation(get: Get, device: torch.device) -> Any:
     return get("VariableAccumulation")(lambda total, value: total + value, device=device)
 
 
-def _others() -> list[Row]:
+def _others() -> list[MetricSpec]:
     scores = ["CalinskiHarabaszScore", "DaviesBouldinScore", "SilhouetteScore"]
     return [
         *plain(inputs.clustered, "clustering.", scores),
         *plain(inputs.images, "", ["PSNR", "SSIM"], data_range=1.0),
-        Row("SSIM", inputs.images, {"data_range": 1.0, "gaussian": False}),
-        Row("FID", inputs.images, make=_with_features("FID")),
-        Row("InceptionScore", inputs.one_image, make=_with_features("InceptionScore")),
-        Row("Perplexity", inputs.language_classes_first),
+        MetricSpec("SSIM", inputs.images, {"data_range": 1.0, "gaussian": False}),
+        MetricSpec("FID", inputs.images, make=_with_features("FID")),
+        MetricSpec("InceptionScore", inputs.one_image, make=_with_features("InceptionScore")),
+        MetricSpec("Perplexity", inputs.language_classes_first),
         *variants("Bleu", inputs.tokens, {}, {"average": "micro"}),
         *plain(inputs.tokens, "", ["Rouge", "RougeL", "RougeN"]),
-        Row("CharacterErrorRate", inputs.sentences),
-        Row("CommonObjectDetectionMetrics", inputs.ignite_detections, needs=("torchvision",)),
-        Row("ObjectDetectionAvgPrecisionRecall", inputs.ignite_detections, needs=("torchvision",)),
-        Row("GpuInfo", why_not="reads the driver with pynvml; takes no tensors"),
-        Row("Metric", why_not="a base class"),
+        MetricSpec("CharacterErrorRate", inputs.sentences),
+        MetricSpec("CommonObjectDetectionMetrics", inputs.ignite_detections, needs=("torchvision",)),
+        MetricSpec("ObjectDetectionAvgPrecisionRecall", inputs.ignite_detections, needs=("torchvision",)),
+        MetricSpec("GpuInfo", why_not="reads the driver with pynvml; takes no tensors"),
+        MetricSpec("Metric", why_not="a base class"),
     ]
 
 
@@ -192,7 +192,7 @@ def _sync(metric: Any) -> Any:
             setattr(found, name, value)
 
 
-LIBRARY = Library(
+LIBRARY = LibraryMetrics(
     "ignite.metrics",
     (*_classification(), *_regression(), *_combinations(), *_others()),
     options=lambda device: {"device": device},

@@ -12,8 +12,8 @@ from collections import Counter
 import pytest
 import torch
 
-from assay.audit.peers import LIBRARIES, cases, inputs, library
-from assay.audit.peers.table import Library, Row
+from assay.audit.other_libraries import LIBRARIES, cases, inputs, library
+from assay.audit.other_libraries.descriptions import LibraryMetrics, MetricSpec
 from assay.errors import ConfigError, MissingDependencyError
 
 pytest.importorskip("torchmetrics")
@@ -146,8 +146,8 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
 
 
 def test_a_row_whose_packages_are_missing_says_which_and_is_not_built():
-    row = Row("JSONDecoder", inputs.values, needs=("json", "no_such_package", "nor_this"))
-    case = Library("json.decoder", (row,)).case(row)
+    row = MetricSpec("JSONDecoder", inputs.values, needs=("json", "no_such_package", "nor_this"))
+    case = LibraryMetrics("json.decoder", (row,)).case(row)
     assert case.why_not == "needs no_such_package and nor_this"
     assert case.batches == ()
 
