@@ -29,10 +29,10 @@ _lock = threading.Lock()
 _open_now: list[Pretended] = []
 
 
-class Machine(Protocol):
+class Engine(Protocol):
     """What both engines can do, as contexts."""
 
-    def __enter__(self) -> Machine: ...
+    def __enter__(self) -> Engine: ...
 
     def __exit__(self, *_: object) -> None: ...
 
@@ -185,13 +185,13 @@ def _chosen(engine: str) -> str:
     return engine
 
 
-def _native(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
+def _native(kind: str, count: int, rules: Rules, recorder: Recorder) -> Engine:
     from assay.pretend.native_engine.engine import NativeEngine
 
     return NativeEngine(kind, count, rules, recorder)
 
 
-def _python(kind: str, count: int, rules: Rules, recorder: Recorder) -> Machine:
+def _python(kind: str, count: int, rules: Rules, recorder: Recorder) -> Engine:
     from assay.pretend.python_engine.engine import PythonEngine
 
     return PythonEngine(kind, count, rules, recorder)
