@@ -1,4 +1,4 @@
-"""What a device does besides computing: where tensors land, what copies keep, where the host waits, what raises."""
+"""What a device does besides computing: where tensors land, what copies keep, what synchronizes, what raises."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ LANDS: dict[str, One] = {
     "from_numpy": lambda d: torch.from_numpy(np.ones(2)),
     "arange": lambda d: torch.arange(3, device=d),
     "randn": lambda d: torch.randn(2, device=d),
-    "randn with the host's generator": lambda d: torch.randn(2, device=d, generator=torch.Generator()),
+    "randn with the CPU's generator": lambda d: torch.randn(2, device=d, generator=torch.Generator()),
     "randn with a generator": lambda d: torch.randn(2, device=d, generator=torch.Generator(d)),
     "randperm": lambda d: torch.randperm(4, device=d),
     "eye": lambda d: torch.eye(2, device=d),
@@ -125,9 +125,9 @@ def _strides(tensor: Tensor) -> str:
 COPIES: dict[str, One] = {
     "to the same device is the same tensor": lambda d: (x := _x(d)).to(d) is x,
     "to with copy is another": lambda d: (x := _x(d)).to(d, copy=True) is x,
-    "cpu of the host is the same tensor": lambda d: (x := torch.ones(2)).cpu() is x,
+    "cpu of the CPU is the same tensor": lambda d: (x := torch.ones(2)).cpu() is x,
     "copy to the device": lambda d: torch.zeros(2, device=d).copy_(torch.ones(2)).tolist(),
-    "copy to the host": lambda d: torch.zeros(2).copy_(torch.ones(2, device=d)).tolist(),
+    "copy to the CPU": lambda d: torch.zeros(2).copy_(torch.ones(2, device=d)).tolist(),
     "copy with a dtype": lambda d: torch.zeros(2, device=d).copy_(torch.ones(2, dtype=torch.int64)).tolist(),
     "copy with broadcasting": lambda d: torch.zeros(2, 2, device=d).copy_(torch.arange(2.0)).tolist(),
     "copy of a strided view": lambda d: _x(d)[:, ::2].cpu().tolist(),
@@ -142,7 +142,7 @@ COPIES: dict[str, One] = {
     "strides of an expanded copy": lambda d: _strides(torch.ones(3).expand(2, 3).to(d)),
     "numpy": lambda d: _x(d).numpy(),
     "np.asarray": lambda d: np.asarray(_x(d)),
-    "numpy of the host's copy": lambda d: _x(d).cpu().numpy().shape,
+    "numpy of the CPU's copy": lambda d: _x(d).cpu().numpy().shape,
     "tolist": lambda d: torch.arange(3, device=d).tolist(),
     "iterate": lambda d: [float(v) for v in torch.arange(3.0, device=d)],
     "view shares memory": lambda d: (x := torch.zeros(2, device=d)).view(2).data_ptr() == x.data_ptr(),
@@ -218,7 +218,7 @@ def _place(d: str) -> str:
     return d
 
 
-# Does the host wait for the device? Given the device, each makes its inputs and returns what is watched.
+# Does the CPU synchronize with the device? Given the device, each makes its inputs and returns what is watched.
 WAITS: dict[str, Callable[[str], Callable[[], Any]]] = {
     "item": _watched(Tensor.item, _s),
     "tolist": _watched(Tensor.tolist, _v),
@@ -230,7 +230,7 @@ WAITS: dict[str, Callable[[str], Callable[[], Any]]] = {
     "repr": _watched(repr, _v),
     "format": _watched("{:.3f}".format, _s),
     "cpu": _watched(Tensor.cpu, _v),
-    "to the host without waiting": _watched(lambda x: x.to("cpu", non_blocking=True), _v),
+    "to the CPU without waiting": _watched(lambda x: x.to("cpu", non_blocking=True), _v),
     "to the device": _watched(Tensor.to, _host(_v), _place),
     "to the device without waiting": _watched(lambda x, d: x.to(d, non_blocking=True), _host(_v), _place),
     "pinned to the device without waiting": _watched(
@@ -268,19 +268,19 @@ WAITS: dict[str, Callable[[str], Callable[[], Any]]] = {
     "masked_select": _watched(torch.masked_select, _v, _m),
     "masked_fill": _watched(lambda x, m: x.masked_fill(m, 0.0), _v, _m),
     "index by mask": _watched(lambda x, m: x[m], _v, _m),
-    "index by the host's mask": _watched(lambda x, m: x[m], _v, _host(_m)),
+    "index by the CPU's mask": _watched(lambda x, m: x[m], _v, _host(_m)),
     "index": _watched(lambda x, i: x[i], _v, _i),
-    "index by the host's indices": _watched(lambda x, i: x[i], _v, _host(_i)),
+    "index by the CPU's indices": _watched(lambda x, i: x[i], _v, _host(_i)),
     "index by a list": _watched(lambda x: x[[0, 2]], _v),
     "index by a slice": _watched(lambda x: x[1:], _v),
     "index by a number of the device": _watched(lambda x, i: x[i], _v, lambda d: _i(d)[0]),
     "slice up to a number of the device": _watched(lambda x, i: x[:i], _v, lambda d: _i(d)[1]),
     "put a number by mask": _watched(lambda x, m: _put(x, m, 1.0), _v, _m),
     "put a tensor by mask": _watched(_put, _v, _m, _s),
-    "put a tensor by the host's mask": _watched(_put, _v, _host(_m), _s),
+    "put a tensor by the CPU's mask": _watched(_put, _v, _host(_m), _s),
     "put a tensor": _watched(_put, _v, _i, _s),
-    "put a tensor by the host's indices": _watched(_put, _v, _host(_i), _s),
-    "put the host's number": _watched(_put, _v, lambda d: 0, _host(_s)),
+    "put a tensor by the CPU's indices": _watched(_put, _v, _host(_i), _s),
+    "put the CPU's number": _watched(_put, _v, lambda d: 0, _host(_s)),
     "put a Python number": _watched(lambda x: _put(x, 0, 1.0), _v),
     "unique": _watched(torch.unique, _v),
     "unique_consecutive": _watched(torch.unique_consecutive, _v),
@@ -440,7 +440,7 @@ DETERMINISTIC: dict[str, One] = {
 RANGE: dict[str, One] = {
     "integer": lambda d: _v(d)[10],
     "indices": lambda d: _waited(_v(d)[torch.tensor([10]).to(d)]),
-    "the host's indices": lambda d: _waited(_v(d)[torch.tensor([10])]),
+    "the CPU's indices": lambda d: _waited(_v(d)[torch.tensor([10])]),
     "gather": lambda d: _waited(_v(d).gather(0, torch.tensor([10]).to(d))),
     "gather of a negative index": lambda d: _waited(_v(d).gather(0, torch.tensor([-1]).to(d))),
     "scatter_": lambda d: _waited(_v(d).scatter_(0, torch.tensor([10]).to(d), 1.0)),
@@ -461,6 +461,6 @@ RANGE: dict[str, One] = {
 
 
 def _waited(result: Tensor) -> Tensor:
-    """Read the result: an error inside a kernel comes to light when the host waits."""
+    """Read the result: an error inside a kernel comes to light when the CPU waits."""
     result.cpu()
     return result

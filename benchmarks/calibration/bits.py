@@ -70,7 +70,7 @@ def _close(x: Tensor, y: Tensor) -> bool:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """A contiguous copy on the host; every NaN is the same NaN."""
+    """A contiguous copy on the CPU; every NaN is the same NaN."""
     host = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
     if host.is_floating_point() and host.element_size() > 1:
         host = torch.where(host.isnan(), torch.full_like(host, float("nan")), host)

@@ -1,4 +1,4 @@
-"""Operands on different devices: what each family of operators does, with either operand on the host."""
+"""Operands on different devices: what each family of operators does, with either operand on the CPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _image(x: Tensor) -> Tensor:
     return x.reshape(1, 1, 2, 2)
 
 
-# Both operands are 2x2 float32; one of them is on the device, the other on the host, and then the other way round.
+# Both operands are 2x2 float32; one of them is on the device, the other on the CPU, and then the other way round.
 FAMILIES: dict[str, Two] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: torch.sub(a, b),
@@ -119,7 +119,7 @@ FAMILIES: dict[str, Two] = {
     "LSTM hidden": lambda a, b: torch.nn.LSTM(2, 2).to(a.device)(a[None], (b[None], b[None])),
 }
 
-# One operand has no dimension. On most devices such a tensor may be on the host, and a Python number in its place.
+# One operand has no dimension. On most devices such a tensor may be on the CPU, and a Python number in its place.
 NUMBERS: dict[str, Two] = {
     "add": lambda x, s: x + s,
     "radd": lambda x, s: s + x,
@@ -149,6 +149,6 @@ NUMBERS: dict[str, Two] = {
     "_foreach_mul_": lambda x, s: torch._foreach_mul_([x], s),
     "full": lambda x, s: torch.full((2,), s),
     "isclose": lambda x, s: torch.isclose(x, s),
-    "number of the device and matrix of the host": lambda x, s: x.cpu() + s.to(x.device),
+    "number of the device and matrix of the CPU": lambda x, s: x.cpu() + s.to(x.device),
     "addition of numbers": lambda x, s: x[0, 0] + s,
 }

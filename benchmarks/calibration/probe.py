@@ -37,7 +37,7 @@ def questions(device: str, pretended: Any) -> dict[str, Question]:
         asked[f"mixed: {name}: device, host"] = _ask(lambda d, f=two: f(_square(d), _square("cpu")), device)
         asked[f"mixed: {name}: host, device"] = _ask(lambda d, f=two: f(_square("cpu"), _square(d)), device)
     for name, two in mixing.NUMBERS.items():
-        asked[f"number: {name}: on the host"] = _ask(lambda d, f=two: f(_square(d), torch.tensor(1.0)), device)
+        asked[f"number: {name}: on the CPU"] = _ask(lambda d, f=two: f(_square(d), torch.tensor(1.0)), device)
         asked[f"number: {name}: on the device"] = _ask(
             lambda d, f=two: f(_square("cpu"), torch.tensor(1.0).to(d)), device
         )
@@ -93,7 +93,7 @@ def _deterministic(one: Callable[[str], Any], device: str) -> Question:
 
 
 def _waits(prepare: Callable[[str], Callable[[], Any]], device: str, pretended: Any) -> Question:
-    """Whether the host waits: as CUDA's debug mode warns of it, or as a pretend device notes it."""
+    """Whether the CPU waits: as CUDA's debug mode warns of it, or as a pretend device notes it."""
 
     def ask() -> Answer:
         try:
@@ -125,7 +125,7 @@ def _counted(device: str, pretended: Any) -> Iterator[Callable[[], int]]:
 
 
 def _observable(name: str, device: str, pretended: Any) -> bool:
-    """Only CUDA says where the host waits; a real mps or xpu does not."""
+    """Only CUDA says where the program synchronizes with the device; a real mps or xpu does not."""
     return pretended is not None or not name.startswith("waits:") or torch.device(device).type == "cuda"
 
 
@@ -136,7 +136,7 @@ def run(device: str, pretended: Any, chosen: str = "") -> dict[str, Answer]:
         if not re.search(chosen, name):
             continue
         if not _observable(name, device, pretended):
-            answers[name] = {"unknown": "this device does not say where the host waits"}
+            answers[name] = {"unknown": "this device does not say where the program synchronizes with the device"}
         elif name.startswith("range:") and pretended is None:
             answers[name] = _alone(device, name)
         else:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-# Arguments that belong on the host on every device.
+# Arguments that belong on the CPU on every device.
 ON_THE_HOST = {"tensor_split": (0,)}  # ATen/native/TensorShape.cpp: tensor_indices_or_sections must be on the CPU
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64, torch.float16)
 
@@ -44,7 +44,7 @@ def inputs(operator: Any, dtype: torch.dtype, most: int, requires_grad: bool = F
 
 
 def host_arguments(operator: Any) -> tuple[int, ...]:
-    """Which of the arguments behind the first one belong on the host."""
+    """Which of the arguments behind the first one belong on the CPU."""
     return ON_THE_HOST.get(operator.name, ())
 
 

@@ -31,7 +31,7 @@ def test_no_update_waits_or_is_refused_and_every_bit_is_the_cpus(case, device, p
         assert {x.device for x in states if isinstance(x, torch.Tensor)} <= {device}
         events.clear()
         assert bits(meter) == expected
-        assert {event.kind for event in events} <= {"copy", "sync"}  # reading is on the host
+        assert {event.kind for event in events} <= {"copy", "sync"}  # reading is on the CPU
 
 
 def test_the_audit_has_a_case_for_every_metric():

@@ -51,7 +51,7 @@ def test_waiting_is_an_error_that_names_the_line(name, place):
     with pytest.raises(AssertionError) as raised:
         on(place, no_sync, WAITS[name])
     told = str(raised.value).splitlines()
-    assert told[0] == "the host waits for the device:"
+    assert told[0] == "synchronizes with the device:"
     assert re.match(rf"  aten::\w+(\.\w+)? at {re.escape(__file__)}:\d+", told[1]), told
     assert told[2].strip() in Path(__file__).read_text()
 
@@ -68,7 +68,7 @@ def test_each_line_is_told_once_with_its_count():
             for row in torch.ones(3, 2):
                 float(row.sum())
 
-    with pytest.raises(AssertionError, match=r"_local_scalar_dense at .* \(3 times\): a value is read on the host"):
+    with pytest.raises(AssertionError, match=r"_local_scalar_dense at .* \(3 times\): a value is copied to the CPU"):
         block()
 
 
@@ -80,7 +80,7 @@ def test_copies_wait_unless_they_are_asked_not_to(device):
         with no_sync():
             pinned.to(machine.device, non_blocking=True)
         for copy in (lambda: host.to(machine.device), lambda: there.cpu(), lambda: there.copy_(pinned)):
-            with pytest.raises(AssertionError, match=r"the host waits for the device:\n  aten::copy_ at "), no_sync():
+            with pytest.raises(AssertionError, match=r"synchronizes with the device:\n  aten::copy_ at "), no_sync():
                 copy()
 
 

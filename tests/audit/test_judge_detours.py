@@ -1,4 +1,4 @@
-"""A copy to the host and on to the default device, on one line, is a move between devices, in a script, too."""
+"""A copy to the CPU and on to the default device, on one line, is a move between devices, in a script, too."""
 
 from __future__ import annotations
 

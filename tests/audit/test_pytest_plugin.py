@@ -183,7 +183,7 @@ def test_takes_no_device(no_sync, pretended):
     )
     shown = run(project, expect=1)
     failures, _, _ = shown.partition("short test summary")  # which has the whole texts once more where CI is set
-    assert failures.count(":10: a value is read on the host") == 2
+    assert failures.count(":10: a value is copied to the CPU") == 2
     assert failures.count(":17: makes float64 of float32") == 2
     assert "4 failed, 1 passed" in shown
 

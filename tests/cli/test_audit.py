@@ -33,9 +33,7 @@ def test_findings_are_printed_and_the_exit_code_is_1():
     assert "Make `weights` on the device of the inputs" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("compiled", "engine", "lines"), [(False, "auto", 1), (True, "auto", 0), (False, "python", 0)]
-)
+@pytest.mark.parametrize(("compiled", "engine", "lines"), [(False, "auto", 1), (True, "auto", 0), (False, "python", 0)])
 def test_the_first_compilation_is_reported_where_there_is_no_terminal(monkeypatch, compiled, engine, lines):
     monkeypatch.setattr(module, "has_engine", lambda: compiled)
     done = invoke(f"{BUGGY}:MixedDevices", "--on", "mps", "--usage", "moved", "--engine", engine)

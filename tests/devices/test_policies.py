@@ -70,7 +70,7 @@ def test_where_the_self_test_fails_batches_are_counted_on_the_host(monkeypatch):
     pretend_tested(monkeypatch, passed=False)
     made = module._tally_on(torch.device("mps"))
     assert made.value == torch.device("cpu")
-    assert made.reason == "the self-test failed on mps (scatter_add_), so batches are counted on the host"
+    assert made.reason == "the self-test failed on mps (scatter_add_), so batches are counted on the CPU"
 
 
 def test_a_device_that_runs_nothing_says_why():

@@ -1,7 +1,7 @@
 """What assay needs of Composer, as `composer/models/base.py`, `core/evaluator.py` and `trainer/trainer.py` define it.
 
 Composer cannot be installed beside a torch of today. The evaluation below does what its Trainer does with a model, and
-moves outputs to the host, alone, where it is told to, as the releases before 0.21.2 did on an Apple GPU
+moves outputs to the CPU, alone, where it is told to, as the releases before 0.21.2 did on an Apple GPU
 (mosaicml/composer#3094). `make test-integrations` runs the same checks in two real releases.
 """
 

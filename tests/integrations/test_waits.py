@@ -1,4 +1,4 @@
-"""No adapter lets the host wait for the device while a batch is counted."""
+"""No adapter synchronizes with the device while a batch is counted."""
 
 from __future__ import annotations
 

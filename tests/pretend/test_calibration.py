@@ -23,9 +23,9 @@ KNOWN = {
     "mixed: set_: host, device",
     "mixed: set_ storage: device, host",
     "two devices: set_",
-    "number: where both: on the host",
-    "waits: index by the host's mask",
-    "waits: put a tensor by the host's mask",
+    "number: where both: on the CPU",
+    "waits: index by the CPU's mask",
+    "waits: put a tensor by the CPU's mask",
     "mixed: mm: device, host",
     "mixed: linear: device, host",
     "mixed: linear: host, device",
@@ -97,7 +97,7 @@ def test_what_pytorch_s_own_tests_expect(device: str) -> None:
 
 @pytest.mark.slow
 def test_a_real_device_would_be_asked_the_same_way() -> None:
-    """Where the host waits is then what torch's debug mode warns of, which a pretend device answers, too."""
+    """Synchronizations are then what torch's debug mode warns of, which a pretend device answers, too."""
     with pretend("cuda:1") as pretended:
         as_real = probe.run("cuda:1", None, "^waits")
         noted = probe.run("cuda:1", pretended, "^waits")

@@ -1,4 +1,4 @@
-"""Copies between the host and pretend devices, views, writes in place, and indices."""
+"""Copies between the CPU and pretend devices, views, writes in place, and indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pretend device notices: where the host waits, what is copied, and on which line of Python."""
+"""What a pretend device notices: what synchronizes, what is copied, and on which line of Python."""
 
 from __future__ import annotations
 

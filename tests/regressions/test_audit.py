@@ -57,7 +57,7 @@ CASES = [
         "operator-missing",
         "return torch.ops.aten._convert_weight_to_int4pack(weights(device), 2)",
         "The operator 'aten::_convert_weight_to_int4pack' is not currently implemented for the MPS device.",
-        "or do it on the host",
+        "or do it on the CPU",
     ),
     OriginalCase(
         "detour_to_the_default_device.py:average_precision",

@@ -1,4 +1,4 @@
-"""Checks for a block of code: that the host never waits for the device in it, that no float64 appears there."""
+"""Checks for a block of code: that nothing in it synchronizes with the device, that no float64 appears there."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def no_sync() -> Iterator[None]:
-    """A block in which the host must not wait for the device.
+    """A block that must not synchronize with the device.
 
     It works on a pretend device, whose events decide, on a real one, and without any: as long as no tensor of a device
     is seen in the block, CPU tensors stand for them. Not seen on a real one: ``torch.cuda.synchronize()``; not on the
@@ -95,7 +95,7 @@ def no_sync() -> Iterator[None]:
         Nothing.
 
     Raises:
-        AssertionError: at the end of the block, with every operator and line at which the host waited.
+        AssertionError: at the end of the block, with every operator and line that synchronized with it.
 
     Example:
         >>> hits = torch.tensor([True, False, True])
@@ -104,15 +104,15 @@ def no_sync() -> Iterator[None]:
         >>> with no_sync():
         ...     if total.item() > 1: pass
         Traceback (most recent call last):
-        AssertionError: the host waits for the device:
-          aten::_local_scalar_dense at <doctest assay.audit.block_checks.no_sync[2]>:2: a value is read on the host
+        AssertionError: synchronizes with the device:
+          aten::_local_scalar_dense at <doctest assay.audit.block_checks.no_sync[2]>:2: a value is copied to the CPU
               if total.item() > 1: pass
 
     Source:
         The operators that wait are facts with their sources, in ``devices/known/operators_*.toml``.
     """
     __tracebackhide__ = True
-    block = Block("the host waits for the device")
+    block = Block("synchronizes with the device")
     with ExitStack() as opened:
         if (pretended := current()) is not None:
             opened.enter_context(_listening(pretended, block))
@@ -154,7 +154,7 @@ def no_float64() -> Iterator[None]:
 def _listening(pretended: Pretended, block: Block) -> Iterator[None]:
     def take(event: Event) -> None:
         if event.kind == "sync":
-            block.seen.append(Seen(event.operator, event.where, event.why or "the host waits"))
+            block.seen.append(Seen(event.operator, event.where, event.why or "synchronizes with the device"))
 
     pretended.recorder.listeners.append(take)
     try:
@@ -164,7 +164,7 @@ def _listening(pretended: Pretended, block: Block) -> Iterator[None]:
 
 
 def _waits(func: OpOverload, given: dict[str, Any], result: Any) -> str:
-    """Why the host waits for this operator; empty if it does not."""
+    """Why this operator synchronizes with the device; empty if it does not."""
     kinds = [_kind(tensor.device) for tensor in _tensors([list(given.values()), result])]
     kind = next((kind for kind in kinds if kind in DEVICES), _STANDS_FOR)
     known = rules(kind)
@@ -176,7 +176,7 @@ def _waits(func: OpOverload, given: dict[str, Any], result: Any) -> str:
 
 
 def _copied(func: OpOverload, given: dict[str, Any], result: Any) -> str:
-    """Which way a copy between the host and a device goes, as the rules name it; empty for anything else."""
+    """Which way a copy between the CPU and a device goes, as the rules name it; empty for anything else."""
     name = func.overloadpacket.__name__
     if name not in ("copy_", "_to_copy"):
         return ""

@@ -44,7 +44,7 @@ class Case:
         move: ``(metric, device)``; gives the metric on the device, as users of the library move it.
         states: ``(metric)``; what the metric keeps, by name. May nest.
         sync: ``(metric)``; reads the value over all processes, where that is not ``compute``.
-        reads_on_host: whether the value is on the host by design; else it should be where the inputs are.
+        reads_on_host: whether the value is on the CPU by design; else it should be where the inputs are.
         usages: ways in which it is used: ``"moved first"`` to the device, ``"not moved"``, or both.
         why_not: why it cannot be run here (a download, a package); it is then listed and not run.
 

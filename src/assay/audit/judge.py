@@ -41,9 +41,9 @@ def judge(sightings: Iterable[Observation], roots: tuple[str, ...] = ()) -> list
     Example:
         >>> from assay.audit.observations import MOVED, AuditRun
         >>> run = AuditRun("Accuracy", "mps", MOVED, "update", calls=2)
-        >>> seen = Observation("sync", run, "the host waits", "aten::nonzero", (Frame("a.py", 3, "f"),), count=4)
+        >>> seen = Observation("sync", run, "synchronizes", "aten::nonzero", (Frame("a.py", 3, "f"),), count=4)
         >>> [(finding.rule, finding.where, finding.what) for finding in judge([seen])]
-        [('host-sync', 'a.py:3', 'the host waits, 2 times an update')]
+        [('host-sync', 'a.py:3', 'synchronizes, 2 times an update')]
     """
     merged: dict[tuple[str, str, int], Finding] = {}
     for seen in _joined(list(sightings)):
@@ -78,7 +78,7 @@ def _of_origins(seen: Observation, line: Frame | None) -> Iterator[Finding]:
 
 
 def _joined(sightings: list[Observation]) -> Iterator[Observation]:
-    """A tensor that one line takes from the device to the host and on to another one has gone between devices."""
+    """A tensor that one line takes from the device to the CPU and on to another one has gone between devices."""
     left = {
         (seen.run.subject, seen.stack[0])
         for seen in sightings
@@ -142,7 +142,7 @@ def _fix(rule: AuditRule, seen: Observation, inside: str, code: str) -> str:
         moved = "; or move the object to the device before it is fed" if seen.run.usage == NOT_MOVED else ""
         return first + moved
     if rule.id == "host-sync" and seen.run.usage == NOT_MOVED and seen.target == HOST:
-        return "Move the object to the device before it is fed, so that nothing goes to the host"
+        return "Move the object to the device before it is fed, so that nothing goes to the CPU"
     if specific := rule.fix_of.get(_way(rule, seen)):
         return specific.format(expression=inside or code) if inside or code else rule.fix
     return rule.fix_at.format(expression=inside) if inside else rule.fix
@@ -190,7 +190,7 @@ def _refused(rule: str) -> Callable[[Observation], Verdict]:
 
 def _sync(seen: Observation) -> Verdict | None:
     """A wait matters where it is paid in every step: in an update, in functions of that kind, and in loops."""
-    name = seen.what or f"{seen.operator} waits for the device"
+    name = seen.what or f"{seen.operator} synchronizes with the device"
     if seen.run.phase == "update":
         each = seen.count / max(seen.run.calls, 1)
         return Verdict("host-sync", f"{name}, {_times(each)} an update")
@@ -198,7 +198,7 @@ def _sync(seen: Observation) -> Verdict | None:
         return None
     if any(frame.function.rpartition(".")[2] in HOT for frame in seen.stack):
         return Verdict("host-sync", f"{name}, {_times(seen.count)} in the run")
-    if seen.count < LOOP or seen.source == HOST:  # batches, and a model's parameters, must come from the host
+    if seen.count < LOOP or seen.source == HOST:  # batches, and a model's parameters, must come from the CPU
         return None
     return Verdict("host-sync", f"{name}, {_times(seen.count)} in the run", "note")
 

@@ -202,7 +202,7 @@ def pretended(request: pytest.FixtureRequest) -> Pretended | None:
 
 @pytest.fixture
 def no_sync() -> Callable[[], AbstractContextManager[None]]:
-    """``with no_sync():`` a block in which the host must not wait for the device; see :func:`assay.audit.no_sync`."""
+    """``with no_sync():`` a block that must not synchronize with the device; see :func:`assay.audit.no_sync`."""
     from assay.audit.block_checks import no_sync as check
 
     return check

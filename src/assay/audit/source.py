@@ -92,7 +92,7 @@ def expression(frame: Frame, operator: str, *, waits: bool = False) -> str:
     Args:
         frame: the line.
         operator: torch's name of the operator, such as ``"aten::nonzero"``.
-        waits: whether it is a wait of the host that is looked for.
+        waits: whether it is a synchronization that is looked for.
 
     Returns:
         Source text on one line, or ``""`` where nothing fits.

@@ -90,7 +90,7 @@ def _keeps_state(thing: Any) -> bool:
 
 
 def values_of(tree: Any) -> dict[str, Any]:
-    """The numbers of a result by path, tensors or not, as float64 tensors on the host (complex ones as pairs).
+    """The numbers of a result by path, tensors or not, as float64 tensors on the CPU (complex ones as pairs).
 
     Example:
         >>> values_of({"mean": 0.5, "name": "x"})

@@ -32,7 +32,7 @@ FEATURES = {
     "deterministic_cumsum": "the same bits from every cumsum of floats",
     "non_blocking_copies": "copies with non_blocking=True",
     "pinned_memory": "host memory that the device can read (pin_memory)",
-    "strided_copies_to_host": "right copies of non-contiguous tensors to the host",
+    "strided_copies_to_host": "right copies of non-contiguous tensors to the CPU",
 }
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 

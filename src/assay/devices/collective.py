@@ -9,7 +9,7 @@ import torch.distributed as dist
 def collective_device(group: dist.ProcessGroup | None = None) -> torch.device:
     """The device on which a process group exchanges tensors.
 
-    The host where the group has a backend for it, since what is exchanged is read there; else the current device of the
+    The CPU where the group has a backend for it, since what is exchanged is read there; else the current device of the
     accelerator that its backend serves.
 
     Args:

@@ -30,7 +30,7 @@ class Cost:
 
 
 def wait(device: torch.device) -> None:
-    """Wait until the work that was given to a device is done; nothing on the host."""
+    """Wait until the work that was given to a device is done; nothing on the CPU."""
     if device.type not in ("cpu", "meta"):
         torch.accelerator.synchronize(device)
 
@@ -39,7 +39,7 @@ def wait(device: torch.device) -> None:
 def cost(device: str | torch.device) -> Iterator[Cost]:
     """Measure the block.
 
-    Accelerators tell the peak of what torch's allocator gave out. On the host it is the peak of the whole process,
+    Accelerators tell the peak of what torch's allocator gave out. On the CPU it is the peak of the whole process,
     which Linux lets a process start anew; elsewhere it is not known.
 
     Args:

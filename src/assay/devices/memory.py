@@ -31,7 +31,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def free_cached(device: torch.device) -> None:
-    """Give back what the allocator of a device keeps for later; nothing on the host."""
+    """Give back what the allocator of a device keeps for later; nothing on the CPU."""
     give_back = getattr(getattr(torch, device.type, None), "empty_cache", None)
     if device.type != "cpu" and give_back is not None:
         give_back()

@@ -1,4 +1,4 @@
-"""Bring operands together, move trees of tensors, and read on the host: the only code that copies between devices."""
+"""Bring operands together, move trees of tensors, and read on the CPU: the only code that copies between devices."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bring_together(
 
 
 def to_host(tensor: Tensor) -> Tensor:
-    """A copy of a tensor on the host for reading; the tensor itself where it is there already.
+    """A copy of a tensor on the CPU for reading; the tensor itself where it is there already.
 
     It is made contiguous first, because copies of strided tensors from an Apple GPU are wrong in some versions
     (pytorch/pytorch#189961).

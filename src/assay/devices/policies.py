@@ -33,12 +33,12 @@ class Policy:
     Attributes:
         device: the device.
         accumulate: the dtype of everything that is counted.
-        tally_on: where batches of this device are counted; the host where int64 scatter cannot be trusted.
+        tally_on: where batches of this device are counted; the CPU where int64 scatter cannot be trusted.
         read_on: where values are read from counts.
         widest_float: the widest float dtype that tensors of this device may have.
         chunk_elements: how many elements are counted in one go.
         non_blocking: whether a copy from pinned host memory may be asynchronous.
-        compiled: whether compiled code of the host may read its tensors.
+        compiled: whether compiled code of the CPU may read its tensors.
     """
 
     device: torch.device
@@ -89,7 +89,7 @@ def _policy(device: torch.device) -> Policy:
         device=device,
         accumulate=PolicyDecision(torch.int64, "integer sums do not depend on the order, and every device has int64"),
         tally_on=_tally_on(device),
-        read_on=PolicyDecision(host, "the host has float64 and exact integers on every machine"),
+        read_on=PolicyDecision(host, "the CPU has float64 and exact integers on every machine"),
         widest_float=_widest_float(device),
         chunk_elements=_chunk_elements(device),
         non_blocking=_non_blocking(device),
@@ -117,7 +117,7 @@ def chunk_elements(device: torch.device) -> int:
 
 
 def reads_compiled(device: str | torch.device) -> bool:
-    """Whether compiled code of the host may read a device's tensors; unlike :func:`policy`, it runs no self-test."""
+    """Whether compiled code of the CPU may read a device's tensors; unlike :func:`policy`, it runs no self-test."""
     return device_type(device) == "cpu"
 
 
@@ -147,7 +147,7 @@ def _tally_on(device: torch.device) -> PolicyDecision[torch.device]:
         return PolicyDecision(
             device, f"int64 scatter passed the self-test here; the facts say: {fact.why}{_cited(fact)}"
         )
-    return PolicyDecision(torch.device("cpu"), f"{_what_failed(test)}, so batches are counted on the host")
+    return PolicyDecision(torch.device("cpu"), f"{_what_failed(test)}, so batches are counted on the CPU")
 
 
 def _what_failed(test: SelfTest) -> str:

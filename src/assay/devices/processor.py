@@ -18,7 +18,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def processor(device: str) -> str:
-    """The name of a device's processor, and for the host the vector instructions that torch uses.
+    """The name of a device's processor, and for the CPU the vector instructions that torch uses.
 
     Args:
         device: of this machine, such as ``"cpu"`` or ``"cuda:0"``.

@@ -1,4 +1,4 @@
-"""Run the integer operators that tallies stand on, on the device at hand, and compare with NumPy on the host.
+"""Run the integer operators that tallies stand on, on the device at hand, and compare with NumPy on the CPU.
 
 A fact file says what a kind of device should do; this says what this one does. Values lie above 2^32, indices repeat,
 and some results are slices with an offset, because these are the cases that went wrong on real devices.
@@ -138,5 +138,5 @@ OPERATIONS: dict[str, tuple[TorchRun, NumpyRun]] = {
     "product": (lambda n, i, f: (n >> 22) * (n >> 20), lambda n, i, f: (n >> 22) * (n >> 20)),
     "bits of a float": (lambda n, i, f: f.view(torch.int32), lambda n, i, f: f.view(np.int32)),
     "float to integer": (lambda n, i, f: (f * 2**20).long(), lambda n, i, f: (f * 2**20).astype(np.int64)),
-    "strided copy to the host": (lambda n, i, f: n[::3], lambda n, i, f: n[::3]),
+    "strided copy to the CPU": (lambda n, i, f: n[::3], lambda n, i, f: n[::3]),
 }

@@ -36,7 +36,7 @@ def as_composer(
 ) -> AssayModel:
     """A module with metrics of assay as a `composer.ComposerModel`, for its Trainer.
 
-    Composer moves what the model gives to the host on an Apple GPU, and has not always moved the batch with it
+    Composer moves what the model gives to the CPU on an Apple GPU, and has not always moved the batch with it
     (mosaicml/composer#3094), nor does it move nested outputs today. Here predictions, target and weights meet before
     they are counted, wherever the Trainer has put them. The metrics are no parts of the model: no `.to` moves them, and
     they are not in its checkpoints.
@@ -93,7 +93,7 @@ def _by_name(metrics: Meter | Mapping[str, Metric]) -> dict[str, Metric]:
 
 
 def _together(*parts: Tensor | None) -> tuple[Tensor | None, ...]:
-    """The parts where they are, if that is one place; else on the host, where Composer had put some of them."""
+    """The parts where they are, if that is one place; else on the CPU, where Composer had put some of them."""
     if len({part.device for part in parts if part is not None}) < 2:
         return parts
     moved: tuple[Tensor | None, ...] = move(parts, "cpu")

@@ -19,7 +19,7 @@ keras: Any = import_package("keras", "metrics that it takes for its own")
 class KerasMetric(keras.metrics.Metric):  # type: ignore[misc]
     """A meter of one metric that Keras takes for a metric of its own; made by `as_keras`.
 
-    Keras reads metrics after each batch to show them, and waits for the device then.
+    Keras reads metrics after each batch to show them, and synchronizes with the device then.
 
     Attributes:
         meter: what was counted.

@@ -19,18 +19,18 @@ PACKAGES = {
     "tensorboard": "tensorboard",
     "wandb": "wandb",
 }
-"""Of each host the package that brings it. The extra of assay has the host's name."""
+"""The package that brings each library. The extra of assay has the name of the library."""
 
 
 def import_package(name: str, purpose: str) -> ModuleType:
-    """A module of a host.
+    """Import a module of an optional package.
 
     Args:
-        name: the module; its first part is a host.
+        name: the module; its first part is one of `PACKAGES`.
         purpose: what it is needed for, for the message where it is missing.
 
     Raises:
-        MissingDependencyError: the host is not installed; names the package and the extra.
+        MissingDependencyError: the package is not installed; names the package and the extra.
 
     Example:
         >>> import_package("torchmetrics", "its metrics").__name__
@@ -41,5 +41,5 @@ def import_package(name: str, purpose: str) -> ModuleType:
     except ModuleNotFoundError as error:
         root = name.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != root:
-            raise  # the host is there and lacks something of its own
+            raise  # the package is there and lacks something of its own
         raise MissingDependencyError(PACKAGES[root], extra=root, purpose=purpose) from error

@@ -38,7 +38,7 @@ _ROWS = 4096
 class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     """A meter that TorchMetrics, Lightning and Composer take for a metric of TorchMetrics; made by `as_torchmetric`.
 
-    `update` does not wait for the device. `forward`, which gives the value of the batch, does: it is read on the host.
+    `update` does not synchronize with the device. `forward` does: it returns the value of the batch.
     `forward`, `sync` and `reset` are those of `torchmetrics.Metric`, to which the meter is one more state: so they call
     an `update` and a `compute` that a subclass defines, and keep states that it adds.
 
@@ -91,7 +91,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         return given if self._left is None else [None if each is None else each[: self._left] for each in given]
 
     def compute(self) -> Any:
-        """The value, or the values by name; float64 on the host."""
+        """The value, or the values by name; float64 on the CPU."""
         return _alone(self.meter.compute())
 
     @torch.jit.unused
@@ -208,7 +208,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
             missing_keys.append(prefix + ABOUT)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> nn.Module:
-        """Note the device, and move states of a subclass; results, which are float64, stay on the host."""
+        """Note the device, and move states of a subclass; results, which are float64, stay on the CPU."""
         results = {name: getattr(self, name) for name in ("_computed", "_forward_cache")}
         self.__dict__.update(dict.fromkeys(results))
         moved: nn.Module = super()._apply(fn, exclude_state)
@@ -490,7 +490,7 @@ def _detached(value: Any) -> Any:
 def from_torchmetrics(metric: Any, *, preds: tuple[int, ...] = (), target: tuple[int, ...] | None = ()) -> Foreign:
     """A metric of TorchMetrics as one that a meter takes.
 
-    The meter keeps the samples, where they come from, and the metric gets all of them when it is read, on the host, in
+    The meter keeps the samples, where they come from, and the metric gets all of them when it is read, on the CPU, in
     one order. So there is nothing to place, batches may come from any device, and the value has the same bits however
     they were split over batches and processes. It needs memory for the samples (see `SampleStore`), and a meter with
     such a metric cannot be read back from a file.

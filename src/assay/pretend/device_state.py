@@ -80,7 +80,7 @@ class DeviceState:
         return self.exchange(index)
 
     def waits(self, operator: str) -> Callable[..., None]:
-        """A function that notes that the host waited for a device."""
+        """A function that notes that the program synchronized with a device."""
         return lambda index=-1: self.streams.waited(operator, self.get() if index < 0 else index)
 
     def stream(self, index: int) -> torch.Stream:
@@ -102,7 +102,7 @@ class DeviceState:
         return (CudaProperties if self.kind == "cuda" else XpuProperties)(self.names[index], memory())
 
     def set_sync_debug(self, mode: int) -> None:
-        """What ``torch.cuda.set_sync_debug_mode`` sets: 0 nothing, 1 a warning, 2 an error where the host waits."""
+        """What ``torch.cuda.set_sync_debug_mode`` sets: 0 nothing, 1 a warning, 2 an error at a synchronization."""
         self.sync_debug = mode
 
     def _on_event(self, event: Event) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import FrameType
 
 KINDS = {
-    "sync": "the host waits for the device",
-    "copy": "a tensor is copied between two devices, or between the host and a device",
+    "sync": "a synchronization with the device",
+    "copy": "a tensor is copied between two devices, or between the CPU and a device",
     "fallback": "an operator that the device lacks runs on the CPU instead",
     "nondeterministic": "an operator whose result may differ from run to run on this device",
     "devices": "refused: operands are on different devices",

@@ -200,7 +200,7 @@ def wrapper_of(name: str, key: str, *, structured: bool, out: bool) -> str:
 
 
 def waits(rule: OperatorRule, arguments: Mapping[str, Any]) -> str:
-    """Why the host waits for the device in this call, or empty.
+    """Why this call synchronizes with the device, or empty.
 
     Args:
         rule: the rule of the operator.

@@ -71,7 +71,7 @@ class Pretended:
 
     @property
     def syncs(self) -> list[Event]:
-        """Where the host waited for the device."""
+        """Where the program synchronized with the device."""
         return self.recorder.of("sync")
 
 
@@ -83,7 +83,7 @@ def pretend(
 
     Inside the block, tensors can be created on and moved to the device as usual. Operators give the CPU's values.
     What the real device refuses is refused with the same error: operands on different devices, dtypes and operators
-    that it lacks, operators without a deterministic form where one is asked for. Where the host would wait for the
+    that it lacks, operators without a deterministic form where one is asked for. Where it would synchronize with the
     device is noted, with the line of Python that caused it.
 
     Args:

@@ -58,8 +58,8 @@ class Streams:
         self.set(device)
 
     def waited(self, operator: str, index: int) -> None:
-        """Note that the host waited for a device."""
-        why = "the host waits until the device has done all that was asked of it"
+        """Note that the program synchronized with a device."""
+        why = "synchronizes with the device: waits until all of its work is done"
         self.recorder.record("sync", operator, f"{self.kind}:{index}", why)
 
     def _of_thread(self) -> dict[int, int]:

@@ -198,7 +198,7 @@ def _mps(machine: DeviceState) -> dict[str, dict[str, Any]]:
         "_mps_compileShader": "torch.mps.compile_shader",
         "_mps_loadMetalllib": "torch.mps.load_metallib",
         "_mps_loadMetallibFromPath": "torch.mps.load_metallib",
-        "_mps_host_alias_storage": "a view of mps memory from the host",
+        "_mps_host_alias_storage": "a view of mps memory from the CPU",
     }
     return {
         "torch._C": _accelerator(machine) | answers | {name: _refuse(what) for name, what in refused.items()},

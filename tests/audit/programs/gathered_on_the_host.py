@@ -1,4 +1,4 @@
-"""Outputs are moved to the host one by one, the targets stay; modelled on neuro-ml/thunder#49."""
+"""Outputs are moved to the CPU one by one, the targets stay; modelled on neuro-ml/thunder#49."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A generator of the host on a line with two statements: no expression is known; modelled on pyro-ppl/pyro#3264."""
+"""A generator of the CPU on a line with two statements: no expression is known; modelled on pyro-ppl/pyro#3264."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A generator of the host fills a tensor of the device; modelled on pyro-ppl/pyro#3264 and pytorch/pytorch#62152."""
+"""A generator of the CPU fills a tensor of the device; modelled on pyro-ppl/pyro#3264 and pytorch/pytorch#62152."""
 
 import torch
 

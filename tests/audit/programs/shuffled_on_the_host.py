@@ -1,4 +1,4 @@
-"""The default device is set, and a loader shuffles on the host; modelled on amdegroot/ssd.pytorch#578."""
+"""The default device is set, and a loader shuffles on the CPU; modelled on amdegroot/ssd.pytorch#578."""
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -40,7 +40,7 @@ def test_every_fact_names_operators_of_torch_a_condition_and_a_source(device):
         ("boolean index", {"self": META, "indices": [META_MASK]}, True),
         ("boolean index", {"self": META, "indices": [None, META_MASK.to(torch.uint8)]}, True),
         ("boolean index", {"self": META, "indices": [META_AT]}, False),
-        ("boolean index", {"self": META, "indices": [MASK]}, False),  # its positions are found on the host
+        ("boolean index", {"self": META, "indices": [MASK]}, False),  # its positions are found on the CPU
         ("boolean index unless filled", {"self": META, "indices": [META_MASK], "values": META}, True),
         (
             "boolean index unless filled",

@@ -148,7 +148,7 @@ def reads_on_host(call):
 
 MATRIX = torch.eye(3) + 0.1
 ONES = torch.ones(3)
-SHARED = {  # code that the CPU shares with the device: what it reads on the host here it reads there
+SHARED = {  # code that the CPU shares with the device: what it copies to the CPU here it copies there
     "normal.Tensor_Tensor": (lambda: torch.normal(ONES, ONES), ("cuda", "mps")),
     "normal.float_Tensor": (lambda: torch.normal(0.0, ONES), ("cuda", "mps")),
     "normal.Tensor_float": (lambda: torch.normal(ONES, 1.0), ("cuda", "mps")),

@@ -223,10 +223,10 @@ def _sound() -> list[MetricSpec]:
         MetricSpec("audio.ComplexScaleInvariantSignalNoiseRatio", inputs.spectra),
         MetricSpec("audio.PermutationInvariantTraining", inputs.speakers, make=_permutation_invariant),
         MetricSpec(
-            "audio.pesq.PerceptualEvaluationSpeechQuality", why_not="needs pesq, which computes in NumPy on the host"
+            "audio.pesq.PerceptualEvaluationSpeechQuality", why_not="needs pesq, which computes in NumPy on the CPU"
         ),
         MetricSpec(
-            "audio.stoi.ShortTimeObjectiveIntelligibility", why_not="needs pystoi, which computes in NumPy on the host"
+            "audio.stoi.ShortTimeObjectiveIntelligibility", why_not="needs pystoi, which computes in NumPy on the CPU"
         ),
         MetricSpec("audio.srmr.SpeechReverberationModulationEnergyRatio", why_not="needs gammatone and torchaudio"),
         MetricSpec("audio.nisqa.NonIntrusiveSpeechQualityAssessment", why_not=NO_WEIGHTS),

@@ -159,7 +159,7 @@ def difference(cpu: Tensor, device: Tensor, allowed: Tolerance | None = None) ->
 
 
 def same_bits(first: Tensor, second: Tensor) -> bool:
-    """Whether two tensors on the host hold the same values; NaN is taken for different."""
+    """Whether two tensors on the CPU hold the same values; NaN is taken for different."""
     if first.dtype != second.dtype or first.shape != second.shape:
         return False
     return torch.equal(_plain_values(first), _plain_values(second))
@@ -220,7 +220,7 @@ def _rank(value: Tensor) -> int:
 
 
 def on_host(tensor: Tensor) -> Tensor:
-    """A tensor's values on the host, dense."""
+    """A tensor's values on the CPU, dense."""
     tensor = tensor.detach()
     return to_host(tensor if tensor.layout is torch.strided else tensor.to_dense())
 

@@ -38,13 +38,13 @@ def applies(condition: str, arguments: Arguments) -> bool:
 
 
 def _boolean_index(arguments: Arguments) -> bool:
-    """A mask on the device: torch turns it into positions. Those of a mask on the host are found on the host."""
+    """A mask on the device: torch turns it into positions. Those of a mask on the CPU are found on the CPU."""
     indices, here = arguments.get("indices") or (), arguments["self"].device
     return any(_is_mask(index) and index.device == here for index in indices if index is not None)
 
 
 def _boolean_index_unless_filled(arguments: Arguments) -> bool:
-    """One mask and one value of the host become ``masked_fill_``, which needs no positions.
+    """One mask and one value of the CPU become ``masked_fill_``, which needs no positions.
 
     aten/src/ATen/native/TensorAdvancedIndexingUtils.h, canDispatchToMaskedFill.
     """

@@ -30,10 +30,10 @@ mask must be where the tensor is. ``placeholder``: inside the kernel, as on MPS.
 
 @dataclass(frozen=True)
 class Copies:
-    """Whether a copy makes the host wait, and whether ``non_blocking=True`` can corrupt it.
+    """Whether a copy synchronizes with the device, and whether ``non_blocking=True`` can corrupt it.
 
     Attributes:
-        waits: the host waits for the device.
+        waits: it synchronizes with the device.
         corrupts: the values may be read before they are there, or after they have been overwritten.
         why: the reason, or empty.
         source: where it can be read.
@@ -79,7 +79,7 @@ class OperatorRule:
         on_cpu: torch itself quietly runs it on the CPU there.
         checks_devices: torch checks, before the kernel, that all tensors are on one device.
         iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
-        waits: when and why the host waits for the device, as ``"condition: reason"``; empty if it never does.
+        waits: when and why it synchronizes with the device, as ``"condition: reason"``; empty if it never does.
         nondeterminism: the ways in which its result may differ from run to run.
         check: the way in which it looks at the devices of its tensors, where that is one of its own.
         missing_dtypes: dtypes for which the device has no kernel of this operator, though it has the dtype.
@@ -104,7 +104,7 @@ class OperatorRule:
 
     @property
     def waits_when(self) -> str:
-        """The condition under which the host waits, for :func:`assay.devices.operators.conditions.applies`."""
+        """The condition under which it synchronizes, for :func:`assay.devices.operators.conditions.applies`."""
         return self.waits.partition(": ")[0]
 
     @property
@@ -114,7 +114,7 @@ class OperatorRule:
 
     @property
     def why_waits(self) -> str:
-        """Why the host waits."""
+        """Why it synchronizes with the device."""
         return self.waits.partition(": ")[2]
 
 

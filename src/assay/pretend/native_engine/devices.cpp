@@ -172,13 +172,13 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return true;
   }
   void synchronizeStream(const Stream& stream) const override {
-    assay::record("sync", "synchronize stream", str(stream.device()), "the host waits for a stream");
+    assay::record("sync", "synchronize stream", str(stream.device()), "synchronizes with a stream");
   }
   void synchronizeEvent(void*) const override {
-    assay::record("sync", "synchronize event", str(getDevice()), "the host waits for an event");
+    assay::record("sync", "synchronize event", str(getDevice()), "synchronizes with an event");
   }
   void synchronizeDevice(const DeviceIndex index) const override {
-    assay::record("sync", "synchronize", str(Device(kind, index)), "the host waits for the device");
+    assay::record("sync", "synchronize", str(Device(kind, index)), "synchronizes with the device");
   }
   double elapsedTime(void*, void*, const DeviceIndex) const override {
     return 0.0;
@@ -246,7 +246,7 @@ struct CudaHooks final : Hooks<at::CUDAHooksInterface, c10::kCUDA> {
     return deviceCount();
   }
   void deviceSynchronize(DeviceIndex index) const override {
-    record("sync", "synchronize", str(Device(c10::kCUDA, index)), "the host waits for the device");
+    record("sync", "synchronize", str(Device(c10::kCUDA, index)), "synchronizes with the device");
   }
 };
 
@@ -261,7 +261,7 @@ struct MpsHooks final : Hooks<at::MPSHooksInterface, c10::kMPS> {
     return allocator_of(c10::kMPS);
   }
   void deviceSynchronize() const override {
-    record("sync", "synchronize", "mps:0", "the host waits for the device");
+    record("sync", "synchronize", "mps:0", "synchronizes with the device");
   }
   void commitStream() const override {}
   void emptyCache() const override {}
@@ -281,7 +281,7 @@ struct XpuHooks final : Hooks<at::XPUHooksInterface, c10::kXPU> {
     return with_index(device).index();
   }
   void deviceSynchronize(DeviceIndex index) const override {
-    record("sync", "synchronize", str(Device(c10::kXPU, index)), "the host waits for the device");
+    record("sync", "synchronize", str(Device(c10::kXPU, index)), "synchronizes with the device");
   }
 };
 

@@ -1,4 +1,4 @@
-// What a real device would refuse, in its own words, and when its host waits. Events first, errors after.
+// What a real device would refuse, in its own words, and what synchronizes with it. Events first, errors after.
 #include "session.h"
 
 #include <ATen/Context.h>
@@ -136,7 +136,7 @@ bool boolean_index(const c10::IValue* indices) {
   for (const c10::IValue& element : indices->toListRef()) {
     const auto index = element.isTensor() ? element.toTensor() : at::Tensor();
     const bool mask = index.defined() && (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
-    if (mask && !index.device().is_cpu()) { // a mask on the host becomes positions there
+    if (mask && !index.device().is_cpu()) { // a mask on the CPU becomes positions there
       return true;
     }
   }
@@ -276,7 +276,7 @@ void check_devices(const c10::OperatorHandle& op, const Rule& rule, const Operan
         return check_all(wrapper_of(op, rule), operands);
       case Rule::ITERATOR:
         return check_iterator(op, operands, *device, 1);
-      case Rule::WHERE: // it brings numbers of the host to the device (where_self_out in TensorCompare.cpp)
+      case Rule::WHERE: // it brings numbers of the CPU to the device (where_self_out in TensorCompare.cpp)
         return check_iterator(op, operands, *device, 2);
       case Rule::FILL:
         return check_fill(operands);

@@ -51,7 +51,7 @@ struct Session {
   std::string fallback_warning; // "... {} ...": where a missing operator runs on the CPU instead
   std::string placeholder;      // what mps says of an operand without a Metal buffer
   std::string bad_index;        // what the device says of an index it does not have
-  std::map<std::string, std::string> copy_waits; // "to host, pinned": why the host waits for such a copy
+  std::map<std::string, std::string> copy_waits; // "to host, pinned": why such a copy synchronizes with the device
   std::shared_mutex rules_mutex;
   std::unordered_map<const c10::OperatorName*, std::unique_ptr<Rule>> rules; // those that were asked for
 };

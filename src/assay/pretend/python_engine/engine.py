@@ -235,7 +235,7 @@ class PythonEngine:
 
         def run(*args: Any) -> Any:
             first = args[0].device
-            others = args[2:] if name.endswith(".data") else args[1:]  # the sizes of packed batches are on the host
+            others = args[2:] if name.endswith(".data") else args[1:]  # the sizes of packed batches are on the CPU
             tensors = [tensor for value in others for tensor in (value if isinstance(value, list) else [value])]
             for tensor in tensors:
                 if isinstance(tensor, Tensor) and tensor.device != first:
@@ -274,7 +274,7 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | No
 
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
               reduction: int = 1, zero_infinity: bool = False) -> Tensor:  # fmt: skip
-    """As torch does it for all tensors but subclasses: the lengths are read on the host."""
+    """As torch does it for all tensors but subclasses: the lengths are copied to the CPU."""
     lengths = [tensor.to("cpu", torch.int64).tolist() for tensor in (input_lengths, target_lengths)]
     return aten.ctc_loss.IntList(log_probs, targets, *lengths, blank, reduction, zero_infinity)  # type: ignore[no-any-return]
 

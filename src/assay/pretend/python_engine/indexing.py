@@ -1,7 +1,7 @@
 """``tensor[index]`` of a wrapped tensor, taken apart into operators as torch takes it apart.
 
 torch does that in C++, under a guard of the device that only a build with the device has. What is done here, and which
-of its steps let the host wait, follows ``torch/csrc/autograd/python_variable_indexing.cpp`` and
+of its steps synchronize with the device, follows ``torch/csrc/autograd/python_variable_indexing.cpp`` and
 ``aten/src/ATen/TensorIndexing.h`` in pytorch/pytorch.
 """
 
@@ -106,7 +106,7 @@ def _is_sequence(item: Any) -> bool:
 
 
 def _is_integer(item: Any) -> bool:
-    """An integer, or a tensor that stands for one: reading it makes the host wait."""
+    """An integer, or a tensor that stands for one: reading it synchronizes with the device."""
     if isinstance(item, Tensor):
         return item.dim() == 0 and item.dtype in (torch.int64, torch.int32, torch.int16, torch.int8)
     if isinstance(item, bool) or (_is_sequence(item) and getattr(item, "ndim", True)):

@@ -47,7 +47,7 @@ class OperatorPlan:
         outs: those of them that are ``out`` arguments.
         written: those of them that it writes to.
         draws: it takes a generator of random numbers.
-        judged: its arguments decide whether the host waits or the result may differ.
+        judged: its arguments decide whether it synchronizes with the device or the result may differ.
         borrowed: the CPU has a kernel for it.
         made: the kernel by which torch makes it of other operators, which have the rules; or ``None``.
         tensors: those of its arguments that are tensors, if torch takes no number in their place.
@@ -281,7 +281,7 @@ class OperatorRunner:
             warnings.warn(text, UserWarning, stacklevel=5)
 
     def _pack(self, tensor: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-        """The sizes of the batches stay on the host, where the lengths must be."""
+        """The sizes of the batches stay on the CPU, where the lengths must be."""
         if lengths.device != CPU:
             got = f"{lengths.dim()}D {lengths.device} {lengths.type().rpartition('.')[2].removesuffix('Tensor')}"
             raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {got} tensor")

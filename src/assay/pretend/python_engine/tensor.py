@@ -180,10 +180,10 @@ class PretendTensor(Tensor):
         places = aten.nonzero.default(self)
         return (places.unbind(1) if self.dim() else (places.new_zeros(len(places)),)) if as_tuple else places
 
-    # Reading on the host ----------------------------------------------------------------------------------------------
+    # Reading on the CPU ----------------------------------------------------------------------------------------------
 
     def tolist(self) -> Any:
-        """The values as Python numbers: a copy to the host."""
+        """The values as Python numbers: a copy to the CPU."""
         return self.cpu().tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -199,7 +199,7 @@ class PretendTensor(Tensor):
         return self.numpy()
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        values = self.unwrap() if self.runner is None else self.cpu()  # printing waits for the device
+        values = self.unwrap() if self.runner is None else self.cpu()  # printing synchronizes with the device
         text = repr(values.detach())
         name = "Parameter containing:\n" if isinstance(self, torch.nn.Parameter) else ""
         gradient = _of_gradient(self.unwrap())
