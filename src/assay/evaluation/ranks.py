@@ -46,12 +46,15 @@ def process_group() -> Iterator[None]:
     if not dist.is_available() or dist.is_initialized() or not wanted:
         yield
         return
+    from torch.distributed.distributed_c10d import PrefixStore  # not in a torch without distributed
+    from torch.distributed.rendezvous import rendezvous
+
     # Torchrun's processes meet in its own store, also after a restart, where the addresses of the processes before it
     # are still written: each start has keys of its own (pytorch/pytorch#135712).
-    store, rank, count = next(dist.rendezvous("env://"))
+    store, rank, count = next(rendezvous("env://"))
     start = f"assay/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{count}"
     dist.init_process_group(  # gloo, for what is exchanged is in host memory on every device
-        "gloo", store=dist.PrefixStore(start, store), rank=rank, world_size=count
+        "gloo", store=PrefixStore(start, store), rank=rank, world_size=count
     )
     try:
         yield
