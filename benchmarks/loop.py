@@ -30,7 +30,7 @@ CLASSES, BATCH = 3, 32
 MANY = 1100
 ROUNDS = int(os.environ.get("BENCHMARK_ROUNDS", "9"))
 
-BARE: dict[str, Any] = {"level": None, "samples": False, "details": False}
+BARE: dict[str, Any] = {"confidence_level": None, "keep_samples": False, "diagnostics": False}
 
 Batches = list[tuple[torch.Tensor, torch.Tensor]]
 
@@ -76,11 +76,11 @@ def candidates(net: nn.Module) -> dict[str, Callable[[Batches], object]]:
         "bare `for`, assay's meter": bare_with_meter,
         "bare `for`, Ignite's Accuracy": bare_with_ignite,
         "assay.evaluate, Accuracy, nothing else": measured(accuracy),
-        "assay.evaluate, as it comes": measured(accuracy, level=0.95, samples=True, details=True),
+        "assay.evaluate, as it comes": measured(accuracy, confidence_level=0.95, keep_samples=True, diagnostics=True),
         "… with two slices": measured(accuracy, slices={"class": 1, "right": lambda batch: batch[0][:, 0] > 0}),
-        "… with a bootstrap interval (F1)": measured(f1, level=0.95),
+        "… with a bootstrap interval (F1)": measured(f1, confidence_level=0.95),
         "… with ids": measured(accuracy, **numbered),
-        "… with ids, and what each sample contributes": measured(accuracy, **numbered, samples=True),
+        "… with ids, and what each sample contributes": measured(accuracy, **numbered, keep_samples=True),
         "Ignite Engine, no metric": lambda b: Engine(step).run(b),
         "Ignite evaluator, no metric": lambda b: create_supervised_evaluator(net).run(b),
         "Ignite evaluator, Accuracy": lambda b: create_supervised_evaluator(net, {"acc": IgniteAccuracy()}).run(b),

@@ -50,7 +50,7 @@ def section(name, data, model):
         for label in range(len(data.target_names))
     ]
     samples = Samples.pack(held_out, columns, decision=decision, target=target, data=name)
-    return Section(name, values, samples=samples, slices=slices, min_slice=20)
+    return Section(name, values, samples=samples, slices=slices, min_slice_size=20)
 
 
 def _accuracy(correct):

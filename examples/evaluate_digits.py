@@ -47,10 +47,10 @@ tight.batches = 0
 model.register_forward_pre_hook(tight)
 with tempfile.TemporaryDirectory() as folder:
     try:
-        evaluate(model, loader, metrics, resume=folder, checkpoint_s=0)
+        evaluate(model, loader, metrics, resume=folder, checkpoint_every=0)
     except KeyboardInterrupt:
         print("stopped, and gone on with:")
-    again = evaluate(model, loader, metrics, resume=folder, checkpoint_s=0)
+    again = evaluate(model, loader, metrics, resume=folder, checkpoint_every=0)
 
 assert [value.value for value in again.sections[0].values] == [value.value for value in report.sections[0].values]
 print("the same values;", again.notes[0])

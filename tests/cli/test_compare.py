@@ -44,7 +44,7 @@ def test_it_prints_a_table(reports, monkeypatch, capsys):
 def test_it_prints_json_and_markdown(reports, monkeypatch, capsys):
     assert call(monkeypatch, "compare", "--json", "--level", "0.9", "--correction", "bh", "--seed", "3", *reports) == 0
     found = Comparison.from_json(capsys.readouterr().out)
-    assert (found.level, found.correction, found.seed) == (0.9, "bh", 3)
+    assert (found.confidence_level, found.correction, found.seed) == (0.9, "bh", 3)
     assert found.delta("accuracy", run="new").difference == pytest.approx(0.1)
     assert call(monkeypatch, "compare", "--markdown", "--flips", "2", *reports[:2]) == 0
     printed = capsys.readouterr().out
@@ -102,7 +102,7 @@ def test_files_that_are_no_reports_are_one_line_and_exit_code_2(reports, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--level", "95"], "level: got 95.0, expected a number between 0 and 1"),
+        (["--level", "95"], "confidence_level: got 95.0, expected a number between 0 and 1"),
         (["--correction", "sidak"], "correction: got 'sidak', expected one of holm, bh, none"),
         (["--json", "--markdown"], "output: got --json and --markdown, expected one of the two. Leave one out."),
     ],

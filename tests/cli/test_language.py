@@ -83,9 +83,9 @@ def test_a_plain_model_reads_bytes(here):
 @pytest.mark.parametrize(
     ("arguments", "passed"),
     [
-        ((), {"batch_size": BATCH_SIZE, "level": 0.95}),
-        (("--batch-size", 64, "--level", 0.9), {"batch_size": 64, "level": 0.9}),
-        (("--level", 0), {"level": None}),
+        ((), {"batch_size": BATCH_SIZE, "confidence_level": 0.95}),
+        (("--batch-size", 64, "--level", 0.9), {"batch_size": 64, "confidence_level": 0.9}),
+        (("--level", 0), {"confidence_level": None}),
     ],
 )
 def test_batch_size_and_level_are_taken_as_written(here, monkeypatch, arguments, passed):

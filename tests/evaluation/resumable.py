@@ -55,7 +55,7 @@ def main(folder, at):
         {"acc": Accuracy(num_classes=3), "auroc": AUROC(num_classes=3), "F1": F1Score(num_classes=3, average="macro")},
         device="cpu",
         resume=folder,
-        checkpoint_s=0.0,
+        checkpoint_every=0.0,
         slices={"class": 1},
     )
     (section,) = report.sections

@@ -86,7 +86,7 @@ def test_several_labels():
 def test_only_what_the_metrics_say_is_shown(preds, target, metrics, shown):
     found = section(preds, target, metrics)
     assert shown is None or list(plots(found)) == shown
-    assert not section(preds, target, metrics, details=False).plots or isinstance(metrics, ConfusionMatrix)
+    assert not section(preds, target, metrics, diagnostics=False).plots or isinstance(metrics, ConfusionMatrix)
 
 
 def test_metrics_that_disagree_have_no_details():

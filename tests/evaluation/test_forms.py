@@ -122,7 +122,7 @@ def test_a_form_that_goes_on_from_a_checkpoint_says_of_what_it_cannot_tell(tmp_p
         ({"a b": net(), "a-b": net()}, data(), "forms: got a b, a-b, expected names that tell folders apart"),
         ({"a": net(), "b": net()}, iter([]), "data: got list_iterator, expected data that can be read once for each"),
         ({"a": net(), "b": Form(net(), options={"bits": 4})}, data(), "parity: got .*'bits', expected arguments of"),
-        ({"a": net(), "b": Form(net(), options={"level": 2.0})}, data(), "level: got 2.0"),
+        ({"a": net(), "b": Form(net(), options={"confidence_level": 2.0})}, data(), "confidence_level: got 2.0"),
     ],
 )
 def test_what_cannot_be_compared_is_told_before_anything_runs(forms, given, message):

@@ -57,7 +57,7 @@ class Rows(Dataset):
 
 def accuracy(folder, net=None, data=None, **more):
     data = TensorDataset(X, Y) if data is None else data
-    report = evaluate(net or Net(), data, METRIC, device="cpu", resume=folder, checkpoint_s=0.0, **more)
+    report = evaluate(net or Net(), data, METRIC, device="cpu", resume=folder, checkpoint_every=0.0, **more)
     return report.sections[0].values[0].value
 
 
@@ -182,7 +182,7 @@ def test_every_weight_counts():
     assert stable_digest(one, "model") != stable_digest(other, "model")
 
 
-@pytest.mark.parametrize("more", [{"batch_size": 7}, {"on_error": "skip"}, {"title": "other"}, {"replicates": 9}])
+@pytest.mark.parametrize("more", [{"batch_size": 7}, {"on_error": "skip"}, {"title": "other"}, {"n_resamples": 9}])
 def test_how_samples_are_batched_and_shown_is_no_part_of_a_run(tmp_path, more):
     accuracy(tmp_path)
     assert accuracy(tmp_path, **more) == 1.0

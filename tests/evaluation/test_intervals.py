@@ -34,9 +34,9 @@ def values(data, metrics=METRICS, **more):
     return {each.name: each for each in section.values}
 
 
-@pytest.mark.parametrize("level", [0.8, 0.95])
-def test_the_method_is_stated_and_the_value_is_between_the_ends(level):
-    found = values(TensorDataset(SCORES, Y), level=level)
+@pytest.mark.parametrize("confidence_level", [0.8, 0.95])
+def test_the_method_is_stated_and_the_value_is_between_the_ends(confidence_level):
+    found = values(TensorDataset(SCORES, Y), confidence_level=confidence_level)
     assert {name: each.note.partition(":")[0] for name, each in found.items()} == {
         "acc": "Wilson's interval",
         "F1": "bootstrap",
@@ -44,17 +44,22 @@ def test_the_method_is_stated_and_the_value_is_between_the_ends(level):
         "loss": "Student's interval, corrected for skewness",
     }
     for each in found.values():
-        assert each.level == level
+        assert each.confidence_level == confidence_level
         assert each.lower < each.value < each.upper
         assert each.upper - each.lower < 0.3
 
 
 def test_a_lower_level_is_narrower_and_none_gives_none():
     data = TensorDataset(SCORES, Y)
-    narrow, wide, none = (values(data, level=level) for level in (0.5, 0.99, None))
+    narrow, wide, none = (values(data, confidence_level=confidence_level) for confidence_level in (0.5, 0.99, None))
     for name, each in narrow.items():
         assert wide[name].lower < each.lower < each.upper < wide[name].upper
-        assert (none[name].lower, none[name].upper, none[name].level, none[name].note) == (None, None, None, "")
+        assert (none[name].lower, none[name].upper, none[name].confidence_level, none[name].note) == (
+            None,
+            None,
+            None,
+            "",
+        )
 
 
 def test_regressions_and_means():
@@ -126,9 +131,9 @@ def test_weighted_samples_have_intervals_that_know_the_weights():
         assert each.upper - each.lower > plain[name].upper - plain[name].lower
 
 
-@pytest.mark.parametrize(("count", "level"), [(12, 0.95), (12, 0.99), (300, 0.9999), (5, 0.95), (1, 0.95)])
-def test_few_samples_or_a_high_level_are_no_error(count, level):
-    for each in values(TensorDataset(SCORES[:count], Y[:count]), level=level).values():
+@pytest.mark.parametrize(("count", "confidence_level"), [(12, 0.95), (12, 0.99), (300, 0.9999), (5, 0.95), (1, 0.95)])
+def test_few_samples_or_a_high_level_are_no_error(count, confidence_level):
+    for each in values(TensorDataset(SCORES[:count], Y[:count]), confidence_level=confidence_level).values():
         assert each.lower is None or each.lower <= each.value <= each.upper
 
 
@@ -167,7 +172,16 @@ def test_samples_are_dealt_by_a_known_hash_and_evenly(seed):
     assert ((counts - 1000) ** 2 / 1000).sum() < 160  # chi-squared of 99 degrees of freedom: exceeded 1 in 10,000 times
 
 
-@pytest.mark.parametrize("more", [{"level": 95}, {"level": 1.0}, {"replicates": 1}, {"min_slice": 0}, {"level": "0.9"}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"confidence_level": 95},
+        {"confidence_level": 1.0},
+        {"n_resamples": 1},
+        {"min_slice_size": 0},
+        {"confidence_level": "0.9"},
+    ],
+)
 def test_options_that_cannot_be_are_told(more):
     (name,) = more
     with pytest.raises(ConfigError, match=f"^{name}: got {more[name]!r}, expected "):

@@ -43,7 +43,7 @@ class Dies(Dataset):
 def right(data, folder=None, **more):
     """Of every sample that was kept its id, and whether it was right."""
     loader = DataLoader(data, batch_size=10, num_workers=2)
-    how = {"inputs": 0, "target": 1, "ids": 2, "device": "cpu", "resume": folder, "checkpoint_s": 0.0}
+    how = {"inputs": 0, "target": 1, "ids": 2, "device": "cpu", "resume": folder, "checkpoint_every": 0.0}
     samples = evaluate(torch.nn.Identity(), loader, METRIC, **how, **more).sections[0].samples
     return list(zip(samples.ids.values.tolist(), samples.decision.values.tolist(), strict=True))
 

@@ -140,7 +140,7 @@ def test_what_follows_the_samples_waits_some_times_and_not_for_every_batch(devic
         )
         return len(syncs(device, lambda: followed(device.device, batch_size))) - of_loader
 
-    bare = {"level": None, "samples": False, "details": False}
+    bare = {"confidence_level": None, "keep_samples": False, "diagnostics": False}
     assert waits(2) == waits(16)
 
 

@@ -108,13 +108,13 @@ def on_each(rank, size):
     }
     bounds = {1: [0, 53], 2: [0, 20, 53], 3: [0, 20, 20, 53], 4: [0, 1, 1, 40, 53]}[size]
     mine = Subset(data, range(bounds[rank], bounds[rank + 1]))
-    results["shards"] = found(evaluate(net, mine, METRICS, device="cpu", shards=True, **how))
+    results["shards"] = found(evaluate(net, mine, METRICS, device="cpu", sharded=True, **how))
     stream = DataLoader(Stream(bounds[rank], bounds[rank + 1]), batch_size=4)
     slices = {"class": "y", "right of 0": lambda batch: batch["x"][:, 0] > 0, "both": ("class", "right of 0")}
     how = {"inputs": "x", "ids": "id", "slices": slices}
     results["stream"] = found(evaluate(net, stream, METRICS, device="cpu", **how))
     everything = DataLoader(Stream(0, 53), batch_size=4)
-    results["dealt"] = found(evaluate(net, everything, METRICS, device="cpu", shards=False, **how))
+    results["dealt"] = found(evaluate(net, everything, METRICS, device="cpu", sharded=False, **how))
     return results
 
 
@@ -167,7 +167,7 @@ def misunderstandings(rank, size):
         lambda: evaluate(net, data, METRICS if rank else METRICS["acc"], device="cpu"),
     ]
     texts = [told(case) for case in cases]
-    report = evaluate(net, stream, METRICS, device="cpu", inputs="x", ids="id", shards=True)
+    report = evaluate(net, stream, METRICS, device="cpu", inputs="x", ids="id", sharded=True)
     return [*texts, next(each for each in report.sections[0].tables if each.name == "Every sample once").note]
 
 
@@ -175,8 +175,8 @@ def test_what_ranks_cannot_know_must_be_said_and_all_are_told(tmp_path):
     for rank, (shards, stream, metrics, unequal, twice) in enumerate(processes(misunderstandings, 2, tmp_path)):
         assert shards == (
             "ConfigError: data: got data sets of 10, 10 samples, whose samples differ between the ranks, expected the "
-            "same data set on all ranks, or to be told. Pass shards=True if every rank has samples of its own, "
-            "shards=False if all ranks have the same."
+            "same data set on all ranks, or to be told. Pass sharded=True if every rank has samples of its own, "
+            "sharded=False if all ranks have the same."
         )
         assert "data: got the same first batch on several ranks, expected batches of each rank's own" in stream
         if rank == 0:
@@ -264,7 +264,7 @@ class Nameless(IterableDataset):
 
 
 def nameless(rank, size):
-    report = evaluate(model(), DataLoader(Nameless(rank), batch_size=4), METRICS, device="cpu", shards=True)
+    report = evaluate(model(), DataLoader(Nameless(rank), batch_size=4), METRICS, device="cpu", sharded=True)
     values = {value.name: value.lower is not None for value in report.sections[0].values}
     return [values, report.notes]
 

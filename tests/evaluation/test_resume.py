@@ -85,7 +85,7 @@ def found(report):
 
 def run(net, folder, data=None, **more):
     data = DataLoader(samples(), batch_size=7, shuffle=True) if data is None else data
-    return evaluate(net, data, METRICS, device="cpu", resume=folder, checkpoint_s=0.0, **{"slices": SLICES, **more})
+    return evaluate(net, data, METRICS, device="cpu", resume=folder, checkpoint_every=0.0, **{"slices": SLICES, **more})
 
 
 def whole(data=None, **more):
@@ -230,7 +230,7 @@ def test_other_metrics_are_refused(half):
         evaluate(Stops(99), samples(), metrics, device="cpu", resume=half.parent, slices=SLICES)
 
 
-@pytest.mark.parametrize("more", [{"slices": None}, {"slices": {"other": 1}}, {"samples": False}, {"seed": 1}])
+@pytest.mark.parametrize("more", [{"slices": None}, {"slices": {"other": 1}}, {"keep_samples": False}, {"seed": 1}])
 def test_other_slices_samples_or_intervals_are_refused(half, more):
     with pytest.raises(StateError, match="got a checkpoint of other slices, samples, intervals or seed, expected"):
         run(Stops(99), half.parent, **more)
@@ -287,8 +287,8 @@ def test_killed_at_random_places_the_bits_are_those_of_a_run_without_interruptio
 
 def test_without_intervals_another_seed_is_gone_on_with(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run(Stops(4), tmp_path, level=None)
-    assert found(run(Stops(99), tmp_path, level=None, seed=1)) == whole(level=None)
+        run(Stops(4), tmp_path, confidence_level=None)
+    assert found(run(Stops(99), tmp_path, confidence_level=None, seed=1)) == whole(confidence_level=None)
 
 
 def test_a_full_disk_is_told_and_gone_on_from(tmp_path, monkeypatch):

@@ -83,7 +83,7 @@ def test_streams_without_ids_keep_none():
 
 
 def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
-    assert section(TensorDataset(SCORES, Y), samples=False)[0].samples is None
+    assert section(TensorDataset(SCORES, Y), keep_samples=False)[0].samples is None
     monkeypatch.setattr(kept.Kept.__init__, "__defaults__", (0, 80))
     found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1})
     assert found.samples is None

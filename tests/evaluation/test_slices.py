@@ -47,7 +47,10 @@ def alone(mask):
 
 
 def test_parts_that_samples_are_told_apart_by_are_no_inputs():
-    assert people(inputs=None, slices=["sex", "age"], samples=False).sections[0].values[0].value == alone(Y >= 0)["acc"]
+    assert (
+        people(inputs=None, slices=["sex", "age"], keep_samples=False).sections[0].values[0].value
+        == alone(Y >= 0)["acc"]
+    )
 
 
 def test_every_slice_has_the_bits_of_its_samples_alone():
@@ -85,13 +88,13 @@ def test_the_worst_slice_is_named_where_it_is_worse_beyond_chance():
 
 
 def test_slices_that_are_too_small_are_not_compared():
-    report = people(slices=["sex", ("sex", "age")], min_slice=40)
+    report = people(slices=["sex", ("sex", "age")], min_slice_size=40)
     found = slices(report)
     large = {name: each for name, each in found.items() if each.count >= 40}
     assert 2 < len(large) < len(found)
     small = len(found) - len(large)
     assert f"{small} of {len(found)} slices have fewer than 40 samples and are not compared." in report.notes
-    assert report.sections[0].min_slice == 40
+    assert report.sections[0].min_slice_size == 40
 
 
 def test_a_gate_on_the_worst_slice_judges_such_a_report():
@@ -168,7 +171,7 @@ def test_values_are_numbers_and_texts_alike_in_every_form():
 
 
 def test_slices_go_without_samples_and_have_no_members_then():
-    report = people(slices=["sex"], samples=False, level=None, details=False)
+    report = people(slices=["sex"], keep_samples=False, confidence_level=None, diagnostics=False)
     assert report.sections[0].samples is None
     for each in report.sections[0].slices:
         assert each.members is None

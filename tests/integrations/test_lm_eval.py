@@ -71,7 +71,7 @@ def test_columns_are_what_lm_eval_logged_and_intervals_come_from_them():
     right = {row["doc_id"]: bool(row["acc"]) for row in rows}
     assert dict(zip(choice.samples.ids.values.tolist(), choice.samples.column("acc").tolist(), strict=True)) == right
     accuracy = values(found, "tiny_choice")["acc"]
-    assert (accuracy.better, accuracy.count, accuracy.level) == ("higher", 24, 0.95)
+    assert (accuracy.better, accuracy.count, accuracy.confidence_level) == ("higher", 24, 0.95)
     assert accuracy.note == "Clopper-Pearson interval"
     assert accuracy.lower < accuracy.value < accuracy.upper
 

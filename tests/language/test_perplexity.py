@@ -104,7 +104,7 @@ def test_intervals_are_over_windows_and_two_models_are_paired_by_them():
     assert delta.paired
     assert delta.better == "lower"
     assert delta.lower < delta.difference < delta.upper
-    bare = perplexity(Recurrent(), IDS, window=32, device="cpu", level=None)
+    bare = perplexity(Recurrent(), IDS, window=32, device="cpu", confidence_level=None)
     assert bare.sections[0].values[0].lower is None
 
 

@@ -70,7 +70,7 @@ def test_an_interval_is_as_wide_as_the_known_error_says():
     expected = 2 * 1.98 * float(errors.std()) / math.sqrt(len(errors))
     assert width(found) == pytest.approx(expected, rel=0.2)
     assert found.lower < float(errors.mean()) < found.upper
-    assert (found.level, found.method) == (0.95, "bootstrap: 400 draws of 128 groups")
+    assert (found.confidence_level, found.method) == (0.95, "bootstrap: 400 draws of 128 groups")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_split_of_a_group_changes_no_bit(seed, cuts):
     order = torch.from_numpy(np.random.default_rng(seed).permutation(300))
     parts = [groups([part]) for part in order.tensor_split(sorted(cuts))]
     ranks = [sum(meters[1:], meters[0]) for meters in zip(*parts, strict=True)]
-    assert bootstrap(ranks, replicates=50, seed=seed) == bootstrap(whole, replicates=50, seed=seed)
+    assert bootstrap(ranks, n_resamples=50, seed=seed) == bootstrap(whole, n_resamples=50, seed=seed)
 
 
 def test_the_draws_depend_on_the_seed():
@@ -196,22 +196,22 @@ def test_there_is_no_interval_where_drawing_is_biased_beyond_its_spread():
 
 def test_a_level_beyond_the_draws_takes_their_standard_error():
     meters = dealt(lambda: Meter(R2Score()), 40, 1, *regression(2000, 0))
-    high, usual = (bootstrap(meters, level)["R2Score"] for level in (0.999, 0.95))
+    high, usual = (bootstrap(meters, confidence_level)["R2Score"] for confidence_level in (0.999, 0.95))
     assert high.method == "bootstrap standard error: 400 draws of 40 groups"
     assert width(high) / width(usual) == pytest.approx(3.55 / 2.02, rel=0.1)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 95, math.nan])
-def test_a_level_is_between_0_and_1(level):
-    message = f"level: got {level!r}, expected a number between 0 and 1. Pass 0.95 for 95 %"
-    for call in (lambda: bootstrap([], level), lambda: closed_forms(Meter(Mean()), level)):
+@pytest.mark.parametrize("confidence_level", [0.0, 1.0, 95, math.nan])
+def test_a_level_is_between_0_and_1(confidence_level):
+    message = "confidence_level: got {confidence_level!r}, expected a number between 0 and 1. Pass 0.95 for 95 %"
+    for call in (lambda: bootstrap([], confidence_level), lambda: closed_forms(Meter(Mean()), confidence_level)):
         with pytest.raises(ConfigError, match=re.escape(message)):
             call()
 
 
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ConfigError, match="replicates: got 3, expected 25 or more"):
-        bootstrap([], replicates=3)
+    with pytest.raises(ConfigError, match="n_resamples: got 3, expected 25 or more"):
+        bootstrap([], n_resamples=3)
     with pytest.raises(StateError, match="groups: got Meter"):
         bootstrap([Meter(Mean()), Meter(Sum())])
     meters = dealt(lambda: Meter(acc=Accuracy(num_classes=2)), 20, 1, torch.ones(50).long(), torch.full((50,), 7))
@@ -254,7 +254,7 @@ def test_what_is_drawn_are_the_numbers_without_a_closed_form_whose_counts_fit():
 def covered(make, draw, truth, samples, count, trials=200):
     hits = 0
     for trial in range(trials):
-        (interval,) = bootstrap(dealt(make, count, trial + 10**7, *draw(samples, trial)), replicates=200).values()
+        (interval,) = bootstrap(dealt(make, count, trial + 10**7, *draw(samples, trial)), n_resamples=200).values()
         hits += interval.lower <= truth <= interval.upper
     return hits / trials
 

@@ -44,18 +44,18 @@ LEVELS = st.floats(0.5, 0.999)
 
 
 @given(st.integers(1, 10**6), st.floats(0, 1), LEVELS)
-def test_wilson_is_scipys(n, share, level):
+def test_wilson_is_scipys(n, share, confidence_level):
     successes = round(n * share)
-    expected = stats.binomtest(successes, n).proportion_ci(level, "wilson")
-    assert wilson(successes, n, level) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    expected = stats.binomtest(successes, n).proportion_ci(confidence_level, "wilson")
+    assert wilson(successes, n, confidence_level) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 @given(st.integers(4, 60), st.integers(0, 2**32), LEVELS)
-def test_fisher_z_is_scipys(n, seed, level):
+def test_fisher_z_is_scipys(n, seed, confidence_level):
     x, y = np.random.default_rng(seed).normal(size=(2, n))
     found = stats.pearsonr(x, y)
-    expected = found.confidence_interval(level)
-    assert fisher_z(found.statistic, 1 / (n - 3), level) == pytest.approx(tuple(expected), abs=1e-9)
+    expected = found.confidence_interval(confidence_level)
+    assert fisher_z(found.statistic, 1 / (n - 3), confidence_level) == pytest.approx(tuple(expected), abs=1e-9)
 
 
 @pytest.mark.parametrize("r", [1.0, -1.0, math.nan])
@@ -64,14 +64,14 @@ def test_fisher_z_says_nothing_where_it_is_infinite(r):
 
 
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(1e-6, 1), LEVELS)
-def test_the_logit_interval_is_symmetric_there_and_stays_inside(share, error, level):
-    lower, upper = on_logit_scale(share, error, level)
+def test_the_logit_interval_is_symmetric_there_and_stays_inside(share, error, confidence_level):
+    lower, upper = on_logit_scale(share, error, confidence_level)
     assert 0 <= lower <= share <= upper <= 1
-    mirrored = on_logit_scale(1 - share, error, level)
+    mirrored = on_logit_scale(1 - share, error, confidence_level)
     assert mirrored == pytest.approx((1 - upper, 1 - lower), abs=1e-9)
     if lower > 1e-6 and upper < 1 - 1e-6:
         logit = stats.logistic.ppf
-        half = stats.norm.ppf((1 + level) / 2) * error / (share * (1 - share))
+        half = stats.norm.ppf((1 + confidence_level) / 2) * error / (share * (1 - share))
         assert logit([lower, upper]) == pytest.approx([logit(share) - half, logit(share) + half], abs=1e-6)
 
 
@@ -146,7 +146,7 @@ def test_an_interval_is_around_the_value_and_only_of_independent_samples(case):
     interval = found["value"]
     assert interval.lower <= float(value(meter)["value"]) <= interval.upper
     assert interval.lower < interval.upper
-    assert (interval.level, interval.method) == (0.95, case.metric.closed_form)
+    assert (interval.confidence_level, interval.method) == (0.95, case.metric.closed_form)
     wider = closed_forms(meter, 0.99)["value"]
     assert wider.lower <= interval.lower <= interval.upper <= wider.upper
 

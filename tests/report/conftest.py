@@ -52,7 +52,7 @@ def everything(word: str = "name") -> Report:
         Slice.of(f"{word} {name}", [Value(word, value, value - 0.1, value + 0.1, note=word, better="lower")], mask)
         for name, value, mask in (("x", 0.5, [1, 1, 0, 0]), ("y", 1.5, [0, 0, 1, 1]), ("tiny", 9.0, [1, 0, 0, 0]))
     ]
-    whole = Section(word, values, (table,), plots, note=word, samples=samples, slices=slices, min_slice=2)
+    whole = Section(word, values, (table,), plots, note=word, samples=samples, slices=slices, min_slice_size=2)
     sections = (whole, Section("empty"))
     return Report(word, sections, device=word, notes=(word,), duration_s=1.5, environment={word: word})
 

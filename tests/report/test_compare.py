@@ -55,7 +55,7 @@ def run(
     values = (
         Value("accuracy", correct[rows].mean(), column="correct", better="higher"),
         Value("loss", loss[rows].mean(), column="loss", better="lower"),
-        Value("AUROC", 0.8 + shift / 10, 0.75 + shift / 10, 0.85 + shift / 10, level=0.95, better="higher"),
+        Value("AUROC", 0.8 + shift / 10, 0.75 + shift / 10, 0.85 + shift / 10, confidence_level=0.95, better="higher"),
     )
     return Report(title, [Section(section, values, samples=samples)])
 
@@ -304,7 +304,10 @@ def test_samples_without_spread_or_with_infinities():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: compare(run("a"), run("b"), level=95), "level: got 95, expected a number between 0 and 1"),
+        (
+            lambda: compare(run("a"), run("b"), confidence_level=95),
+            "confidence_level: got 95, expected a number between 0 and 1",
+        ),
         (lambda: compare(run("a"), run("b"), correction="sidak"), "correction: got 'sidak', expected one of holm, bh"),
         (lambda: compare(run("a"), run("b"), names=["x"]), "names: got 1 names, expected 2, one for each report"),
         (
@@ -439,7 +442,13 @@ def test_it_is_written_as_a_page(shown, tmp_path):
 
 
 def sliced(
-    title: str, seed: int = 0, *, order: np.ndarray | None = None, min_slice: int = 20, best: int = -1, **shares: float
+    title: str,
+    seed: int = 0,
+    *,
+    order: np.ndarray | None = None,
+    min_slice_size: int = 20,
+    best: int = -1,
+    **shares: float,
 ) -> Report:
     """One hundred samples a slice, of which such shares are right, and slices of everything else."""
     n = 100 * len(shares)
@@ -462,7 +471,7 @@ def sliced(
         rows, {"correct": correct, "loss": loss}, decision=correct, target=np.ones(n, bool), data="made up"
     )
     everything = values(np.ones(n, bool))
-    return Report(title, [Section("test", everything, samples=samples, slices=slices, min_slice=min_slice)])
+    return Report(title, [Section("test", everything, samples=samples, slices=slices, min_slice_size=min_slice_size)])
 
 
 @pytest.fixture
@@ -516,7 +525,7 @@ def test_slices_that_cannot_be_compared_say_why(by_slice):
 
 def test_slices_without_members_are_compared_by_their_intervals():
     def report(title: str, value: float) -> Report:
-        part = Slice("night", 50, [Value("AUROC", value, value - 0.1, value + 0.1, level=0.95)])
+        part = Slice("night", 50, [Value("AUROC", value, value - 0.1, value + 0.1, confidence_level=0.95)])
         return Report(title, [Section("test", [Value("AUROC", 0.9)], slices=[part])])
 
     delta = compare(report("a", 0.8), report("b", 0.7)).delta("AUROC", slice="night")

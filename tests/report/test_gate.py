@@ -38,9 +38,9 @@ def run(
 
 
 def stored(
-    value: float, lower: float | None, upper: float | None, level: float | None = 0.95, name: str = "m"
+    value: float, lower: float | None, upper: float | None, confidence_level: float | None = 0.95, name: str = "m"
 ) -> Report:
-    return Report("stored", [Section("test", [Value(name, value, lower, upper, level=level)])])
+    return Report("stored", [Section("test", [Value(name, value, lower, upper, confidence_level=confidence_level)])])
 
 
 def outcome(report: Report, kind: str, bound: float, baseline: Report | None = None, **more: object) -> str:
@@ -78,7 +78,7 @@ def test_by_the_number_alone(kind, bound, expected):
 
 
 def test_intervals_come_from_the_samples():
-    (check,) = gate(run(450, 500), {"min": {"accuracy": 0.85}}, level=0.9).checks
+    (check,) = gate(run(450, 500), {"min": {"accuracy": 0.85}}, confidence_level=0.9).checks
     assert (check.lower, check.upper) == pytest.approx(clopper_pearson(450, 500, 0.9))
     assert check.outcome == "pass"
     assert outcome(run(9, 10), "min", 0.85) == "not enough evidence"
@@ -241,14 +241,14 @@ def test_slices_that_do_not_serve_fail():
             assert check.reason.startswith(f"{reason}; 1 of 3 slices: fail")
 
 
-def of_languages(title: str, min_slice: int = 1, **counts: tuple[int, int]) -> Report:
+def of_languages(title: str, min_slice_size: int = 1, **counts: tuple[int, int]) -> Report:
     """Slices ``language = xx`` of so many right among so many samples."""
     report = sliced(*counts.values())
     section = report.sections[0]
     slices = [
         dataclasses.replace(part, name=f"language = {name}") for name, part in zip(counts, section.slices, strict=True)
     ]
-    return Report(title, [dataclasses.replace(section, slices=tuple(slices), min_slice=min_slice)])
+    return Report(title, [dataclasses.replace(section, slices=tuple(slices), min_slice_size=min_slice_size)])
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,10 @@ def test_no_evidence_at_the_bound_is_rarely_a_pass():
         (lambda: gate(run(1, 2), {"least": {"x": 1}}), "Rule.kind: got 'least', expected one of min, max"),
         (lambda: gate(run(1, 2), {"min": 0.9}), "min: got 0.9, expected metrics and their bounds"),
         (lambda: gate(run(1, 2), {"min": {"x": math.nan}}), "min x: got nan, expected a finite number"),
-        (lambda: gate(run(1, 2), {"min": {"x": 1}}, level=1), "level: got 1, expected a number between 0 and 1"),
+        (
+            lambda: gate(run(1, 2), {"min": {"x": 1}}, confidence_level=1),
+            "confidence_level: got 1, expected a number between 0 and 1",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):
@@ -411,7 +414,7 @@ def test_the_metric_of_a_rule_may_hold_an_equals_sign():
 def test_the_configuration_says_what_the_options_say(tmp_path):
     path = tmp_path / "gate.toml"
     path.write_text(
-        'baseline = "runs/main.json"\nlevel = 0.9\npoint = true\nmin-slice-size = 30\n'
+        'baseline = "runs/main.json"\nconfidence-level = 0.9\npoint = true\nmin-slice-size = 30\n'
         '[min]\naccuracy = 0.9\n"test/top.5" = 1\n[max-drop]\nf1 = 0.01\n[worst-slice]\naccuracy = 0.8\n'
     )
     assert read_config(path) == {
@@ -422,7 +425,7 @@ def test_the_configuration_says_what_the_options_say(tmp_path):
             Rule("worst-slice", "accuracy", 0.8),
         ),
         "baseline": tmp_path / "runs" / "main.json",
-        "level": 0.9,
+        "confidence_level": 0.9,
         "point": True,
         "min_slice_size": 30,
     }
@@ -442,7 +445,11 @@ def test_the_configuration_says_what_the_options_say(tmp_path):
             r"gate.toml: min.top: got {'5': 1}, expected a number. Quote a name",
         ),
         ("[min]\nx = nan", ConfigError, "min x: got nan, expected a finite number"),
-        ("level = true", ConfigError, "gate.toml: level: got True, expected a number between 0 and 1"),
+        (
+            "confidence-level = true",
+            ConfigError,
+            "gate.toml: confidence-level: got True, expected a number between 0 and 1",
+        ),
         ("point = 1", ConfigError, "gate.toml: point: got 1, expected true or false"),
         ("min-slice-size = true", ConfigError, "gate.toml: min-slice-size: got True, expected a whole number"),
         ("baseline = 3", ConfigError, "gate.toml: baseline: got 3, expected the path of a report"),

@@ -32,9 +32,11 @@ def loss_report(title: str, values: object, *, better: str = "lower", weights: o
 
 
 def stored(
-    value: float, lower: float | None, upper: float | None, level: float | None = 0.95, **more: object
+    value: float, lower: float | None, upper: float | None, confidence_level: float | None = 0.95, **more: object
 ) -> Report:
-    return Report("stored", [Section("test", [Value("loss", value, lower, upper, level=level, **more)])])
+    return Report(
+        "stored", [Section("test", [Value("loss", value, lower, upper, confidence_level=confidence_level, **more)])]
+    )
 
 
 def judged(report: Report, kind: str, bound: float, baseline: Report | None = None, **more: object) -> tuple[str, str]:
@@ -74,7 +76,7 @@ def test_ones_that_may_be_numbers_are_not_yes_or_no():
         (stored(0.9, 0.95, 0.85), "does not contain the value"),
         (stored(0.9, 0.9, 0.9), "is a point"),
         (stored(0.9, 0.85, 0.95, count=FEWEST - 1), "too few samples"),
-        (stored(0.9, 0.85, 0.95, level=0.9), "level 0.9"),
+        (stored(0.9, 0.85, 0.95, confidence_level=0.9), "level 0.9"),
         (stored(0.9, 0.85, math.nan), "undefined"),
     ],
 )
@@ -106,7 +108,7 @@ def test_drops_from_stored_intervals_that_cannot_be_trusted(before):
 @pytest.mark.parametrize("point", [False, True])
 def test_a_rule_in_the_direction_that_is_no_loss_is_refused(kind, better, instead, point):
     def report(title, mean):
-        value = Value("loss", mean, mean - 0.1, mean + 0.1, level=0.95, better=better)
+        value = Value("loss", mean, mean - 0.1, mean + 0.1, confidence_level=0.95, better=better)
         return Report(title, [Section("test", [value], slices=[Slice("night", 50, [value])])])
 
     for metric in ("loss", "loss[*]"):
@@ -155,7 +157,7 @@ def test_a_bound_just_below_the_mean_loss_rarely_passes(name, n):
 def of_predictions(title: str, *, decision: object, value: float = 0.8, **columns: object) -> Report:
     """A metric that is no mean over samples, on all of them and on a slice without an interval."""
     samples = Samples.pack(range(30), columns, decision=decision, target=[0, 1] * 15, data="made up")
-    whole = Value("AUROC", value, value - 0.1, value + 0.05, level=0.95, better="higher")
+    whole = Value("AUROC", value, value - 0.1, value + 0.05, confidence_level=0.95, better="higher")
     part = Slice.of("night", [Value("AUROC", value - 0.2, better="higher")], np.arange(30) < 15)
     return Report(title, [Section("test", [whole], samples=samples, slices=[part])])
 
@@ -209,8 +211,8 @@ def reports(draw: st.DrawFn) -> Report:
             usable = weighted and np.isfinite(terms).all() and weights.sum() > 1e-3
             return loss_report("r", terms, better=better, weights=weights if usable else None)
     value, lower, upper = draw(NUMBERS), draw(ENDS), draw(ENDS)
-    level, count = draw(st.sampled_from([None, 0.5, 0.95, 0.99])), draw(st.none() | st.integers(0, 100))
-    return stored(value, lower, upper, level, count=count, better=better)
+    confidence_level, count = draw(st.sampled_from([None, 0.5, 0.95, 0.99])), draw(st.none() | st.integers(0, 100))
+    return stored(value, lower, upper, confidence_level, count=count, better=better)
 
 
 @settings(max_examples=300, deadline=None)

@@ -238,7 +238,7 @@ def test_a_folder_stands_for_the_report_in_it(tmp_path, report):
 
 def test_printing_a_report_shows_a_summary():
     tables = [Table(f"table {k}", ("a", "b"), [(i, i / 7) for i in range(500)]) for k in range(3)]
-    values = [Value("accuracy", 0.94172, 0.92, 0.96, level=0.95), Value("loss", 0.25)]
+    values = [Value("accuracy", 0.94172, 0.92, 0.96, confidence_level=0.95), Value("loss", 0.25)]
     report = Report("digits", [Section("test", values, tables)], notes=["Every sample once."])
     for word in ("digits", "accuracy", "0.9417", "[0.9200, 0.9600]", "loss", "Every sample once."):
         assert word in str(report)
@@ -251,7 +251,9 @@ def test_printing_a_report_shows_a_summary():
 @pytest.mark.parametrize("value", [0.1 + 0.2, 0.85])
 def test_every_changed_digit_is_refused(value):
     """In 388 of 414 places a digit could be changed, and a gate passed a value that nobody had measured."""
-    report = Report("a 1", [Section("test", [Value("accuracy", value, count=450, lower=0.25, upper=0.95, level=0.95)])])
+    report = Report(
+        "a 1", [Section("test", [Value("accuracy", value, count=450, lower=0.25, upper=0.95, confidence_level=0.95)])]
+    )
     text, same = report.to_json(), 0
     for k, character in enumerate(text):
         if not character.isdigit():

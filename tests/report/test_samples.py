@@ -242,8 +242,8 @@ def test_a_value_is_the_mean_of_its_column(value, message):
     ("make", "message"),
     [
         (
-            lambda: Value("x", 1, level=95),
-            "Value.level: got 95.0, expected a number between 0 and 1. Pass 0.95 for 95 %.",
+            lambda: Value("x", 1, confidence_level=95),
+            "Value.confidence_level: got 95.0, expected a number between 0 and 1. Pass 0.95 for 95 %.",
         ),
         (lambda: Value("x", 1, better="up"), "Value.better: got 'up', expected 'higher', 'lower' or ''"),
         (lambda: Value("x", 1, over="n"), "Value.over: got 'n' without a column, expected a column to divide, too"),

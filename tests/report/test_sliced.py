@@ -20,7 +20,7 @@ from pages import Page
 
 
 def part(name: str, count: int, accuracy: float, loss: float | None = None) -> Slice:
-    ends = {"level": 0.95, "note": "Wilson's interval"}
+    ends = {"confidence_level": 0.95, "note": "Wilson's interval"}
     values = [Value("accuracy", accuracy, accuracy - 0.1, accuracy + 0.1, better="higher", **ends)]
     return Slice(name, count, values if loss is None else [*values, Value("loss", loss, better="lower")])
 
@@ -29,7 +29,7 @@ def part(name: str, count: int, accuracy: float, loss: float | None = None) -> S
 def section() -> Section:
     slices = [part("en", 200, 0.9, 0.3), part("de", 90, 0.7, 0.2), part("fr", 100, 0.8), part("is", 4, 0.25, 9.0)]
     values = [Value("loss", 0.27, better="lower"), Value("accuracy", 0.85, better="higher")]
-    return Section("test", values, slices=slices, min_slice=20)
+    return Section("test", values, slices=slices, min_slice_size=20)
 
 
 def test_the_worst_slice_is_marked_where_its_interval_leaves_out_the_value_of_all_samples(section):
@@ -64,7 +64,7 @@ def test_the_more_slices_the_more_it_takes_to_be_marked():
 @pytest.mark.parametrize("way", ["higher", "lower"])
 def test_the_worst_of_a_metric_where_lower_is_better(way):
     def value(number):
-        return Value("m", number, number - 0.01, number + 0.01, better=way, level=0.95)
+        return Value("m", number, number - 0.01, number + 0.01, better=way, confidence_level=0.95)
 
     slices = [Slice(name, 50, [value(number)]) for name, number in (("low", 0.2), ("high", 0.8))]
     found = slices_of(Section("s", [value(0.5)], slices=slices))
@@ -82,7 +82,7 @@ def test_the_worst_of_a_metric_where_lower_is_better(way):
     ],
 )
 def test_where_nothing_is_worse_nothing_is_marked(slices):
-    found = slices_of(Section("s", slices=slices, min_slice=20))
+    found = slices_of(Section("s", slices=slices, min_slice_size=20))
     assert not any(any(row.is_worst) for row in found.rows)
     assert "“worst”" not in found.note()
 
@@ -110,7 +110,11 @@ def test_of_many_slices_the_worst_are_drawn():
 
 
 def test_methods_of_intervals_stand_once():
-    values = [Value("a", 1, 0, 2, level=0.95, note="x"), Value("b", 1, 0, 2, level=0.95), Value("c", 1, 0, 2, note="y")]
+    values = [
+        Value("a", 1, 0, 2, confidence_level=0.95, note="x"),
+        Value("b", 1, 0, 2, confidence_level=0.95),
+        Value("c", 1, 0, 2, note="y"),
+    ]
     assert methods(values) == ("Intervals of 95 %: a: x.", "Intervals: c: y.")
     assert methods([Value("a", 1, note="why"), Value("b", 1, 0, 2)]) == ("Intervals.",)
 

@@ -115,7 +115,7 @@ def test_words():
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_no_number_is_broken_in_a_narrow_terminal(width):
     names = [f"metric {k}" for k in range(9)]
-    values = [Value(name, 0.12345678, 0.1, 0.2, level=0.95) for name in names]
+    values = [Value(name, 0.12345678, 0.1, 0.2, confidence_level=0.95) for name in names]
     rows = [("a class with a rather long name", *(1234.5678 + k for k in range(9)))] * 3
     section = Section("s", values, [Table("t", ("class", *names), rows)], slices=[Slice("x = 1", 50, values)])
     text = to_text(Report("r", [section]), width)

@@ -52,15 +52,15 @@ def test_two_proportions():
         assert (-upper, -lower) == pytest.approx(expected, abs=5e-5)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_means_against_scipy(level):
+@pytest.mark.parametrize("confidence_level", LEVELS)
+def test_means_against_scipy(confidence_level):
     rng = np.random.default_rng(1)
     a, b = rng.normal(0.3, 2, 15), rng.exponential(1, 40)
     one, two = stats.ttest_1samp(a, 0), stats.ttest_ind(b, a, equal_var=False)
     assert s.paired_t(a) == pytest.approx(one.pvalue)
-    p, ends = s.welch(a, b, level)
+    p, ends = s.welch(a, b, confidence_level)
     assert p == pytest.approx(two.pvalue)
-    assert ends == pytest.approx(tuple(two.confidence_interval(level)))
+    assert ends == pytest.approx(tuple(two.confidence_interval(confidence_level)))
 
 
 def test_means_of_too_few_or_all_equal():

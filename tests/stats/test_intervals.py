@@ -23,22 +23,22 @@ from assay.stats.intervals import (
 LEVELS = (0.8, 0.95, 0.99)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_wilson(level):
+@pytest.mark.parametrize("confidence_level", LEVELS)
+def test_wilson(confidence_level):
     for n in (1, 7, 450):
         for successes in {0, 1, n // 2, n}:
-            expected = stats.binomtest(successes, n).proportion_ci(level, method="wilson")
-            assert wilson(successes, n, level) == pytest.approx(tuple(expected), abs=1e-12)
-    assert wilson(0, 0, level) == (0, 1)
+            expected = stats.binomtest(successes, n).proportion_ci(confidence_level, method="wilson")
+            assert wilson(successes, n, confidence_level) == pytest.approx(tuple(expected), abs=1e-12)
+    assert wilson(0, 0, confidence_level) == (0, 1)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_clopper_pearson(level):
+@pytest.mark.parametrize("confidence_level", LEVELS)
+def test_clopper_pearson(confidence_level):
     for n in (1, 7, 450):
         for successes in {0, 1, n // 2, n}:
-            expected = stats.binomtest(successes, n).proportion_ci(level, method="exact")
-            assert clopper_pearson(successes, n, level) == pytest.approx(tuple(expected), abs=1e-12)
-    assert clopper_pearson(0, 0, level) == (0, 1)
+            expected = stats.binomtest(successes, n).proportion_ci(confidence_level, method="exact")
+            assert clopper_pearson(successes, n, confidence_level) == pytest.approx(tuple(expected), abs=1e-12)
+    assert clopper_pearson(0, 0, confidence_level) == (0, 1)
 
 
 @pytest.mark.parametrize("p", [0.02, 0.05, 0.5, 0.95, 0.995])
@@ -70,12 +70,12 @@ def test_the_interval_of_paired_proportions_is_symmetric_and_never_a_point():
     assert paired_proportions(0, 9, 9)[1] == 1
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_students_interval(level):
+@pytest.mark.parametrize("confidence_level", LEVELS)
+def test_students_interval(confidence_level):
     values = np.random.default_rng(1).normal(0.3, 2, 15)
-    expected = stats.ttest_1samp(values, 0).confidence_interval(level)
-    assert student_interval(values, level) == pytest.approx(tuple(expected))
-    assert all(map(math.isnan, student_interval(values[:1], level)))
+    expected = stats.ttest_1samp(values, 0).confidence_interval(confidence_level)
+    assert student_interval(values, confidence_level) == pytest.approx(tuple(expected))
+    assert all(map(math.isnan, student_interval(values[:1], confidence_level)))
 
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40).map(np.array)

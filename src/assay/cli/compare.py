@@ -46,7 +46,7 @@ def run(paths: list[Path], options: Options) -> None:
         raise ConfigError(describe("output", "--json and --markdown", "one of the two", "Leave one out"))
     comparison = compare(
         *[Report.load(path) for path in paths],
-        level=options.level,
+        confidence_level=options.level,
         correction=options.correction,
         seed=options.seed,
         flips=options.flips,

@@ -77,7 +77,7 @@ def _parity(options: Options, metrics: Mapping[str, Metric]) -> Parity:
         for (name, each), model, data in zip(asked.items(), models, datas, strict=True)
     }
     title = options.title or "Parity"
-    found = parity(given, None, metrics, level=options.level or 0.95, seed=options.seed, title=title)
+    found = parity(given, None, metrics, confidence_level=options.level or 0.95, seed=options.seed, title=title)
     parts = zip(found.reports, models, datas, asked.values(), strict=True)
     reports = tuple(_told(report, model, data, each.options) for report, model, data, each in parts)
     return replace(found, reports=reports)
@@ -161,25 +161,27 @@ def arguments(data: Data, options: Options) -> dict[str, Any]:
         "weights": part(options.weights),
         "ids": part(options.ids) or data.ids,
         "slices": slices(options.slice, data.data),
-        "min_slice": options.min_slice,
-        "replicates": options.replicates,
-        "samples": options.samples,
-        "details": options.details,
+        "min_slice_size": options.min_slice,
+        "n_resamples": options.replicates,
+        "keep_samples": options.samples,
+        "diagnostics": options.details,
         "classes": data.classes or None,
         "precision": options.precision or None,
         "compile": options.compile,
         "batch_size": options.batch_size,
         "num_workers": options.workers,
-        "shards": options.shards,
+        "sharded": options.shards,
         "resume": options.resume,
         "run_id": options.run_id,
-        "checkpoint_s": options.checkpoint_s,
+        "checkpoint_every": options.checkpoint_s,
         "rank_timeout_s": options.rank_timeout_s,
         "on_error": options.on_error,
         "seed": options.seed,
     }
     found = {name: value for name, value in given.items() if value is not None}
-    return found if options.level is None else {**found, "level": options.level or None}  # 0 is for no intervals
+    return (
+        found if options.level is None else {**found, "confidence_level": options.level or None}
+    )  # 0 is for no intervals
 
 
 def _is_said(written: str, known: Any) -> bool:

@@ -47,7 +47,7 @@ def run(path: Path, options: Options) -> None:
         Report.load(path),
         settings.rules,
         None if settings.baseline is None else Report.load(settings.baseline),
-        level=settings.level,
+        confidence_level=settings.confidence_level,
         point=settings.point,
         min_slice_size=settings.min_slice_size,
     )
@@ -68,7 +68,7 @@ def settled(options: Options) -> Settings:
     rules = {(rule.kind, rule.metric): rule for rule in told.pop("rules", ())}
     for kind, written in options.rules.items():
         rules |= {(kind, rule.metric): rule for rule in (parse_rule(kind, each) for each in written)}
-    for name in ("baseline", "level", "point", "min_slice_size"):
-        if (value := getattr(options, name)) is not None:
+    for name in ("baseline", "confidence_level", "point", "min_slice_size"):
+        if (value := getattr(options, name.removeprefix("confidence_"))) is not None:
             told[name] = value
     return Settings(tuple(rules.values()), **told)

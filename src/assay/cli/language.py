@@ -73,7 +73,7 @@ def evaluated(options: Asked) -> Report:
         stride=options.stride,
         device=options.device,
         batch_size=BATCH_SIZE if options.batch_size is None else options.batch_size,
-        level=LEVEL if options.level is None else options.level or None,  # 0 is for no intervals
+        confidence_level=LEVEL if options.level is None else options.level or None,  # 0 is for no intervals
         precision=options.precision or None,
         resume=options.resume,
         run_id=options.run_id,

@@ -115,7 +115,7 @@ def parity(
     data: Any,
     metrics: Any,
     *,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     correction: str = "holm",
     flips: int = 10,
     **options: Any,
@@ -126,7 +126,7 @@ def parity(
         forms: models, or `Form` values, by name; the first is what the others are compared with.
         data: see `assay.evaluate`; it is read once for each form.
         metrics: see there.
-        level: of intervals, and of the comparison.
+        confidence_level: of intervals, and of the comparison.
         correction: of p-values for how many there are: ``"holm"``, ``"bh"`` or ``"none"``.
         flips: how many samples to list for each way to flip.
         options: arguments of `assay.evaluate` for all forms. With `resume` each form has a folder of its own in it.
@@ -156,7 +156,9 @@ def parity(
     if isinstance(data, Iterator):
         do = "Give a data set, a loader or a list of batches"
         raise ConfigError(describe("data", type(data).__name__, "data that can be read once for each form", do))
-    asked = [(name, _form(form), _options(name, _form(form), level, options)) for name, form in forms.items()]
+    asked = [
+        (name, _form(form), _options(name, _form(form), confidence_level, options)) for name, form in forms.items()
+    ]
     kept = _Outputs()
     reports: list[Report] = []
     apart: list[Apart] = []
@@ -167,7 +169,14 @@ def parity(
         reports.append(replace(report, title=name))
         if isinstance(follower, _Beside):
             apart.append(_over_ranks(follower, settings))
-    found = compare(*reports, level=level, correction=correction, seed=asked[0][2].seed, flips=flips, names=list(forms))
+    found = compare(
+        *reports,
+        confidence_level=confidence_level,
+        correction=correction,
+        seed=asked[0][2].seed,
+        flips=flips,
+        names=list(forms),
+    )
     found = replace(found, notes=(*found.notes, *(str(each) for each in apart)))
     return Parity(found, tuple(reports), tuple(apart))
 
@@ -186,8 +195,8 @@ def _form(form: Any) -> Form:
     return form if isinstance(form, Form) else Form(form)
 
 
-def _options(name: str, form: Form, level: float, options: Mapping[str, Any]) -> Options:
-    given = {"level": level, "title": "Parity", **options, **form.options}
+def _options(name: str, form: Form, confidence_level: float, options: Mapping[str, Any]) -> Options:
+    given = {"confidence_level": confidence_level, "title": "Parity", **options, **form.options}
     if given.get("resume") is not None:
         given["resume"] = Path(given["resume"]) / file_name(name)
     try:

@@ -93,9 +93,9 @@ class Groups:
         elif self._partition is not None:
             self._partition.load(part_of("meters", tensors))
 
-    def intervals(self, level: float, replicates: int) -> dict[str, Interval]:
+    def intervals(self, confidence_level: float, n_resamples: int) -> dict[str, Interval]:
         """The intervals of all values, by their names; none where it is not known which sample is which."""
         if self.nameless or self._partition is None:
             return {}
         meters = [meter for _, meter in sorted(self._partition.meters.items())]
-        return bootstrap(meters, level, replicates, self._seed) if meters else {}
+        return bootstrap(meters, confidence_level, n_resamples, self._seed) if meters else {}

@@ -49,8 +49,8 @@ class Identity:
             ConfigError: something has no digest, and there is no `run_id`.
         """
         slices = asked(options.slices)
-        groups = None if options.level is None else options.seed  # a seed assigns samples to groups
-        followed = [options.samples, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
+        groups = None if options.confidence_level is None else options.seed  # a seed assigns samples to groups
+        followed = [options.keep_samples, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
         selectors = {name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "ids")}
         described = json.loads(Description.of(meter.metrics, meter.weighted, 0).to_json())
         return {

@@ -47,16 +47,16 @@ def measured(
     keeper: Kept | None = followed.get("samples")
     kept = KeptSamples() if keeper is None else keeper.result(details.named)
     groups: Groups | None = followed.get("groups")
-    evidence = Evidence(options.level, kept.samples, kept.terms)
-    if options.level is not None:
-        drawn = {} if groups is None else groups.intervals(options.level, options.replicates)
-        evidence = replace(evidence, closed=closed_forms(total, options.level), drawn=drawn)
+    evidence = Evidence(options.confidence_level, kept.samples, kept.terms)
+    if options.confidence_level is not None:
+        drawn = {} if groups is None else groups.intervals(options.confidence_level, options.n_resamples)
+        evidence = replace(evidence, closed=closed_forms(total, options.confidence_level), drawn=drawn)
     values = tuple(evidence.known_of(value) for _, value in values_of(found, metrics, total.rows))
     slicer: Slicer | None = followed.get("slices")
     slices = () if slicer is None else _slices(slicer.found(kept.order), found, metrics, evidence)
     own_tables, own_plots, left = rest_of(found, metrics, details.classes)
     more_tables, more_plots, notes = details.drawn(total)
-    if options.details:
+    if options.diagnostics:
         more_plots += residuals(kept.samples, metrics)
     section = Section(
         SECTION,
@@ -66,7 +66,7 @@ def measured(
         note=f"{total.rows:,} samples." + (f" Not shown here: {', '.join(left)}." if left else ""),
         samples=kept.samples,
         slices=slices,
-        min_slice=options.min_slice,
+        min_slice_size=options.min_slice_size,
     )
     notes += kept.notes
     if groups is not None and groups.nameless and any(value.lower is None for value in values):
@@ -85,7 +85,7 @@ def _slices(
     slices = []
     for each in found:
         rows = each.meter.rows
-        closed = {} if of_all.level is None else closed_forms(each.meter, of_all.level)
+        closed = {} if of_all.confidence_level is None else closed_forms(each.meter, of_all.confidence_level)
         terms = of_all.terms if each.members is not None else {}
         evidence = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms)
         values = [evidence.known_of(value) for _, value in values_of(each.values(names), metrics, rows)]

@@ -34,20 +34,20 @@ class Options:
     weights: Selector = None
     ids: Selector = None
     slices: Slices = None
-    min_slice: int = 20
-    level: float | None = 0.95
-    replicates: int = 400
-    samples: bool = True
-    details: bool = True
+    min_slice_size: int = 20
+    confidence_level: float | None = 0.95
+    n_resamples: int = 400
+    keep_samples: bool = True
+    diagnostics: bool = True
     classes: Sequence[str] = ()
     precision: str | None = None
     compile: bool | Mapping[str, Any] = False
     batch_size: int = 64
     num_workers: int = 0
-    shards: bool | None = None
+    sharded: bool | None = None
     resume: str | os.PathLike[str] | None = None
     run_id: str | None = None
-    checkpoint_s: float = 30.0
+    checkpoint_every: float = 30.0
     on_error: str = "raise"
     progress: bool | None = None
     seed: int = 0
@@ -57,14 +57,16 @@ class Options:
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
-        for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice", 1), ("replicates", 2)):
+        for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice_size", 1), ("n_resamples", 2)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 expected = f"a whole number, {least} or more"
                 raise ConfigError(describe(name, repr(value), expected, f"Pass {name}={least}, or leave it out"))
-        if self.level is not None and not (isinstance(self.level, float) and 0 < self.level < 1):
+        if self.confidence_level is not None and not (
+            isinstance(self.confidence_level, float) and 0 < self.confidence_level < 1
+        ):
             do = "Pass 0.95 for 95 %, or None for no intervals"
-            raise ConfigError(describe("level", repr(self.level), "a number between 0 and 1", do))
+            raise ConfigError(describe("confidence_level", repr(self.confidence_level), "a number between 0 and 1", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Pass seed=0"))
         if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):

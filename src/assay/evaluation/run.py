@@ -50,20 +50,20 @@ def evaluate(
     weights: Selector = None,
     ids: Selector = None,
     slices: Slices = None,
-    min_slice: int = 20,
-    level: float | None = 0.95,
-    replicates: int = 400,
-    samples: bool = True,
-    details: bool = True,
+    min_slice_size: int = 20,
+    confidence_level: float | None = 0.95,
+    n_resamples: int = 400,
+    keep_samples: bool = True,
+    diagnostics: bool = True,
     classes: Sequence[str] = (),
     precision: str | None = None,
     compile: bool | Mapping[str, Any] = False,
     batch_size: int = 64,
     num_workers: int = 0,
-    shards: bool | None = None,
+    sharded: bool | None = None,
     resume: str | os.PathLike[str] | None = None,
     run_id: str | None = None,
-    checkpoint_s: float = 30.0,
+    checkpoint_every: float = 30.0,
     on_error: str = "raise",
     progress: bool | None = None,
     seed: int = 0,
@@ -89,23 +89,23 @@ def evaluate(
             name them in messages and reports. Of a stream, a sample whose id was there before is not counted again.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
             or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed.
-        min_slice: slices of fewer samples are shown, but never named as the worst.
-        level: the confidence level of intervals; None for no intervals.
-        replicates: how often the bootstrap draws, where no interval of closed form is standard.
-        samples: keep what each sample contributes to the metrics, so that reports can be compared sample by sample.
-        details: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
+        min_slice_size: slices of fewer samples are shown, but never named as the worst.
+        confidence_level: of intervals; None for no intervals.
+        n_resamples: how often the bootstrap draws, where no interval of closed form is standard.
+        keep_samples: keep the per-sample values of the metrics, so that reports can be compared sample by sample.
+        diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
         classes: names of the classes or labels, for the report.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.
         compile: pass the model through `torch.compile`, with these options.
         batch_size: of a data set that comes without a loader.
         num_workers: processes that load such a data set.
-        shards: with several processes: every one has samples of its own (True), all have the same data (False), or
+        sharded: with several processes: every one has samples of its own (True), all have the same data (False), or
             find out (None).
         resume: a folder for checkpoints. The evaluation resumes from what is there, with the bits of a run without
             interruption; a checkpoint of other data, another model, functions, options or metrics is refused.
         run_id: with `resume`, a name for what cannot be told from others by its values: an object with a lock, or
             samples with other values each time. Give it another name whenever that changes.
-        checkpoint_s: seconds between checkpoints.
+        checkpoint_every: seconds between checkpoints.
         on_error: "raise", or "skip" to leave out batches that fail; the report says which.
         progress: draw a bar; None: where the error stream is a terminal.
         seed: of random numbers of the host, such as those of a sampler that shuffles.
@@ -141,20 +141,20 @@ def evaluate(
         weights=weights,
         ids=ids,
         slices=slices,
-        min_slice=min_slice,
-        level=level,
-        replicates=replicates,
-        samples=samples,
-        details=details,
+        min_slice_size=min_slice_size,
+        confidence_level=confidence_level,
+        n_resamples=n_resamples,
+        keep_samples=keep_samples,
+        diagnostics=diagnostics,
         classes=classes,
         precision=precision,
         compile=compile,
         batch_size=batch_size,
         num_workers=num_workers,
-        shards=shards,
+        sharded=sharded,
         resume=resume,
         run_id=run_id,
-        checkpoint_s=checkpoint_s,
+        checkpoint_every=checkpoint_every,
         on_error=on_error,
         progress=progress,
         seed=seed,
@@ -217,13 +217,15 @@ def _evaluate(
         batch_size=options.batch_size,
         num_workers=options.num_workers,
         pin=assigned.pin.value,
-        shards=options.shards,
+        sharded=options.sharded,
         trail=trail,
     )
     account = _account(seen, ready_made.reader)
     followers = Followers(ready_made.reader, {**_followers(ready_made, seen, options, ranks), **more})
     run = {} if options.resume is None else identity.of(model, meter, seen, options, ranks)
-    checkpoints = Checkpoints(options.resume, run, ranks, options.checkpoint_s, trail if seen.shares is None else None)
+    checkpoints = Checkpoints(
+        options.resume, run, ranks, options.checkpoint_every, trail if seen.shares is None else None
+    )
     done, position = checkpoints.restore(meter, followers, account)
     loop = Loop(
         ready_made.forward,
@@ -264,7 +266,7 @@ def _prepared(model: Callable[..., Any], metrics: Any, options: Options, ranks: 
     )
     assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
     wanted = _meter(metrics, reader.weighted)
-    details = details_of(wanted.metrics, wanted.weighted, options.classes, options.details)
+    details = details_of(wanted.metrics, wanted.weighted, options.classes, options.diagnostics)
     meter = _like(wanted, {**wanted.metrics, **details.metrics})
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
     return _Prepared(wanted.metrics, details, meter, slices, reader, assigned, forward)
@@ -275,10 +277,10 @@ def _followers(prepared: _Prepared, seen: Source, options: Options, ranks: Ranks
     like = _like(prepared.meter, prepared.metrics)
     followers: dict[str, Follower] = {}
     kept = None
-    if options.samples and (seen.shares is not None or prepared.reader.has_ids):
+    if options.keep_samples and (seen.shares is not None or prepared.reader.has_ids):
         expected = 0 if seen.shares is None else int(seen.shares.expected.sum())
         kept = followers["samples"] = Kept(prepared.metrics, expected)
-    if options.level is not None:
+    if options.confidence_level is not None:
         followers["groups"] = Groups(like, kept, options.seed, ranks.alone)
     if prepared.slices.slices:
         followers["slices"] = Slicer(prepared.slices.slices, like, MOST if kept is not None else 0)

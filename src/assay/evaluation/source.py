@@ -26,7 +26,7 @@ from assay.evaluation.tree import digest, structure
 Index: TypeAlias = NDArray[np.int64] | None
 ANOTHERS = object()
 """In place of a batch that another rank counts."""
-_BY = "Pass shards=True if every rank has samples of its own, shards=False if all ranks have the same"
+_BY = "Pass sharded=True if every rank has samples of its own, sharded=False if all ranks have the same"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def source(
     batch_size: int,
     num_workers: int,
     pin: bool,
-    shards: bool | None,
+    sharded: bool | None,
     trail: Trail | None = None,
 ) -> Source:
     """Understand the data.
@@ -146,23 +146,23 @@ def source(
         batch_size: of a data set without a loader.
         num_workers: the same.
         pin: whether the loader puts batches into pinned memory.
-        shards: every rank's data are its own; False: all ranks have the same; None: find out.
+        sharded: every rank's data are its own; False: all ranks have the same; None: find out.
         trail: sees every batch of a stream, also those that are not counted again.
 
     Raises:
         ConfigError: the data are nothing of that, or ranks cannot tell whether they have the same.
     """
     if isinstance(data, DataLoader) and _has_indices(data):
-        return _indexed(data, ranks, pin, shards)
+        return _indexed(data, ranks, pin, sharded)
     if not isinstance(data, DataLoader) and _is_dataset(data):
         loader = DataLoader(data, batch_size=batch_size, num_workers=num_workers, collate_fn=default_collate)
-        return _indexed(loader, ranks, pin, shards)
+        return _indexed(loader, ranks, pin, sharded)
     if isinstance(data, IterableDataset):
         data = DataLoader(data, batch_size=batch_size, num_workers=num_workers)
     if isinstance(data, str | bytes | dict | torch.Tensor) or not hasattr(data, "__iter__"):
         got, expected = structure(data), "a data loader, a data set, or batches one can iterate over"
         raise ConfigError(describe("data", got, expected, "Wrap tensors in torch.utils.data.TensorDataset"))
-    return _stream(data, ranks, shards, trail)
+    return _stream(data, ranks, sharded, trail)
 
 
 def _is_dataset(data: Any) -> bool:
@@ -177,12 +177,12 @@ def _has_indices(loader: DataLoader[Any]) -> bool:
     return own_way and not isinstance(loader.dataset, IterableDataset) and loader.batch_sampler is not None
 
 
-def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, shards: bool | None) -> Source:
+def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | None) -> Source:
     size, lists = _known(loader, ranks)
-    if shards is None and not ranks.alone:
-        shards = _told_apart(loader.dataset, size, ranks)
+    if sharded is None and not ranks.alone:
+        sharded = _told_apart(loader.dataset, size, ranks)
     start, whole = 0, size
-    if shards and not ranks.alone:  # a rank's indices follow those of the ranks before it
+    if sharded and not ranks.alone:  # a rank's indices follow those of the ranks before it
         sizes = ranks.gather(lambda: size)
         start, whole = sum(sizes[: ranks.own]), sum(sizes)
     shares = shared([batch + start for batch in lists], whole, ranks)
@@ -321,14 +321,14 @@ def broken_loader(error: BaseException) -> BatchError:
     return BatchError(describe("data loader", got, "workers that live until the last batch", do))
 
 
-def _stream(data: Iterable[Any], ranks: Ranks, shards: bool | None, trail: Trail | None) -> Source:
+def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trail | None) -> Source:
     def batches(start: Lists | int) -> Units:
         assert isinstance(start, int)
         items = _told(data)
         same = False
         if not ranks.alone:
             peeked = _Peeked(items)
-            items, same = iter(peeked), _is_same(peeked, ranks, shards)
+            items, same = iter(peeked), _is_same(peeked, ranks, sharded)
         for number, batch in enumerate(items):
             if trail is not None:
                 trail.step(batch)
@@ -377,10 +377,10 @@ def _some(iterator: Iterator[Any]) -> Iterator[Any]:
         return
 
 
-def _is_same(peeked: _Peeked, ranks: Ranks, shards: bool | None) -> bool:
+def _is_same(peeked: _Peeked, ranks: Ranks, sharded: bool | None) -> bool:
     """Whether all ranks iterate over the same batches, so that they are dealt out."""
-    if shards is not None:
-        return not shards
+    if sharded is not None:
+        return not sharded
     told = [first for first in ranks.gather(lambda: [digest(each) for each in peeked.first]) if first]
     if len({first[0] for first in told}) == len(told):
         return False

@@ -25,7 +25,7 @@ class Evidence:
     """What intervals of values are made from.
 
     Attributes:
-        level: their level; None for none.
+        confidence_level: their level; None for none.
         samples: what each sample contributed.
         terms: by metric, the column that it is the mean of, and the one that is divided by.
         members: which samples count; all unless given.
@@ -33,7 +33,7 @@ class Evidence:
         drawn: intervals of the bootstrap.
     """
 
-    level: float | None = None
+    confidence_level: float | None = None
     samples: Samples | None = None
     terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     members: Array | None = None
@@ -43,11 +43,11 @@ class Evidence:
     def known_of(self, value: Value) -> Value:
         """A value with its column and its interval, as far as there are any."""
         value = self._with_column(value)
-        if self.level is None or math.isnan(value.value):
+        if self.confidence_level is None or math.isnan(value.value):
             return value
         if value.name in self.closed:
             return _between(value, self.closed[value.name])
-        if value.column and (found := self._of_terms(value, self.level)) is not None:
+        if value.column and (found := self._of_terms(value, self.confidence_level)) is not None:
             return _between(value, found)
         return _between(value, self.drawn[value.name]) if value.name in self.drawn else value
 
@@ -62,21 +62,27 @@ class Evidence:
             return value
         return found
 
-    def _of_terms(self, value: Value, level: float) -> Interval | None:
+    def _of_terms(self, value: Value, confidence_level: float) -> Interval | None:
         measured = Measured(value, self.samples, self.members)
         if (share := measured.share()) is not None:
-            return Interval(*wilson(int(share[0].sum()), int(share[1].sum()), level), level, "Wilson's interval")
-        found = interval_of(measured, level)
+            return Interval(
+                *wilson(int(share[0].sum()), int(share[1].sum()), confidence_level),
+                confidence_level,
+                "Wilson's interval",
+            )
+        found = interval_of(measured, confidence_level)
         if found.lower is None or found.upper is None:
             return None
-        return Interval(found.lower, found.upper, level, found.method)
+        return Interval(found.lower, found.upper, confidence_level, found.method)
 
 
 def _between(value: Value, interval: Interval) -> Value:
     if math.isnan(interval.lower) or math.isnan(interval.upper):
         return value
     note = "; ".join(part for part in (value.note, interval.method) if part)
-    return replace(value, lower=interval.lower, upper=interval.upper, level=interval.level, note=note)
+    return replace(
+        value, lower=interval.lower, upper=interval.upper, confidence_level=interval.confidence_level, note=note
+    )
 
 
 def values_of(found: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:

@@ -182,7 +182,7 @@ def _with_interval(value: Value, samples: Samples | None) -> Value:
     found = interval_of(Measured(value, samples), LEVEL)
     if found.lower is None:
         return value
-    return replace(value, lower=found.lower, upper=found.upper, level=LEVEL, note=found.method)
+    return replace(value, lower=found.lower, upper=found.upper, confidence_level=LEVEL, note=found.method)
 
 
 def _exponentials(values: Sequence[Value]) -> list[Value]:
@@ -195,7 +195,7 @@ def _exponential(value: Value, log: Value | None) -> Value:
     if log is None or log.lower is None or log.upper is None:
         return value
     lower, upper = (exp(end) for end in (log.lower, log.upper))
-    return replace(value, lower=lower, upper=upper, level=log.level, note=log.note)
+    return replace(value, lower=lower, upper=upper, confidence_level=log.confidence_level, note=log.note)
 
 
 def _with_error(value: Value, error: float | None) -> Value:
@@ -204,7 +204,7 @@ def _with_error(value: Value, error: float | None) -> Value:
         return value
     half = normal_quantile((1 + LEVEL) / 2) * error
     note = "normal, from the standard error of lm-eval"
-    return replace(value, lower=value.value - half, upper=value.value + half, level=LEVEL, note=note)
+    return replace(value, lower=value.value - half, upper=value.value + half, confidence_level=LEVEL, note=note)
 
 
 def _how(found: Mapping[str, Any], task: str) -> Table:

@@ -35,7 +35,7 @@ def perplexity(
     device: str | torch.device = "auto",
     batch_size: int = BATCH_SIZE,
     precision: str | None = None,
-    level: float | None = LEVEL,
+    confidence_level: float | None = LEVEL,
     seed: int = 0,
     resume: str | os.PathLike[str] | None = None,
     run_id: str | None = None,
@@ -61,7 +61,7 @@ def perplexity(
         device: where to run; as in `assay.evaluate`, and so are the following.
         batch_size: windows at once.
         precision: "bfloat16" or "float16" for autocast.
-        level: the confidence level of the intervals, which are over windows; None for none.
+        confidence_level: of the intervals, which are over windows; None for none.
         seed: where the random numbers of the intervals start.
         resume: a folder for checkpoints.
         run_id: with `resume`, a name for parts of the model that have no digest; as in `assay.evaluate`.
@@ -99,9 +99,9 @@ def perplexity(
         {NATS: MeanLoss()},
         inputs=("input_ids", "labels"),
         target="labels",
-        level=level,
+        confidence_level=confidence_level,
         seed=seed,
-        details=False,
+        diagnostics=False,
         device=device,
         batch_size=batch_size,
         precision=precision,

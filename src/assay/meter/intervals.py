@@ -38,17 +38,17 @@ class Interval:
     Attributes:
         lower: its lower end.
         upper: its upper end.
-        level: how often such intervals have the true value between their ends.
+        confidence_level: how often such intervals have the true value between their ends.
         method: how it was found.
     """
 
     lower: float
     upper: float
-    level: float
+    confidence_level: float
     method: str
 
 
-def closed_forms(meter: Meter, level: float = 0.95) -> dict[str, Interval]:
+def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Interval]:
     """The intervals of a meter's values that have a closed form.
 
     They hold for samples without weights that do not depend on each other. So where a row has several (the pixels of an
@@ -56,13 +56,13 @@ def closed_forms(meter: Meter, level: float = 0.95) -> dict[str, Interval]:
 
     Args:
         meter: what was counted.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Returns:
         Intervals by the names of the metrics; without those that have no closed form, or to which it says nothing.
 
     Raises:
-        ConfigError: the level is no level.
+        ConfigError: the confidence level is invalid.
 
     Example:
         >>> from assay.metrics import Accuracy
@@ -72,7 +72,7 @@ def closed_forms(meter: Meter, level: float = 0.95) -> dict[str, Interval]:
         >>> round(found.lower, 4), round(found.upper, 4), found.method
         (0.3006, 0.9544, "Wilson's interval")
     """
-    _check_level(level)
+    _check_confidence_level(confidence_level)
     names = [name for name, metric in meter.metrics.items() if metric.closed_form]
     if meter.weighted or not names or not meter.rows:
         return {}
@@ -83,9 +83,9 @@ def closed_forms(meter: Meter, level: float = 0.95) -> dict[str, Interval]:
         if any(problem.fatal for problem in tally.problems(state)):
             continue
         metric = meter.metrics[name]
-        ends = metric.interval(tally.read(state), level, rows)
+        ends = metric.interval(tally.read(state), confidence_level, rows)
         if ends is not None and not any(map(math.isnan, ends)):
-            found[name] = Interval(*ends, level, metric.closed_form)
+            found[name] = Interval(*ends, confidence_level, metric.closed_form)
     return found
 
 
@@ -169,7 +169,7 @@ def _state_bytes(meter: Meter) -> int:
 
 
 def bootstrap(
-    groups: Sequence[Meter], level: float = 0.95, replicates: int = 400, seed: int = 0
+    groups: Sequence[Meter], confidence_level: float = 0.95, n_resamples: int = 400, seed: int = 0
 ) -> dict[str, Interval]:
     """Intervals of all values, by drawing groups of samples again.
 
@@ -184,8 +184,8 @@ def bootstrap(
 
     Args:
         groups: meters of equal metrics; their sum is what was measured.
-        level: the confidence level.
-        replicates: how often is drawn; the method says how often it was.
+        confidence_level: between 0 and 1.
+        n_resamples: how often is drawn; the method says how often it was.
         seed: where the draws start.
 
     Returns:
@@ -195,7 +195,7 @@ def bootstrap(
         spread.
 
     Raises:
-        ConfigError: the level is no level, or there are fewer than 25 replicates.
+        ConfigError: the confidence level is invalid, or there are fewer than 25 replicates.
         StateError: the groups count different things.
         InvalidValuesError: values were counted that cannot be; see `Meter.compute`.
 
@@ -213,22 +213,22 @@ def bootstrap(
     K. Wolter, Introduction to Variance Estimation, chapter 2, for random groups; T. Hesterberg, What teachers should
     know about the bootstrap, The American Statistician 69 (2015), for the percentiles.
     """
-    _check_level(level)
+    _check_confidence_level(confidence_level)
     filled = sum(group.rows > 0 for group in groups)
     found = {}
-    for name, (value, *others) in drawn_values(groups, replicates, seed).items():
-        interval = _drawn(value, others, level, filled)
+    for name, (value, *others) in drawn_values(groups, n_resamples, seed).items():
+        interval = _drawn(value, others, confidence_level, filled)
         if interval is not None:
             found[name] = interval
     return found
 
 
-def drawn_values(groups: Sequence[Meter], replicates: int = 400, seed: int = 0) -> dict[str, list[float]]:
+def drawn_values(groups: Sequence[Meter], n_resamples: int = 400, seed: int = 0) -> dict[str, list[float]]:
     """The values themselves that `bootstrap` makes intervals of.
 
     Args:
         groups: meters of equal metrics; their sum is what was measured.
-        replicates: how often is drawn.
+        n_resamples: how often is drawn.
         seed: where the draws start.
 
     Returns:
@@ -238,37 +238,39 @@ def drawn_values(groups: Sequence[Meter], replicates: int = 400, seed: int = 0) 
     Raises:
         ConfigError, StateError, InvalidValuesError: as `bootstrap`.
     """
-    if replicates < LEAST:
-        raise ConfigError(describe("replicates", replicates, f"{LEAST} or more", "Draw more often; 400 is usual"))
+    if n_resamples < LEAST:
+        raise ConfigError(describe("n_resamples", n_resamples, f"{LEAST} or more", "Draw more often; 400 is usual"))
     filled = _alike([group for group in groups if group.rows], groups)
     if len(filled) < FEWEST_GROUPS:
         return {}
-    draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(replicates, len(filled), seed)])
+    draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(n_resamples, len(filled), seed)])
     return dict(sorted(_replicates(filled, draws).items()))
 
 
-def _drawn(value: float, others: Sequence[float], level: float, groups: int) -> Interval | None:
+def _drawn(value: float, others: Sequence[float], confidence_level: float, groups: int) -> Interval | None:
     """The interval of a value from replicates; None where they say nothing."""
     known = np.sort([other for other in others if not math.isnan(other)])
     undefined = len(others) - len(known)
     if undefined > len(known) or len(known) < LEAST:
         return None
-    beyond = math.floor((len(known) + 1) * expanded_tail(level, groups))
+    beyond = math.floor((len(known) + 1) * expanded_tail(confidence_level, groups))
     if len(known) < FEW_DRAWS or beyond < FEWEST_BEYOND:
-        method, (lower, upper) = "bootstrap standard error", _spread(value, known, level, groups)
+        method, (lower, upper) = "bootstrap standard error", _spread(value, known, confidence_level, groups)
     else:
         method, lower, upper = "bootstrap", float(known[beyond - 1]), float(known[-beyond])
     if not (lower <= value <= upper and lower < upper):
         return None
-    least, most = _skewed(value, known, level, groups)
+    least, most = _skewed(value, known, confidence_level, groups)
     lower, upper = min(lower, least), max(upper, most)
     method += f": {len(others)} draws of {groups} groups"
-    return Interval(lower, upper, level, f"{method}, {undefined} undefined" if undefined else method)
+    return Interval(lower, upper, confidence_level, f"{method}, {undefined} undefined" if undefined else method)
 
 
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ConfigError(describe("level", repr(level), "a number between 0 and 1", "Pass 0.95 for 95 %"))
+def _check_confidence_level(confidence_level: float) -> None:
+    if not 0 < confidence_level < 1:
+        raise ConfigError(
+            describe("confidence_level", repr(confidence_level), "a number between 0 and 1", "Pass 0.95 for 95 %")
+        )
 
 
 def _alike(filled: Sequence[Meter], groups: Sequence[Meter]) -> Sequence[Meter]:
@@ -279,16 +281,16 @@ def _alike(filled: Sequence[Meter], groups: Sequence[Meter]) -> Sequence[Meter]:
     return filled
 
 
-def _spread(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
+def _spread(value: float, known: Floats, confidence_level: float, groups: int) -> tuple[float, float]:
     """The error of the standard deviation is that of few groups and that of few draws together."""
     freedom = 1 / (1 / (groups - 1) + 1 / (len(known) - 1))
     with np.errstate(invalid="ignore"):  # of infinite values
         deviation = float(known.std(ddof=1))
-    half = deviation * math.sqrt(groups / (groups - 1)) * student_quantile((1 + level) / 2, freedom)
+    half = deviation * math.sqrt(groups / (groups - 1)) * student_quantile((1 + confidence_level) / 2, freedom)
     return value - half, value + half
 
 
-def _skewed(value: float, known: Floats, level: float, groups: int) -> tuple[float, float]:
+def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -> tuple[float, float]:
     """The ends that allow for the skewness of the replicates, as far as it is more than that of so many normal numbers.
 
     None are further out where replicates are infinite.
@@ -300,7 +302,7 @@ def _skewed(value: float, known: Floats, level: float, groups: int) -> tuple[flo
         return math.inf, -math.inf
     error, skewness = deviation * math.sqrt(groups / (groups - 1)), float((apart**3).mean())
     skewness = math.copysign(max(0.0, abs(skewness) - math.sqrt(6 / len(known))), skewness)
-    return skewed_ends(value, error, skewness, groups, level)
+    return skewed_ends(value, error, skewness, groups, confidence_level)
 
 
 def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]:

@@ -50,14 +50,14 @@ class Groups:
             return self._one_by_one(draws, wanted)
         return self._together(draws, wanted)
 
-    def affordable(self, replicates: int) -> int:
+    def affordable(self, n_resamples: int) -> int:
         """How many replicates to read: fewer where each has to sort many samples or to go through a large table."""
         kept = [value for state in self.states for value in state.values() if isinstance(value, SampleStore)]
         rows = sum(store.rows * sum(math.prod(each.tail) for each in store.columns.values()) for store in kept)
         late = [name for name, rule in self.tally.fields.items() if rule == "late"]
         cells = max((state[name].numel() for state in self.states for name in late if name in state), default=0)
         elements = rows + cells
-        return replicates if not elements else min(replicates, max(LEAST, READ_ELEMENTS // elements))
+        return n_resamples if not elements else min(n_resamples, max(LEAST, READ_ELEMENTS // elements))
 
     def _together(self, draws: Whole, wanted: Tally) -> Iterator[State]:
         """Of tables of a fixed shape: many replicates at a time."""
@@ -79,7 +79,7 @@ class Groups:
         return settled if wanted == self.tally else self.tally.part(settled, wanted)
 
     def _combined(self, name: str, draws: Whole, stacked: Tensor) -> Tensor:
-        """A field of each replicate, of shape `(replicates, *shape)`."""
+        """A field of each replicate, of shape `(n_resamples, *shape)`."""
         if self.tally.fields[name] == "max":
             nothing = self.tally.zero(torch.device("cpu"))[name]
             return torch.stack(
@@ -136,7 +136,7 @@ def combined(draws: Whole, stacked: Whole) -> Whole:
     Where sums may pass 2 ** 53, both halves of the numbers are multiplied in float64, which is exact up to there.
 
     Args:
-        draws: `(replicates, groups)`.
+        draws: `(n_resamples, groups)`.
         stacked: `(groups, cells)`, int64.
 
     Example:

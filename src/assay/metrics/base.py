@@ -72,12 +72,12 @@ class Metric(Operators, ABC):
         """What the interval is called that `interval` gives; empty where it gives none."""
         return ""
 
-    def interval(self, counted: Any, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Any, confidence_level: float, rows: int) -> Ends | None:
         """The interval of the value in closed form, for samples without weights.
 
         Args:
             counted: what the tally's `read` gives.
-            level: the confidence level.
+            confidence_level: between 0 and 1.
             rows: how many rows were given; where more than that was counted, samples of a row depend on each other, and
                 there is no interval.
 

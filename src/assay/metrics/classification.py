@@ -331,8 +331,8 @@ class F1Score(RatioMetric):
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return 2 * of.tp, 2 * of.tp + of.fn + of.fp
 
-    def of_class(self, of: Outcomes, level: float) -> Ends:
-        return of_jaccard(of, level)
+    def of_class(self, of: Outcomes, confidence_level: float) -> Ends:
+        return of_jaccard(of, confidence_level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -375,8 +375,8 @@ class DiceScore(RatioMetric):
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         return 2 * of.tp, 2 * of.tp + of.fn + of.fp
 
-    def of_class(self, of: Outcomes, level: float) -> Ends:
-        return of_jaccard(of, level)
+    def of_class(self, of: Outcomes, confidence_level: float) -> Ends:
+        return of_jaccard(of, confidence_level)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -217,9 +217,9 @@ class ExactMatch(LabelMetric):
     def closed_form(self) -> str:
         return "Wilson's interval"
 
-    def interval(self, counted: SampleTotals, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: SampleTotals, confidence_level: float, rows: int) -> Ends | None:
         samples = counted.right + counted.wrong
-        return wilson(counted.right, samples, level) if samples <= rows else None
+        return wilson(counted.right, samples, confidence_level) if samples <= rows else None
 
     def read(self, counted: SampleTotals) -> Tensor:
         samples = counted.right + counted.wrong

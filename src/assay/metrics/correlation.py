@@ -88,9 +88,9 @@ class PearsonCorrCoef(Correlation):
     def closed_form(self) -> str:
         return "Fisher's z" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Totals, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Totals, confidence_level: float, rows: int) -> Ends | None:
         n = counted.count[0]
-        return fisher_z(rounded(self.value(counted, 0)), 1 / (n - 3), level) if 3 < n <= rows else None
+        return fisher_z(rounded(self.value(counted, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
 
     def value(self, counted: Totals, k: int) -> Number:
         found = spread(counted, k)

@@ -111,11 +111,11 @@ class Quantile(Metric):
     def closed_form(self) -> str:
         return "order statistics" if self.num_outputs == 1 and not isinstance(self.q, tuple) else ""
 
-    def interval(self, counted: Kept, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
         values = counted["preds"][0]
         if not self.closed_form or len(values) > rows or np.isnan(values).any():
             return None
-        return order_statistics(np.sort(values), self._shares[0], level)
+        return order_statistics(np.sort(values), self._shares[0], confidence_level)
 
     def _value(self, samples: _Sorted, q: Fraction) -> float:
         if not samples.count or samples.has_nan:

@@ -91,9 +91,9 @@ class SpearmanCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Bonett and Wright" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Kept, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
         n, r = len(counted["preds"][0]), float(self.read(counted)) if self.num_outputs == 1 else math.nan
-        return fisher_z(r, (1 + r * r / 2) / (n - 3), level) if 3 < n <= rows else None
+        return fisher_z(r, (1 + r * r / 2) / (n - 3), confidence_level) if 3 < n <= rows else None
 
     def value(self, x: Array, y: Array, weights: Array) -> float:
         r, s = _centred_ranks(x, weights), _centred_ranks(y, weights)
@@ -152,11 +152,11 @@ class KendallRankCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Fieller et al." if self.num_outputs == 1 and self.variant != "c" else ""
 
-    def interval(self, counted: Kept, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
         n = len(counted["preds"][0])
         if not self.closed_form or not 4 < n <= rows:
             return None
-        return fisher_z(float(self.read(counted)), 0.437 / (n - 4), level)
+        return fisher_z(float(self.read(counted)), 0.437 / (n - 4), confidence_level)
 
     def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
         if not len(x):

@@ -249,12 +249,12 @@ class AUROC(RankingArea):
     def closed_form(self) -> str:
         return "DeLong's interval (logit)" if self._single and not self.bounds else ""
 
-    def interval(self, counted: Counted, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Counted, confidence_level: float, rows: int) -> Ends | None:
         ranking = counted[0]
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
         error = delong_error(ranking.positives, ranking.negatives)
-        return on_logit_scale(float(self.area(ranking).value), error, level)
+        return on_logit_scale(float(self.area(ranking).value), error, confidence_level)
 
     def area(self, ranking: Ranking) -> Interval:
         return curves.auroc(ranking)
@@ -290,12 +290,12 @@ class AveragePrecision(RankingArea):
     def closed_form(self) -> str:
         return "logit interval" if self._single and not self.bounds else ""
 
-    def interval(self, counted: Counted, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Counted, confidence_level: float, rows: int) -> Ends | None:
         ranking = counted[0]
         if not self.closed_form or not 0 < ranking.num_positives <= rows - ranking.num_negatives:
             return None
         value = float(self.area(ranking).value)
-        return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), level)
+        return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), confidence_level)
 
     def area(self, ranking: Ranking) -> Interval:
         return curves.average_precision(ranking)

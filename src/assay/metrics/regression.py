@@ -461,11 +461,11 @@ class CriticalSuccessIndex(ElementwiseMetric):
     def closed_form(self) -> str:
         return "Wilson's interval" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Totals, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Totals, confidence_level: float, rows: int) -> Ends | None:
         hits, events = counted[self._hits][0], counted[self._events][0]
         if isinstance(hits, float) or isinstance(events, float) or counted.count[0] > rows:
             return None
-        return wilson(int(hits), int(events), level)
+        return wilson(int(hits), int(events), confidence_level)
 
     def value(self, counted: Totals, k: int) -> Number:
         return quotient(counted[self._hits][k], counted[self._events][k])

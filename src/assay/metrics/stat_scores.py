@@ -257,23 +257,23 @@ class RatioMetric(TopKMetric):
         one = self.num_labels is None and (self.num_classes is None or self._pools)
         return "Wilson's interval" if one else ""
 
-    def interval(self, counted: Counts | ClassTotals, level: float, rows: int) -> Ends | None:
+    def interval(self, counted: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         if not self.closed_form:
             return None
         of = self.outcomes(counted).pooled()
         if self.num_classes is None:
-            return self.of_class(of, level) if of.total[0] <= rows else None
+            return self.of_class(of, confidence_level) if of.total[0] <= rows else None
         hits, total = of.tp[0], of.support[0]
         return (
-            wilson(int(hits if self.pooled == "correct" else total - hits), int(total), level)
+            wilson(int(hits if self.pooled == "correct" else total - hits), int(total), confidence_level)
             if total <= rows
             else None
         )
 
-    def of_class(self, of: Outcomes, level: float) -> Ends:
+    def of_class(self, of: Outcomes, confidence_level: float) -> Ends:
         """The interval of the value of one class: a share of samples."""
         share, among = self.ratio(of)
-        return wilson(int(share[0]), int(among[0]), level)
+        return wilson(int(share[0]), int(among[0]), confidence_level)
 
     @property
     def _pools(self) -> bool:
@@ -289,10 +289,10 @@ class RatioMetric(TopKMetric):
         return self.average == "micro" or (self.average == "macro" and not self.share[1] and self.ignore_index is None)
 
 
-def of_jaccard(of: Outcomes, level: float) -> Ends:
+def of_jaccard(of: Outcomes, confidence_level: float) -> Ends:
     """The interval of an F1 score: it is `2 J / (1 + J)`, where J is a share of the samples that are of the class or
     predicted as it, so the ends of Wilson's interval of J become its ends."""
-    lower, upper = wilson(int(of.tp[0]), int((of.tp + of.fn + of.fp)[0]), level)
+    lower, upper = wilson(int(of.tp[0]), int((of.tp + of.fn + of.fp)[0]), confidence_level)
     return 2 * lower / (1 + lower), 2 * upper / (1 + upper)
 
 

@@ -25,7 +25,7 @@ FLIPS = 10
 
 @dataclass(frozen=True)
 class _Settings:
-    level: float
+    confidence_level: float
     seed: int
     flips: int
     slices: bool | None
@@ -62,7 +62,7 @@ def compare(
     a: Report,
     b: Report,
     *more: Report,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     correction: str = "holm",
     seed: int = 0,
     flips: int = FLIPS,
@@ -79,7 +79,7 @@ def compare(
         a: the baseline.
         b: a run.
         more: further runs; each is compared with the baseline.
-        level: the confidence level of the intervals; also how small a corrected p must be, 1 - level.
+        confidence_level: of the intervals; also how small a corrected p must be, 1 - confidence_level.
         correction: ``"holm"``, ``"bh"`` or ``"none"``, over all metrics, slices and runs.
         seed: where the random numbers of sign flips start.
         flips: how many samples to list for each way to flip.
@@ -87,7 +87,7 @@ def compare(
         slices: whether to compare slices; those that both have, unless said. True where there must be one.
 
     Raises:
-        ConfigError: the level or the correction cannot be, names do not fit, no section is in both reports, or no slice
+        ConfigError: the level or the correction is invalid, names do not fit, no section is in both, or no slice
             is where there must be one.
 
     Example:
@@ -100,10 +100,12 @@ def compare(
         >>> delta.difference, round(delta.p, 4), delta.verdict
         (0.5, 0.002, 'better')
     """
-    if not 0 < level < 1:
-        raise ConfigError(describe("level", level, "a number between 0 and 1", "Pass 0.95 for 95 %"))
+    if not 0 < confidence_level < 1:
+        raise ConfigError(
+            describe("confidence_level", confidence_level, "a number between 0 and 1", "Pass 0.95 for 95 %")
+        )
     reports = (a, b, *more)
-    settings = _Settings(level, seed, flips, slices)
+    settings = _Settings(confidence_level, seed, flips, slices)
     runs = tuple(
         Run(name, report.title, report.created, report.device)
         for name, report in zip(_names(reports, names), reports, strict=True)
@@ -119,10 +121,10 @@ def compare(
     corrected = correct([float("nan") if delta.p is None else delta.p for delta in deltas], correction)
     return Comparison(
         runs,
-        tuple(_judged(delta, p, level) for delta, p in zip(deltas, corrected, strict=True)),
+        tuple(_judged(delta, p, confidence_level) for delta, p in zip(deltas, corrected, strict=True)),
         tuple(part for part in found if isinstance(part, Flips)),
         tuple(part for part in found if isinstance(part, Unmatched)),
-        level,
+        confidence_level,
         correction,
         seed,
     )
@@ -186,7 +188,9 @@ def _slices(
     for name in dict.fromkeys([*firsts, *seconds]):
         if name not in firsts or name not in seconds:
             yield Unmatched(run, a.name, "", _why_not((int(name in firsts), int(name in seconds))), name)
-        elif (count := min(firsts[name].count, seconds[name].count)) < (least := max(a.min_slice, b.min_slice)):
+        elif (count := min(firsts[name].count, seconds[name].count)) < (
+            least := max(a.min_slice_size, b.min_slice_size)
+        ):
             yield Unmatched(run, a.name, "", f"{count:,} samples, fewer than {least:,}", name)
         else:
             yield from _part(run, _of_slice(a, firsts[name]), _of_slice(b, seconds[name]), pairing, settings)
@@ -226,7 +230,7 @@ def _why_not(times: tuple[int, int]) -> str:
 
 
 def _delta(run: str, part: _Part, a: Measured, b: Measured, pairing: _Pairing, settings: _Settings) -> Delta:
-    found = difference(a, b, settings.level, settings.seed, pairing.whole, equal=pairing.equal)
+    found = difference(a, b, settings.confidence_level, settings.seed, pairing.whole, equal=pairing.equal)
     return Delta(
         run,
         part.section,
@@ -262,10 +266,10 @@ def _count(measured: Measured) -> int | None:
     return len(measured.terms()) if share is None else int(share[1].sum())
 
 
-def _judged(delta: Delta, corrected: float, level: float) -> Delta:
+def _judged(delta: Delta, corrected: float, confidence_level: float) -> Delta:
     if delta.p is None or np.isnan(corrected):
         return delta
-    if corrected >= 1 - level:
+    if corrected >= 1 - confidence_level:
         return replace(delta, corrected=corrected, verdict="no evidence")
     if not delta.better or not delta.difference:
         return replace(delta, corrected=corrected, verdict="differs")

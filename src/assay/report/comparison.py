@@ -160,7 +160,7 @@ class Comparison(Plain):
         deltas: the differences, by run, section, slice and metric in the order of the reports, all samples first.
         flips: the samples that changed, for each yes-or-no metric that could be paired.
         unmatched: metrics that were not compared.
-        level: the confidence level of the intervals; there is a difference where corrected p is below 1 - level.
+        confidence_level: of the intervals; there is a difference where corrected p < 1 - confidence_level.
         correction: how p-values were corrected, over all deltas.
         seed: where random numbers started.
         notes: what was found besides the metrics, in sentences.
@@ -171,7 +171,7 @@ class Comparison(Plain):
     deltas: tuple[Delta, ...] = ()
     flips: tuple[Flips, ...] = ()
     unmatched: tuple[Unmatched, ...] = ()
-    level: float = 0.95
+    confidence_level: float = 0.95
     correction: str = "holm"
     seed: int = 0
     notes: tuple[str, ...] = ()

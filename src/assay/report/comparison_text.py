@@ -74,7 +74,7 @@ def settings(comparison: Comparison) -> str:
     tests = comparison.family()
     correction = CORRECTION_NAMES.get(comparison.correction, comparison.correction)
     of = f"for {tests:,} {'test' if tests == 1 else 'tests'}" if comparison.correction != "none" else ""
-    return f"Intervals of {100 * comparison.level:g} %; p corrected {correction} {of}".rstrip() + (
+    return f"Intervals of {100 * comparison.confidence_level:g} %; p corrected {correction} {of}".rstrip() + (
         f"; seed {comparison.seed}."
     )
 

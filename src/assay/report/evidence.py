@@ -125,12 +125,12 @@ def _yes_or_no(column: Array, least: int) -> Array | None:
     return np.asarray(yes)
 
 
-def interval_of(measured: Measured, level: float) -> Evidence:
+def interval_of(measured: Measured, confidence_level: float) -> Evidence:
     """The interval of one value: from its samples, else the stored one where it has the level asked for.
 
     Args:
         measured: the value.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Returns:
         The interval and how it was found, or no interval and why.
@@ -145,8 +145,8 @@ def interval_of(measured: Measured, level: float) -> Evidence:
     if measured.has_terms():
         share = measured.share()
         if share is None:
-            return _interval_of_terms(measured, level)
-        lower, upper = clopper_pearson(int(share[0].sum()), int(share[1].sum()), level)
+            return _interval_of_terms(measured, confidence_level)
+        lower, upper = clopper_pearson(int(share[0].sum()), int(share[1].sum()), confidence_level)
         return Evidence(lower, upper, method="Clopper-Pearson interval")
     if value.lower is None or value.upper is None:
         return Evidence(note="neither samples nor an interval are stored")
@@ -156,11 +156,11 @@ def interval_of(measured: Measured, level: float) -> Evidence:
         return Evidence(note=f"the stored interval [{value.lower:g}, {value.upper:g}] does not contain the value")
     if value.lower == value.upper:
         return Evidence(note="the stored interval is a point, which says nothing of other samples")
-    if value.level is None:
+    if value.confidence_level is None:
         return Evidence(note="the level of the stored interval is not known")
-    if value.level < level:
-        return Evidence(note=f"the stored interval is of level {value.level:g}, not {level:g}")
-    method = f"stored interval of level {value.level:g}"
+    if value.confidence_level < confidence_level:
+        return Evidence(note=f"the stored interval is of level {value.confidence_level:g}, not {confidence_level:g}")
+    method = f"stored interval of level {value.confidence_level:g}"
     return Evidence(value.lower, value.upper, method=method, risky="both" if _is_few(value.count) else "")
 
 
@@ -168,14 +168,14 @@ def _is_few(count: int | None) -> bool:
     return count is not None and count < FEWEST
 
 
-def _interval_of_terms(measured: Measured, level: float) -> Evidence:
+def _interval_of_terms(measured: Measured, confidence_level: float) -> Evidence:
     terms = measured.terms()
     if len(terms) < 2 or not np.isfinite(terms).all():
         return Evidence(note="there are fewer than two samples, or some are not finite")
     if _are_alike(terms):
         return Evidence(note="all samples contribute the same, which says nothing of others")
     count = measured.effective_count()
-    lower, upper = mean_interval(terms, level, count)
+    lower, upper = mean_interval(terms, confidence_level, count)
     return Evidence(lower, upper, method=MEAN, risky=risky_end(terms, count))
 
 
@@ -266,7 +266,7 @@ def _have_equal_inputs(a: Measured, b: Measured, whole: Array | str | None, equa
         return False
     if equal == REPORT or (first.column and second.column):
         return True
-    if (first.lower, first.upper, first.level) != (second.lower, second.upper, second.level):
+    if (first.lower, first.upper, first.confidence_level) != (second.lower, second.upper, second.confidence_level):
         return False
     return first.lower is not None or _hold_numbers(a.samples)
 
@@ -282,7 +282,7 @@ def _hold_numbers(samples: Samples | None) -> bool:
 def difference(
     a: Measured,
     b: Measured,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     seed: int = 0,
     whole: Array | str | None = None,
     *,
@@ -296,7 +296,7 @@ def difference(
     Args:
         a: the first, the baseline.
         b: the second.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
         seed: where random numbers start.
         whole: what `align` says of all samples of both, where that is known.
         equal: `REPORT` where both are of the same report, `SAMPLES` where all that was stored of each sample is the
@@ -313,7 +313,7 @@ def difference(
     if _have_equal_inputs(a, b, whole, equal):
         return Evidence(0.0, 0.0, 1.0, method="equal inputs", paired=True)
     if not a.has_terms() or not b.has_terms():
-        return _of_intervals(a, b, level)
+        return _of_intervals(a, b, confidence_level)
     assert a.samples is not None, a.value.name
     assert b.samples is not None, b.value.name
     terms = a.terms(), b.terms()
@@ -322,9 +322,9 @@ def difference(
     position = pair(a, b, whole)
     shares = _shares(a, b)
     if isinstance(position, str):
-        found = _unpaired_shares(shares, level) or _unpaired(a, b, level)
+        found = _unpaired_shares(shares, confidence_level) or _unpaired(a, b, confidence_level)
         return replace(found, note="; ".join(part for part in (f"not paired: {position}", found.note) if part))
-    found = _paired_shares(shares, position, level) or _paired(a, b, position, level, seed)
+    found = _paired_shares(shares, position, confidence_level) or _paired(a, b, position, confidence_level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
         return found
     alone = "paired by ids alone: no targets, no name of the data"
@@ -370,7 +370,7 @@ def _shares(a: Measured, b: Measured) -> _Shares:
     return None if first is None or second is None else (first, second)
 
 
-def _paired_shares(shares: _Shares, position: Array, level: float) -> Evidence | None:
+def _paired_shares(shares: _Shares, position: Array, confidence_level: float) -> Evidence | None:
     """Two shares among the same samples; None where they are none."""
     if shares is None:
         return None
@@ -378,24 +378,24 @@ def _paired_shares(shares: _Shares, position: Array, level: float) -> Evidence |
     if not np.array_equal(among, other):
         return None
     down, up = int((a & ~b).sum()), int((~a & b).sum())
-    lower, upper = paired_proportions(down, up, int(among.sum()), level)
+    lower, upper = paired_proportions(down, up, int(among.sum()), confidence_level)
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, Bonett-Price interval"
     return Evidence(lower, upper, p, _known(odds), "odds ratio", method, paired=True)
 
 
-def _unpaired_shares(shares: _Shares, level: float) -> Evidence | None:
+def _unpaired_shares(shares: _Shares, confidence_level: float) -> Evidence | None:
     if shares is None:
         return None
     s1, n1, s2, n2 = (int(each.sum()) for share in shares for each in share)
     if not n1 or not n2:
         return Evidence(note="no samples on one side")
-    p, (lower, upper) = hypothesis_tests.two_proportions(s1, n1, s2, n2, level)
+    p, (lower, upper) = hypothesis_tests.two_proportions(s1, n1, s2, n2, confidence_level)
     effect = effect_sizes.cohens_h(s1 / n1, s2 / n2)
     return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
 
 
-def _paired(a: Measured, b: Measured, position: Array, level: float, seed: int) -> Evidence:
+def _paired(a: Measured, b: Measured, position: Array, confidence_level: float, seed: int) -> Evidence:
     first, second = a.terms().astype(np.float64), b.terms()[position].astype(np.float64)
     apart = second - first
     if len(apart) < 2:
@@ -407,15 +407,21 @@ def _paired(a: Measured, b: Measured, position: Array, level: float, seed: int) 
     count = min(a.effective_count(), b.effective_count())
     effect, risky = effect_sizes.cohens_dz(apart), risky_end(apart, count)
     return Evidence(
-        *mean_interval(apart, level, count), p, effect, "Cohen's dz", f"{test}, {MEAN}", paired=True, risky=risky
+        *mean_interval(apart, confidence_level, count),
+        p,
+        effect,
+        "Cohen's dz",
+        f"{test}, {MEAN}",
+        paired=True,
+        risky=risky,
     )
 
 
-def _unpaired(a: Measured, b: Measured, level: float) -> Evidence:
+def _unpaired(a: Measured, b: Measured, confidence_level: float) -> Evidence:
     first, second = a.terms(), b.terms()
     if min(len(first), len(second)) < 2:
         return Evidence(note="there are fewer than two samples on one side")
-    p, ends = hypothesis_tests.welch(first, second, level)
+    p, ends = hypothesis_tests.welch(first, second, confidence_level)
     effect = _known(effect_sizes.cohens_d(first, second))
     if _are_alike(first) and _are_alike(second):
         note = "all samples of a side contribute the same, which says nothing of others"
@@ -432,13 +438,13 @@ def _risky_of_two(a: Measured, b: Measured) -> str:
     return "both" if len(ends) > 1 else "".join(ends)
 
 
-def _of_intervals(a: Measured, b: Measured, level: float) -> Evidence:
+def _of_intervals(a: Measured, b: Measured, confidence_level: float) -> Evidence:
     """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
     for each, side in ((a, "the baseline"), (b, "the run")):
         if why := _why_no_error(each):
             return Evidence(note=f"not tested: {why} ({side})")
     error, apart = math.hypot(_standard_error(a), _standard_error(b)), b.value.value - a.value.value
-    half = error * normal_quantile((1 + level) / 2)
+    half = error * normal_quantile((1 + confidence_level) / 2)
     note = f"not paired: {_why_not_paired(a, b)}; intervals taken as normal and independent"
     risky = "both" if _is_few(a.value.count) or _is_few(b.value.count) else ""
     method = "z test of two intervals"
@@ -462,7 +468,7 @@ def _why_no_error(measured: Measured) -> str:
             return "there are fewer than two samples, or some are not finite"
         return "all samples contribute the same" if _are_alike(terms.astype(np.float64)) else ""
     value = measured.value
-    if value.lower is None or value.upper is None or value.level is None:
+    if value.lower is None or value.upper is None or value.confidence_level is None:
         return "neither samples nor an interval of a known level"
     if not (math.isfinite(value.lower) and math.isfinite(value.upper)):
         return "the stored interval is undefined or infinite"
@@ -478,8 +484,8 @@ def _standard_error(measured: Measured) -> float:
         return float(terms.std(ddof=1)) / math.sqrt(len(terms))
     assert value.lower is not None, value.name
     assert value.upper is not None, value.name
-    assert value.level is not None, value.name
-    return (value.upper - value.lower) / (2 * normal_quantile((1 + value.level) / 2))
+    assert value.confidence_level is not None, value.name
+    return (value.upper - value.lower) / (2 * normal_quantile((1 + value.confidence_level) / 2))
 
 
 def _known(value: float) -> float | None:

@@ -22,14 +22,14 @@ class Settings:
     Args:
         rules: the rules.
         baseline: the file of the baseline.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
         point: whether to judge without intervals.
         min_slice_size: slices of fewer samples are left out; None for what the report says.
     """
 
     rules: tuple[Rule, ...] = ()
     baseline: Path | None = None
-    level: float = 0.95
+    confidence_level: float = 0.95
     point: bool = False
     min_slice_size: int | None = None
 
@@ -109,7 +109,7 @@ def _path(name: str, where: str) -> str:
 
 _PLAIN: dict[str, tuple[str, tuple[type, ...], str]] = {
     "baseline": ("baseline", (str,), "the path of a report"),
-    "level": ("level", (float,), "a number between 0 and 1"),
+    "confidence-level": ("confidence_level", (float,), "a number between 0 and 1"),
     "point": ("point", (bool,), "true or false"),
     "min-slice-size": ("min_slice_size", (int,), "a whole number"),
 }

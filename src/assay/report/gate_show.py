@@ -68,7 +68,7 @@ def summary(gate: Gate) -> str:
         'pass: 0 rules, by intervals of 95 %; exit code 0'
     """
     rules = f"{len(gate.checks)} {'rule' if len(gate.checks) == 1 else 'rules'}"
-    by = "by the numbers alone" if gate.point else f"by intervals of {100 * gate.level:g} %"
+    by = "by the numbers alone" if gate.point else f"by intervals of {100 * gate.confidence_level:g} %"
     return f"{gate.outcome}: {rules}, {by}; exit code {gate.exit_code}"
 
 

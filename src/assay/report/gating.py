@@ -90,7 +90,7 @@ class Gate(Plain):
     Args:
         outcome: ``"pass"`` where every check passed, ``"fail"`` where one failed, else ``"not enough evidence"``.
         checks: what became of each rule.
-        level: the confidence level of the intervals.
+        confidence_level: of the intervals.
         point: whether the numbers were judged without their intervals.
         report: the title of the report.
         baseline: the title of the baseline; empty where there was none.
@@ -98,7 +98,7 @@ class Gate(Plain):
 
     outcome: str
     checks: tuple[Check, ...]
-    level: float
+    confidence_level: float
     point: bool
     report: str
     baseline: str = ""
@@ -127,7 +127,7 @@ def gate(
     rules: Rules,
     baseline: Report | None = None,
     *,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     point: bool = False,
     min_slice_size: int | None = None,
 ) -> Gate:
@@ -137,24 +137,26 @@ def gate(
         report: what is judged.
         rules: the rules, or a mapping as in the configuration file: ``{"min": {"accuracy": 0.9}}``.
         baseline: what drops and rises are counted from.
-        level: the confidence level of the two-sided intervals.
+        confidence_level: of the two-sided intervals.
         point: judge by the numbers alone, without intervals.
         min_slice_size: slices of fewer samples are left out, but for one that is named; what the section says, unless
             given.
 
     Raises:
-        ConfigError: there is no rule, a rule or the level is invalid, or a rule asks for a change or a slice that is no
+        ConfigError: no rule, an invalid one or confidence level, or a rule that asks for a change or a slice that is no
             loss for its metric: ``max-drop`` where lower is better.
 
     Example:
         >>> from assay.report import Section, Value
-        >>> accuracy = Value("accuracy", 0.94, lower=0.92, upper=0.96, level=0.95)
+        >>> accuracy = Value("accuracy", 0.94, lower=0.92, upper=0.96, confidence_level=0.95)
         >>> report = Report("digits", [Section("test", [accuracy])])
         >>> [gate(report, {"min": {"accuracy": bound}}).outcome for bound in (0.9, 0.93, 0.97)]
         ['pass', 'not enough evidence', 'fail']
     """
-    if not 0 < level < 1:
-        raise ConfigError(describe("level", level, "a number between 0 and 1", "Pass 0.95 for 95 %"))
+    if not 0 < confidence_level < 1:
+        raise ConfigError(
+            describe("confidence_level", confidence_level, "a number between 0 and 1", "Pass 0.95 for 95 %")
+        )
     if min_slice_size is not None and min_slice_size < 0:
         do = "Pass 0 to judge slices of any size"
         raise ConfigError(describe("min_slice_size", min_slice_size, "a number of samples", do))
@@ -163,10 +165,10 @@ def gate(
         raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
     from assay.report.judge import Judge
 
-    judge = Judge(report, baseline, level, point, min_slice_size)
+    judge = Judge(report, baseline, confidence_level, point, min_slice_size)
     checks = tuple(judge.check(rule) for rule in listed)
     outcome = max((check.outcome for check in checks), key=("pass", "not enough evidence", "fail").index)
-    return Gate(outcome, checks, level, point, report.title, baseline.title if baseline else "")
+    return Gate(outcome, checks, confidence_level, point, report.title, baseline.title if baseline else "")
 
 
 def _rules(rules: Rules) -> Iterator[Rule]:

@@ -36,7 +36,7 @@ class Judge:
 
     report: Report
     baseline: Report | None
-    level: float
+    confidence_level: float
     point: bool
     min_slice_size: int | None
     pairings: dict[str, tuple[Array | str | None, str]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Judge:
             return Check(rule, "fail", where, reason=measured)
         _check_direction(rule, measured.value.better)
         if rule.kind not in CHANGES:
-            return self._judged(rule, where, measured.value.value, lambda: interval_of(measured, self.level))
+            return self._judged(rule, where, measured.value.value, lambda: interval_of(measured, self.confidence_level))
         before = self._before(section, measured, part)
         if isinstance(before, str):
             return Check(rule, "fail", where, reason=before)
@@ -78,7 +78,7 @@ class Judge:
 
     def _difference(self, section: Section, before: Measured, measured: Measured) -> Evidence:
         whole, equal = self._pairing(section)
-        return difference(before, measured, self.level, whole=whole, equal=equal)
+        return difference(before, measured, self.confidence_level, whole=whole, equal=equal)
 
     @cached_property
     def _is_baseline(self) -> bool:
@@ -142,7 +142,7 @@ class Judge:
         for part in section.slices:
             if part.name == pattern:
                 return self._number(rule, section, name, part)
-        least = section.min_slice if self.min_slice_size is None else self.min_slice_size
+        least = section.min_slice_size if self.min_slice_size is None else self.min_slice_size
         fit = [part for part in section.slices if _fits(part.name, pattern)]
         large = [part for part in fit if part.count >= least]
         checks = [self._number(rule, section, name, part) for part in large]

@@ -72,7 +72,7 @@ class Section(Plain):
         note: a line below the title.
         samples: what each sample contributed, so that reports can be compared sample by sample.
         slices: the same metrics on parts of the samples.
-        min_slice: slices of fewer samples are shown, but say too little to be called the worst.
+        min_slice_size: slices of fewer samples are shown, but say too little to be called the worst.
 
     Raises:
         ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
@@ -86,7 +86,7 @@ class Section(Plain):
     note: str = ""
     samples: Samples | None = None
     slices: tuple[Slice, ...] = ()
-    min_slice: int = 1
+    min_slice_size: int = 1
 
     def _check(self) -> None:
         _unique("Section.slices", [each.name for each in self.slices])

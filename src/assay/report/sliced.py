@@ -103,7 +103,7 @@ def slices_of(section: Section) -> Slices | None:
 
     Example:
         >>> def accuracy(value):
-        ...     return Value("accuracy", value, value - 0.05, value + 0.05, better="higher", level=0.95)
+        ...     return Value("accuracy", value, value - 0.05, value + 0.05, better="higher", confidence_level=0.95)
         >>> parts = [Slice(name, 50, [accuracy(value)]) for name, value in (("de", 0.7), ("en", 0.9))]
         >>> [(row.name, row.is_worst) for row in slices_of(Section("test", [accuracy(0.8)], slices=parts)).rows]
         [('de', (True,)), ('en', (False,))]
@@ -118,13 +118,13 @@ def slices_of(section: Section) -> Slices | None:
         Row(
             part.name,
             part.count,
-            part.count < section.min_slice,
+            part.count < section.min_slice_size,
             tuple(_value(part, name) for name in metrics),
             tuple(worst[name] == part.name for name in metrics),
         )
         for part in section.slices
     )
-    return Slices(metrics, rows, section.min_slice)
+    return Slices(metrics, rows, section.min_slice_size)
 
 
 def dots_of(section: Section) -> tuple[Dots, ...]:
@@ -166,7 +166,7 @@ def _worst(section: Section, metric: str) -> str | None:
     """
     way = better(section, metric)
     overall = next((value.value for value in section.values if value.name == metric), math.nan)
-    large = [part for part in section.slices if part.count >= section.min_slice]
+    large = [part for part in section.slices if part.count >= section.min_slice_size]
     known = [(v, part.name) for part in large if (v := _value(part, metric)) is not None and math.isfinite(v.value)]
     if not way or len(known) < 2 or not math.isfinite(overall):
         return None
@@ -178,9 +178,9 @@ def _worst(section: Section, metric: str) -> str | None:
 def _widened(value: Value, way: str, compared: int) -> float:
     """The end of a slice's interval on the better side, at the level that holds for several slices at once."""
     end = value.upper if way == "higher" else value.lower
-    if end is None or value.level is None:
+    if end is None or value.confidence_level is None:
         return math.inf if way == "higher" else -math.inf
-    tail = (1 - value.level) / 2
+    tail = (1 - value.confidence_level) / 2
     return value.value + (end - value.value) * normal_quantile(tail / compared) / normal_quantile(tail)
 
 

@@ -29,13 +29,13 @@ class Value(Plain):
         upper: the upper end.
         count: how many samples it rests on.
         note: what a reader must know: what the interval is, why the value is undefined.
-        level: the confidence level of the interval, between 0 and 1, where that is known.
+        confidence_level: of the interval, between 0 and 1, where that is known.
         better: ``"higher"`` or ``"lower"``, whichever is better; empty where that is not known.
         column: the column of `Samples` that the value is the mean of; empty where it is no mean over samples.
         over: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
 
     Raises:
-        ConfigError: the level is no level, ``better`` is another word, or ``over`` comes without ``column``.
+        ConfigError: the confidence level is invalid, ``better`` is another word, or ``over`` comes without ``column``.
 
     Example:
         >>> Value("accuracy", 0.94, count=450).value
@@ -48,14 +48,18 @@ class Value(Plain):
     upper: float | None = None
     count: int | None = None
     note: str = ""
-    level: float | None = None
+    confidence_level: float | None = None
     better: str = ""
     column: str = ""
     over: str = ""
 
     def _check(self) -> None:
-        if self.level is not None and not 0 < self.level < 1:
-            raise ConfigError(describe("Value.level", self.level, "a number between 0 and 1", "Pass 0.95 for 95 %"))
+        if self.confidence_level is not None and not 0 < self.confidence_level < 1:
+            raise ConfigError(
+                describe(
+                    "Value.confidence_level", self.confidence_level, "a number between 0 and 1", "Pass 0.95 for 95 %"
+                )
+            )
         if self.better not in DIRECTIONS:
             got = repr(self.better)
             raise ConfigError(
@@ -98,17 +102,17 @@ def methods(values: Iterable[Value]) -> tuple[str, ...]:
     """How the intervals of values were found, metrics of one method together: the lines below a table of them.
 
     Example:
-        >>> ends = {"lower": 0.9, "upper": 0.96, "level": 0.95, "note": "Wilson's interval"}
+        >>> ends = {"lower": 0.9, "upper": 0.96, "confidence_level": 0.95, "note": "Wilson's interval"}
         >>> methods([Value("accuracy", 0.94, **ends), Value("recall", 0.93, **ends), Value("F1", 0.9)])
         ("Intervals of 95 %: accuracy, recall: Wilson's interval.",)
     """
     levels: dict[float | None, dict[str, dict[str, None]]] = {}
     for value in values:
         if value.lower is not None and value.upper is not None:
-            levels.setdefault(value.level, {}).setdefault(value.note, {})[value.name] = None
+            levels.setdefault(value.confidence_level, {}).setdefault(value.note, {})[value.name] = None
     lines = []
-    for level, notes in levels.items():
-        of = "Intervals" if level is None else f"Intervals of {100 * level:g} %"
+    for confidence_level, notes in levels.items():
+        of = "Intervals" if confidence_level is None else f"Intervals of {100 * confidence_level:g} %"
         found = [f"{', '.join(names)}: {note}" for note, names in notes.items() if note]
         lines.append(f"{of}: {'; '.join(found)}." if found else f"{of}.")
     return tuple(lines)

@@ -13,8 +13,8 @@ from assay.stats.distributions import normal_cdf, student_quantile
 Whole: TypeAlias = NDArray[np.int64]
 
 
-def poisson_draws(replicates: int, groups: int, seed: int) -> Whole:
-    """How often each group counts in each replicate: independent draws from Poisson(1), `(replicates, groups)`.
+def poisson_draws(n_resamples: int, groups: int, seed: int) -> Whole:
+    """How often each group counts in each replicate: independent draws from Poisson(1), `(n_resamples, groups)`.
 
     Integers from a counter are compared with integers, so the draws are the same on every machine.
 
@@ -25,8 +25,8 @@ def poisson_draws(replicates: int, groups: int, seed: int) -> Whole:
 
     Source: J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011 (Philox).
     """
-    numbers = np.random.Philox(key=seed % 2**128).random_raw(replicates * groups)
-    return np.searchsorted(_CUMULATIVE, numbers, side="right").astype(np.int64).reshape(replicates, groups)
+    numbers = np.random.Philox(key=seed % 2**128).random_raw(n_resamples * groups)
+    return np.searchsorted(_CUMULATIVE, numbers, side="right").astype(np.int64).reshape(n_resamples, groups)
 
 
 def _poisson_cumulative() -> NDArray[np.uint64]:
@@ -41,8 +41,8 @@ def _poisson_cumulative() -> NDArray[np.uint64]:
 _CUMULATIVE = _poisson_cumulative()
 
 
-def expanded_tail(level: float, groups: int) -> float:
-    """The share of replicates beyond each end: less than `(1 - level) / 2`, as the spread of few groups is uncertain.
+def expanded_tail(confidence_level: float, groups: int) -> float:
+    """The share of replicates beyond each end: below `(1 - confidence_level) / 2`, as the spread is uncertain.
 
     ``Φ(-sqrt(G / (G - 1)) t)`` with the quantile t of Student's distribution of ``G - 1`` degrees of freedom.
 
@@ -53,4 +53,4 @@ def expanded_tail(level: float, groups: int) -> float:
     Source: T. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015), 371,
     section 4.4.
     """
-    return normal_cdf(-math.sqrt(groups / (groups - 1)) * student_quantile((1 + level) / 2, groups - 1))
+    return normal_cdf(-math.sqrt(groups / (groups - 1)) * student_quantile((1 + confidence_level) / 2, groups - 1))

@@ -47,7 +47,7 @@ def mcnemar(b: int, c: int, *, mid: bool = True) -> float:
     return min(1.0, 2 * tail)
 
 
-def two_proportions(s1: int, n1: int, s2: int, n2: int, level: float = 0.95) -> tuple[float, Ends]:
+def two_proportions(s1: int, n1: int, s2: int, n2: int, confidence_level: float = 0.95) -> tuple[float, Ends]:
     """Two proportions of different samples: p of the score test, and Newcombe's interval of the second minus the first.
 
     ``z = (p2 - p1) / sqrt(p (1-p) (1/n1 + 1/n2))`` with the pooled p; the interval puts two of Wilson's together.
@@ -57,7 +57,7 @@ def two_proportions(s1: int, n1: int, s2: int, n2: int, level: float = 0.95) -> 
         n1: samples of the first, above 0.
         s2: successes of the second.
         n2: samples of the second, above 0.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Returns:
         The p-value and the interval.
@@ -72,7 +72,7 @@ def two_proportions(s1: int, n1: int, s2: int, n2: int, level: float = 0.95) -> 
     """
     p1, p2, pooled = s1 / n1, s2 / n2, (s1 + s2) / (n1 + n2)
     spread = math.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2))
-    (l1, u1), (l2, u2) = wilson(s1, n1, level), wilson(s2, n2, level)
+    (l1, u1), (l2, u2) = wilson(s1, n1, confidence_level), wilson(s2, n2, confidence_level)
     d = p2 - p1
     interval = d - math.hypot(p2 - l2, u1 - p1), d + math.hypot(u2 - p2, p1 - l1)
     return normal_two_sided(d / spread) if spread else 1.0, interval
@@ -149,7 +149,7 @@ def paired_test(differences: Array, seed: int = 0, up_to: int = 10_000) -> tuple
     return sign_flip(differences, seed), "sign flips"
 
 
-def welch(a: Array, b: Array, level: float = 0.95) -> tuple[float, Ends]:
+def welch(a: Array, b: Array, confidence_level: float = 0.95) -> tuple[float, Ends]:
     """Means of different samples: p of Welch's test, and its interval of the second minus the first.
 
     The degrees of freedom are Satterthwaite's: ``(s²a + s²b)² / (s⁴a/(na-1) + s⁴b/(nb-1))``, with s² the square of a
@@ -158,7 +158,7 @@ def welch(a: Array, b: Array, level: float = 0.95) -> tuple[float, Ends]:
     Args:
         a: the first samples.
         b: the second samples.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Returns:
         The p-value and the interval; NaN where a side has fewer than two samples.
@@ -178,7 +178,7 @@ def welch(a: Array, b: Array, level: float = 0.95) -> tuple[float, Ends]:
         return float(d == 0), (d, d)
     freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
     error = math.sqrt(va + vb)
-    half = error * student_quantile((1 + level) / 2, freedom)
+    half = error * student_quantile((1 + confidence_level) / 2, freedom)
     return student_two_sided(d / error, freedom), (d - half, d + half)
 
 

@@ -22,11 +22,11 @@ FEWEST = 12
 _STEEPEST = 1.125  # where (1 - (1 - x)^(1/3)) / x is largest: there Hall's end is four times as far as Student's
 
 
-def _z(level: float) -> float:
-    return normal_quantile((1 + level) / 2)
+def _z(confidence_level: float) -> float:
+    return normal_quantile((1 + confidence_level) / 2)
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> Ends:
+def wilson(successes: int, n: int, confidence_level: float = 0.95) -> Ends:
     """Wilson's score interval of a proportion.
 
     ``(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)``; (0, 1) without samples.
@@ -34,7 +34,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Ends:
     Args:
         successes: how many of them.
         n: how many samples.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Example:
         >>> tuple(round(end, 4) for end in wilson(9, 10))
@@ -45,23 +45,23 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Ends:
     """
     if not n:
         return 0.0, 1.0
-    z, p = _z(level), successes / n
+    z, p = _z(confidence_level), successes / n
     middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     return (middle - half) / scale if successes else 0.0, (middle + half) / scale if successes < n else 1.0
 
 
-def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Ends:
-    """The exact interval of a proportion: each end misses it in at most ``(1 - level) / 2`` of all sets of samples.
+def clopper_pearson(successes: int, n: int, confidence_level: float = 0.95) -> Ends:
+    """The exact interval of a proportion: each end misses it in at most ``(1 - confidence_level) / 2`` of samplings.
 
-    The lower end is the proportion at which so many successes or more have the probability ``(1 - level) / 2``, the
+    The lower end is the proportion at which so many or more have the probability ``(1 - confidence_level) / 2``, the
     upper end that at which so many or fewer have it; (0, 1) without samples. Wilson's interval is shorter and covers as
     often as it says on average, but one of its ends may miss more often than that.
 
     Args:
         successes: how many of them.
         n: how many samples.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Example:
         >>> tuple(round(end, 4) for end in clopper_pearson(9, 10))
@@ -70,12 +70,12 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Ends:
     Source:
         Clopper & Pearson 1934, Biometrika 26:404.
     """
-    tail = (1 - level) / 2
+    tail = (1 - confidence_level) / 2
     lower = beta_quantile(tail, successes, n - successes + 1) if successes else 0.0
     return lower, beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
 
 
-def paired_proportions(b: int, c: int, n: int, level: float = 0.95) -> Ends:
+def paired_proportions(b: int, c: int, n: int, confidence_level: float = 0.95) -> Ends:
     """The interval of a difference of paired proportions, second minus first: Wald's, after Laplace (Bonett and Price).
 
     ``d ± z sqrt((p + q - d²) / (n + 2))`` with ``p = (c + 1)/(n + 2)``, ``q = (b + 1)/(n + 2)``, ``d = p - q``.
@@ -85,7 +85,7 @@ def paired_proportions(b: int, c: int, n: int, level: float = 0.95) -> Ends:
         b: pairs that are yes first and no second.
         c: pairs that are no first and yes second.
         n: all pairs.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Example:
         >>> tuple(round(end, 4) for end in paired_proportions(1, 9, 50))
@@ -96,11 +96,11 @@ def paired_proportions(b: int, c: int, n: int, level: float = 0.95) -> Ends:
         & Laake 2014, Statistics in Medicine 33:2850.
     """
     p, q = (c + 1) / (n + 2), (b + 1) / (n + 2)
-    half = _z(level) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
+    half = _z(confidence_level) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
     return max(-1.0, p - q - half), min(1.0, p - q + half)
 
 
-def student_interval(values: Array, level: float = 0.95) -> Ends:
+def student_interval(values: Array, confidence_level: float = 0.95) -> Ends:
     """Student's interval of a mean: ``mean ± t sd / sqrt(n)``; two NaN for fewer than two values.
 
     Exact for normal values. For skewed ones the end on the side of the long tail misses too often; see `mean_interval`.
@@ -115,11 +115,11 @@ def student_interval(values: Array, level: float = 0.95) -> Ends:
     if len(values) < 2:
         return math.nan, math.nan
     mean, half = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
-    half *= student_quantile((1 + level) / 2, len(values) - 1)
+    half *= student_quantile((1 + confidence_level) / 2, len(values) - 1)
     return mean - half, mean + half
 
 
-def mean_interval(values: Array, level: float = 0.95, count: float | None = None) -> Ends:
+def mean_interval(values: Array, confidence_level: float = 0.95, count: float | None = None) -> Ends:
     """The interval of a mean that allows for skewness: the wider of Student's and Hall's at each end.
 
     Student's t of skewed values is skewed itself: where a long tail was missed, mean and spread are both too small.
@@ -128,7 +128,7 @@ def mean_interval(values: Array, level: float = 0.95, count: float | None = None
 
     Args:
         values: the samples; two NaN come back for fewer than two.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
         count: the effective number of samples, where weights make it smaller than their number.
 
     Example:
@@ -141,10 +141,10 @@ def mean_interval(values: Array, level: float = 0.95, count: float | None = None
     if len(values) < 2:
         return math.nan, math.nan
     mean, error, skewness = _mean_and_error(values)
-    return skewed_ends(mean, error, skewness, len(values) if count is None else count, level)
+    return skewed_ends(mean, error, skewness, len(values) if count is None else count, confidence_level)
 
 
-def skewed_ends(value: float, error: float, skewness: float, count: float, level: float = 0.95) -> Ends:
+def skewed_ends(value: float, error: float, skewness: float, count: float, confidence_level: float = 0.95) -> Ends:
     """The interval of a value whose error is skewed: the wider of Student's and Hall's at each end.
 
     With t the quantile of Student's distribution and k the skewness of the error, Hall's ends are
@@ -157,13 +157,13 @@ def skewed_ends(value: float, error: float, skewness: float, count: float, level
         error: its standard error.
         skewness: of the error: for a mean of n samples their own skewness over ``sqrt(n)``.
         count: how many samples, or groups of them, the error was estimated from.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Example:
         >>> tuple(round(end, 3) for end in skewed_ends(1.0, 0.1, 0.2, 50))
         (0.799, 1.293)
     """
-    t = student_quantile((1 + level) / 2, max(count - 1, 1e-9))
+    t = student_quantile((1 + confidence_level) / 2, max(count - 1, 1e-9))
     k = math.copysign(min((1.5 + 10 / count) * abs(skewness), _STEEPEST / t), skewness)
     lower, upper = (value - error * x for x in (max(t, _unskewed(t, k)), min(-t, _unskewed(-t, k))))
     return lower, upper
@@ -212,7 +212,7 @@ def _mean_and_error(values: Array) -> tuple[float, float, float]:
     return mean, unit * math.sqrt(squares / (n - 1) / n), float(np.sum(scaled**3)) / squares**1.5
 
 
-def fisher_z(r: float, variance: float, level: float = 0.95) -> Ends | None:
+def fisher_z(r: float, variance: float, confidence_level: float = 0.95) -> Ends | None:
     """The interval of a correlation that is symmetric for ``atanh(r)``, which is nearly normal.
 
     ``tanh(atanh(r) ± z sqrt(variance))``; None for ``|r| = 1``, which says nothing of other samples.
@@ -220,7 +220,7 @@ def fisher_z(r: float, variance: float, level: float = 0.95) -> Ends | None:
     Args:
         r: the correlation.
         variance: of ``atanh(r)``: ``1 / (n - 3)`` for Pearson's.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Example:
         >>> tuple(round(end, 4) for end in fisher_z(0.5, 1 / (30 - 3)))
@@ -231,11 +231,11 @@ def fisher_z(r: float, variance: float, level: float = 0.95) -> Ends | None:
     """
     if not abs(r) < 1:
         return None
-    middle, half = math.atanh(r), _z(level) * math.sqrt(variance)
+    middle, half = math.atanh(r), _z(confidence_level) * math.sqrt(variance)
     return math.tanh(middle - half), math.tanh(middle + half)
 
 
-def on_logit_scale(share: float, error: float, level: float = 0.95) -> Ends | None:
+def on_logit_scale(share: float, error: float, confidence_level: float = 0.95) -> Ends | None:
     """The interval of a number in (0, 1) that is symmetric for its logit; it never leaves (0, 1).
 
     ``expit(logit(p) ± z error / (p (1 - p)))``; None at 0 and 1, and without an error.
@@ -243,7 +243,7 @@ def on_logit_scale(share: float, error: float, level: float = 0.95) -> Ends | No
     Args:
         share: the number.
         error: its standard error.
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Example:
         >>> tuple(round(end, 4) for end in on_logit_scale(0.9, 0.03))
@@ -254,7 +254,7 @@ def on_logit_scale(share: float, error: float, level: float = 0.95) -> Ends | No
     """
     if not 0 < share < 1 or not error > 0:
         return None
-    middle, half = math.log(share / (1 - share)), _z(level) * error / (share * (1 - share))
+    middle, half = math.log(share / (1 - share)), _z(confidence_level) * error / (share * (1 - share))
     lower, upper = (1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x)) for x in _sides(middle, half))
     return lower, upper
 
@@ -299,7 +299,7 @@ def _variance_of_mean(values: Array, counts: Array) -> float:
     return float(counts @ (values - mean) ** 2) / (total * (total - 1))
 
 
-def order_statistics(ordered: Array, q: float, level: float = 0.95) -> Ends | None:
+def order_statistics(ordered: Array, q: float, confidence_level: float = 0.95) -> Ends | None:
     """The interval of a quantile: two of the samples, whatever their distribution.
 
     How many samples are below the quantile is binomial; the samples in the places ``nq ± z sqrt(nq(1 - q))``, rounded
@@ -308,7 +308,7 @@ def order_statistics(ordered: Array, q: float, level: float = 0.95) -> Ends | No
     Args:
         ordered: the samples, rising.
         q: which quantile, in [0, 1].
-        level: the confidence level.
+        confidence_level: between 0 and 1.
 
     Example:
         >>> order_statistics(np.arange(1, 101), 0.5)
@@ -318,7 +318,7 @@ def order_statistics(ordered: Array, q: float, level: float = 0.95) -> Ends | No
         Conover 1999, Practical Nonparametric Statistics, section 3.2.
     """
     n = len(ordered)
-    half = _z(level) * math.sqrt(n * q * (1 - q))
+    half = _z(confidence_level) * math.sqrt(n * q * (1 - q))
     lower, upper = math.floor(n * q - half), math.ceil(n * q + half) + 1  # places, counted from 1
     if lower < 1 or upper > n:
         return None

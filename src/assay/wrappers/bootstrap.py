@@ -183,28 +183,28 @@ class Bootstrap:
         """The values, as `Meter.compute` gives them: those of all samples, not means of what is drawn."""
         return self.total().compute(only)
 
-    def intervals(self, level: float = 0.95, replicates: int = 400) -> dict[str, Interval]:
+    def intervals(self, confidence_level: float = 0.95, n_resamples: int = 400) -> dict[str, Interval]:
         """Confidence intervals of all values that have one; see `assay.meter.intervals.bootstrap`."""
-        return bootstrap(self.groups, level, replicates, self._seed)
+        return bootstrap(self.groups, confidence_level, n_resamples, self._seed)
 
-    def drawn(self, replicates: int = 400) -> dict[str, list[float]]:
+    def drawn(self, n_resamples: int = 400) -> dict[str, list[float]]:
         """The values of the replicates themselves, by name; nothing where fewer than ten groups have samples."""
-        found = drawn_values(self.groups, replicates, self._seed)
+        found = drawn_values(self.groups, n_resamples, self._seed)
         return {name: others for name, (_, *others) in found.items()}
 
-    def standard_errors(self, replicates: int = 400) -> dict[str, float]:
+    def standard_errors(self, n_resamples: int = 400) -> dict[str, float]:
         """The standard deviation of the values of the replicates, times `sqrt(G / (G - 1))` for G groups with samples.
 
         Replicates that are undefined are left out; NaN where fewer than two are left.
         """
         filled = sum(group.rows > 0 for group in self.groups)
-        found = {name: _known(values) for name, values in self.drawn(replicates).items()}
+        found = {name: _known(values) for name, values in self.drawn(n_resamples).items()}
         return {
             name: statistics.stdev(known) * math.sqrt(filled / (filled - 1)) if len(known) > 1 else math.nan
             for name, known in found.items()
         }
 
-    def quantiles(self, q: float | Sequence[float], replicates: int = 400) -> dict[str, list[float]]:
+    def quantiles(self, q: float | Sequence[float], n_resamples: int = 400) -> dict[str, list[float]]:
         """Quantiles of the values of the replicates, interpolated linearly; undefined replicates are left out.
 
         Raises:
@@ -213,7 +213,7 @@ class Bootstrap:
         wanted = np.atleast_1d(np.asarray(q, np.float64))
         if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= 1)).all():
             raise ConfigError(describe("q", repr(q), "numbers from 0 to 1", "Pass 0.5 for the median"))
-        found = {name: _known(values) for name, values in self.drawn(replicates).items()}
+        found = {name: _known(values) for name, values in self.drawn(n_resamples).items()}
         return {name: np.quantile(known or [math.nan], wanted).tolist() for name, known in found.items()}
 
     def merge(self, *others: Bootstrap) -> Bootstrap:

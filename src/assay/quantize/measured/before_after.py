@@ -46,7 +46,7 @@ def measure(
     device: str | torch.device = "auto",
     batch_size: int | None = None,
     precision: str | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     seed: int = 0,
     worst: int = 10,
     speed: Sequence[int] = (1, 8),
@@ -78,7 +78,7 @@ def measure(
         device: where to run.
         batch_size: 64 samples, or 8 windows of a text, unless given.
         precision: "bfloat16" or "float16" for autocast.
-        level: the confidence level of the intervals.
+        confidence_level: of the intervals.
         seed: where the random numbers of sign flips start.
         worst: how many of the worst samples to list.
         speed: sizes of batches to time, medians of several rounds; none for no timing.
@@ -124,10 +124,10 @@ def measure(
     found, loop = compare_outputs(before, {AFTER: after}, data, reading, title)
     windows = data if isinstance(data, Windows) else None
     told = beginning(windows, tokenizer) if windows is not None else None
-    first = shown.section(found[AFTER], name="Outputs", level=level, worst=worst, told=told)
+    first = shown.section(found[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, told=told)
     sections = [first if windows is None else replace(first, note=spoken(windows))]
     if metrics is not None:
-        sections.append(_quality(before, after, data, metrics, reading, level, seed))
+        sections.append(_quality(before, after, data, metrics, reading, confidence_level, seed))
     sections.append(_size(before, after))
     if speed:
         sections.append(_speed(before, after, data, reading, speed))
@@ -162,7 +162,7 @@ def beginning(windows: Windows, tokenizer: Tokenizer | None) -> Callable[[int], 
 
 
 def _quality(
-    before: Any, after: Any, data: Any, metrics: Metrics, reading: Reading, level: float, seed: int
+    before: Any, after: Any, data: Any, metrics: Metrics, reading: Reading, confidence_level: float, seed: int
 ) -> Section:
     """The user's metrics of both models, and their differences."""
 
@@ -181,7 +181,7 @@ def _quality(
             title="Quality",
         )
 
-    comparison = compare(run(before), run(after), names=(BEFORE, AFTER), level=level, seed=seed)
+    comparison = compare(run(before), run(after), names=(BEFORE, AFTER), confidence_level=confidence_level, seed=seed)
     if not comparison.deltas:
         expected = "a metric that is one number"
         raise ConfigError(describe("metrics", "none that can be compared", expected, "Add one such as Accuracy"))

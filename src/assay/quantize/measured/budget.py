@@ -115,7 +115,7 @@ def for_budget(
     calibration: Calibration | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     reading: Reading | None = None,
     title: str = "Recipe for a size",
 ) -> Chosen:
@@ -134,7 +134,7 @@ def for_budget(
         calibration: what went into the layers; then linear layers are rounded by GPTQ.
         include: patterns; where there are any, other layers stay as they are.
         exclude: patterns of layers that stay as they are.
-        level: the confidence level of the intervals.
+        confidence_level: of the intervals.
         reading: how data are read and outputs compared.
         title: of the report.
 
@@ -156,7 +156,7 @@ def for_budget(
         calibration=calibration,
         include=include,
         exclude=exclude,
-        level=level,
+        confidence_level=confidence_level,
         reading=reading,
     )
     order = {name: k for k, (name, _) in enumerate(model.named_modules())}
@@ -180,7 +180,7 @@ def for_budget(
         calibration=calibration,
         include=include,
         exclude=exclude,
-        level=level,
+        confidence_level=confidence_level,
         reading=reading,
     )
     point = next(each for each in measured.points if each.name == CHOSEN)

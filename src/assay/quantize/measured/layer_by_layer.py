@@ -73,7 +73,7 @@ def sensitivity(
     calibration: Calibration | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     reading: Reading | None = None,
     title: str = "Sensitivity",
 ) -> Sensitivities:
@@ -90,7 +90,7 @@ def sensitivity(
         calibration: what went into the layers; then linear layers are rounded by GPTQ.
         include: patterns; where there are any, other layers are left out.
         exclude: patterns of layers that are left out.
-        level: the confidence level of the intervals.
+        confidence_level: of the intervals.
         reading: how data are read and outputs compared.
         title: of the report.
 
@@ -116,7 +116,7 @@ def sensitivity(
     outcomes, loop = compare_layers(model, {name: [layer] for name, layer in found.items()}, data, reading, title)
     rows = []
     for name, layer in found.items():
-        value = headline(outcomes[name], level)
+        value = headline(outcomes[name], confidence_level)
         agreement = outcomes[name].agreement
         size = layer.weights, layer.bytes_before, layer.bytes_after
         rows.append(Sensitivity(layer.name, str(layer.scheme), *size, value.value, value.lower, value.upper, agreement))

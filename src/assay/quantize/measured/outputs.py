@@ -20,19 +20,19 @@ _QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
 def section(
-    outcome: Outcome, *, name: str, level: float, worst: int, told: Callable[[int], str] | None = None
+    outcome: Outcome, *, name: str, confidence_level: float, worst: int, told: Callable[[int], str] | None = None
 ) -> Section:
     """Lay out an outcome.
 
     Args:
         outcome: what was found.
         name: the title.
-        level: the confidence level of the intervals; samples are windows where the data are a text.
+        confidence_level: of the intervals; samples are windows where the data are a text.
         worst: how many samples to list, those with the largest KL divergence first.
         told: a sample in words, by its id.
     """
     samples = _samples(outcome)
-    values = [_with_interval(value, samples, level) for value in _values(outcome)]
+    values = [_with_interval(value, samples, confidence_level) for value in _values(outcome)]
     tables = [_spread(outcome), _worst(outcome, worst, told)]
     note = f"{int(outcome.counts.sum()):,} predictions of {len(outcome.ids):,} samples."
     if LOSS_BEFORE in outcome.columns:
@@ -45,9 +45,9 @@ def distance_name(outcome: Outcome) -> str:
     return KL if KL in outcome.columns else RELATIVE_ERROR
 
 
-def headline(outcome: Outcome, level: float) -> Value:
+def headline(outcome: Outcome, confidence_level: float) -> Value:
     """The number that ranks, with its interval."""
-    return _with_interval(_values(outcome)[0], _samples(outcome), level)
+    return _with_interval(_values(outcome)[0], _samples(outcome), confidence_level)
 
 
 def _samples(outcome: Outcome) -> Samples:
@@ -92,12 +92,12 @@ def _values(outcome: Outcome) -> list[Value]:
     return values
 
 
-def _with_interval(value: Value, samples: Samples, level: float) -> Value:
-    found = interval_of(Measured(value, samples), level)
+def _with_interval(value: Value, samples: Samples, confidence_level: float) -> Value:
+    found = interval_of(Measured(value, samples), confidence_level)
     if found.lower is None or found.upper is None:
         return replace(value, note=found.note)
     note = "paired: both models on the same samples" if value.name == LOSS_CHANGE else ""
-    return replace(value, lower=found.lower, upper=found.upper, level=level, note=note)
+    return replace(value, lower=found.lower, upper=found.upper, confidence_level=confidence_level, note=note)
 
 
 def _perplexities(values: list[Value], outcome: Outcome) -> list[Value]:

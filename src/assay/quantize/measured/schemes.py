@@ -79,7 +79,7 @@ def sweep(
     calibration: Calibration | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     reading: Reading | None = None,
     title: str = "Sweep",
 ) -> Sweep:
@@ -93,7 +93,7 @@ def sweep(
         calibration: what went into the layers; then linear layers are rounded by GPTQ.
         include: patterns; where there are any, other layers are left alone.
         exclude: patterns of layers that are left alone.
-        level: the confidence level of the intervals.
+        confidence_level: of the intervals.
         reading: how data are read and outputs compared.
         title: of the report.
 
@@ -115,7 +115,7 @@ def sweep(
     outcomes, loop = compare_layers(model, jobs, data, reading or Reading(), title)
     whole = nbytes(model)
     every = {layer.name: layer for found in jobs.values() for layer in found}
-    points = [_point(name, jobs[name], every, outcome, whole, level) for name, outcome in outcomes.items()]
+    points = [_point(name, jobs[name], every, outcome, whole, confidence_level) for name, outcome in outcomes.items()]
     points.sort(key=lambda each: (each.nbytes, each.name))
     what = distance_name(next(iter(outcomes.values())))
     sections = _sections(points, what, whole, len(every), loop, title)
@@ -152,9 +152,9 @@ def _point(
     every: Mapping[str, Layer],
     outcome: Outcome,
     whole: int,
-    level: float,
+    confidence_level: float,
 ) -> SweepPoint:
-    value = headline(outcome, level)
+    value = headline(outcome, confidence_level)
     change = None
     if LOSS_BEFORE in outcome.columns:
         change = outcome.mean(LOSS_AFTER) - outcome.mean(LOSS_BEFORE)

@@ -228,9 +228,9 @@ def compare_outputs(
         precision=reading.precision,
         progress=reading.progress,
         title=title,
-        level=None,
-        samples=False,
-        details=False,
+        confidence_level=None,
+        keep_samples=False,
+        diagnostics=False,
     )
     return {name: every.outcome(name) for name in others}, report
 
