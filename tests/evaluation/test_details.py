@@ -127,5 +127,5 @@ def test_a_meter_with_details_has_the_values_of_one_without():
     meter = Meter(**metrics)
     meter.update(SCORES, LABELS)
     for details in (True, False):
-        values = {each.name: each.value for each in section(SCORES, LABELS, metrics, details=details).values}
+        values = {each.name: each.value for each in section(SCORES, LABELS, metrics, diagnostics=details).values}
         assert values == {name: float(value) for name, value in meter.compute().items()}

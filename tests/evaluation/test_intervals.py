@@ -82,9 +82,9 @@ def test_regressions_and_means():
 @pytest.mark.parametrize("samples", [True, False])
 @pytest.mark.parametrize("batch_size", [1, 32])
 def test_they_do_not_depend_on_the_split(batch_size, samples):
-    expected = values(TensorDataset(SCORES, Y), samples=samples)
+    expected = values(TensorDataset(SCORES, Y), keep_samples=samples)
     loader = DataLoader(TensorDataset(SCORES, Y), batch_size=batch_size, shuffle=True)
-    assert values(loader, samples=samples) == expected
+    assert values(loader, keep_samples=samples) == expected
     assert all(each.lower is not None for each in expected.values())
 
 
