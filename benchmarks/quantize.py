@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.quantize import QuantizedLinear, Scheme, quantize_weight
-from assay.quantize.paths import PATHS
+from assay.quantize.kernels import PATHS
 from benchmarks.harness import Candidate, Cost, Table, measure, save, titled
 
 ROWS = (1, 4, 8, 16, 32, 64, 512)

@@ -18,7 +18,7 @@ from torch import Tensor
 import assay.quantize
 from assay._atomic import write_text
 from assay.quantize import Scheme, quantize_weight
-from assay.quantize.paths import PATHS
+from assay.quantize.kernels import PATHS
 from assay.quantize.planning.costs import ROWS
 
 FILE = Path(assay.quantize.__file__).parent / "planning" / "costs.toml"

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from assay.language import generate, perplexity
 from assay.quantize import plan
-from assay.quantize.measured import Reading, for_budget, measure, sweep
+from assay.quantize.analysis import Reading, for_budget, measure, sweep
 
 WIDTH, HEADS, LAYERS, CONTEXT = 128, 4, 2, 128
 

@@ -451,7 +451,7 @@ def test_an_empty_data_set_reads_nan_and_says_so():
 
 
 def test_evaluate_is_a_function_of_the_package_whatever_was_imported():
-    import assay.evaluation.run
+    import assay.evaluation.evaluate_model
 
     assert inspect.isfunction(assay.evaluate)
     assert assay.evaluate is assay.evaluation.evaluate

@@ -19,7 +19,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError, StateError
 from assay.evaluation import BatchError
-from assay.evaluation.programs import as_model
+from assay.evaluation.exported_models import as_model
 from assay.evaluation.stable_digest import NoDigestError, stable_digest
 
 SCALE = 2
@@ -312,7 +312,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np, torch
 from torch import nn
 import test_identity as t
-from assay.evaluation.programs import as_model
+from assay.evaluation.exported_models import as_model
 from assay.evaluation.stable_digest import stable_digest
 torch.manual_seed(0)
 layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()

@@ -8,7 +8,7 @@ import torch
 
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError
-from assay.evaluation.tree import row_marks
+from assay.evaluation.nested_batch import row_marks
 
 METRIC = Accuracy(num_classes=3)
 X = torch.eye(3).repeat(35, 1) * torch.arange(1, 106)[:, None]

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError
 from assay.evaluation import evaluate, kept, partition
-from assay.evaluation.follow import Followers
+from assay.evaluation.observers import Followers
 from assay.metrics import LogLoss, MeanAbsoluteError, Recall
 from assay.report import compare
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.native import weights
 from assay.native.library import library
-from assay.quantize.integers import Integers, pack
+from assay.quantize.packed_weight import Integers, pack
 from assay.quantize.scheme import Scheme
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")

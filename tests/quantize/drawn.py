@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from assay.quantize.integers import Integers, pack
+from assay.quantize.packed_weight import Integers, pack
 from assay.quantize.scheme import Scheme
 
 # Of the norm of the result. bfloat16 rounds weights or results to 8 bits, float16 to 11.

@@ -8,7 +8,7 @@ from torch import nn
 
 from assay.errors import ConfigError, InputError, InvalidValuesError, StateError
 from assay.quantize import Integers, QuantizedEmbedding, QuantizedLinear, plan, quantize_weight
-from assay.quantize.paths import PATHS
+from assay.quantize.kernels import PATHS
 from assay.quantize.planning import apply as plan_apply
 from assay.quantize.rounding import Calibration, gptq
 from quantize.models import LanguageModel, language_model, some_ids

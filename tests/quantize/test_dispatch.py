@@ -7,7 +7,7 @@ import pytest
 from assay.native import weights
 from assay.quantize import Scheme, dispatch
 from assay.quantize.dispatch import DEFAULTS, Table, at, choose, regimes
-from assay.quantize.paths import PATHS
+from assay.quantize.kernels import PATHS
 
 INT4, INT8, SHAPE = Scheme.parse("int4"), Scheme.parse("int8"), (4096, 4096)
 OWN = Table(DEFAULTS)

@@ -21,7 +21,7 @@ from assay.quantize.files import file as files
 from assay.quantize.files.container import Container
 from assay.quantize.files.description import CHECKSUM, KEY
 from assay.quantize.files.file import describe_file, is_quantized, load, load_integers, save
-from assay.quantize.files.skeleton import skeleton
+from assay.quantize.files.meta_models import skeleton
 from assay.quantize.layers import QuantizedWeight
 
 

@@ -14,8 +14,8 @@ from torch import nn
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError
 from assay.quantize import QuantizedEmbedding, QuantizedLinear
 from assay.quantize.dispatch import Table
+from assay.quantize.kernels import PATHS, path
 from assay.quantize.layers import QuantizedWeight
-from assay.quantize.paths import PATHS, path
 from quantize.drawn import TOLERANCES, apart, integers_of
 
 SCHEMES = ("int4", "int4:g32:sym", "int8", "int3:g64", "int2:channel", "int8:g64:asym")

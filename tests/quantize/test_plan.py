@@ -13,8 +13,8 @@ from torch import nn
 import assay.quantize
 from assay.errors import ConfigError
 from assay.quantize import Scheme, plan
-from assay.quantize.paths import PATHS
-from assay.quantize.planning import make as plan_make
+from assay.quantize.kernels import PATHS
+from assay.quantize.planning import plan_builder as plan_make
 from assay.quantize.planning.costs import ROWS, Costs, measured
 from assay.quantize.planning.matrix import filled
 from assay.quantize.planning.show import render
@@ -26,8 +26,8 @@ def of(made, name):
 
 
 def test_the_function_is_there_whatever_was_imported():
-    import assay.quantize.planning.make
     import assay.quantize.planning.plan
+    import assay.quantize.planning.plan_builder
 
     assert assay.quantize.plan is plan
     assert callable(assay.quantize.plan)

@@ -20,7 +20,7 @@ from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.quantize import QuantizedLinear, quantize_weight
 from assay.quantize.files.container import Container
 from assay.quantize.files.file import load, load_folder, load_integers
-from assay.quantize.files.skeleton import skeleton
+from assay.quantize.files.meta_models import skeleton
 from assay.quantize.files.source import HANDLE_BYTES
 from assay.quantize.files.stream import quantize_shards
 

@@ -17,7 +17,7 @@ from assay.errors import AssayWarning, ConfigError, DeviceError
 from assay.pretend import pretend
 from assay.quantize import QuantizedLinear, Scheme, quantize_weight
 from assay.quantize.dispatch import DEFAULTS, Table, default_table, regimes
-from assay.quantize.paths import PATHS
+from assay.quantize.kernels import PATHS
 from assay.quantize.tuning import measure as tuning
 from assay.quantize.tuning import table as tuned
 from assay.quantize.tuning.measure import SWITCH, show, steps_of, tune

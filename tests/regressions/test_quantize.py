@@ -12,7 +12,7 @@ from assay.audit.runner import audit
 from assay.pretend import pretend
 from assay.pretend.native_engine.build import why_not
 from assay.quantize import plan
-from assay.quantize.paths import PATHS
+from assay.quantize.kernels import PATHS
 from quantize.models import language_model, some_ids
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "regressions" / "operator_that_was_missing.py"

@@ -16,7 +16,7 @@ from assay.cli.named.models import open_model
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.file import is_quantized, save
-from assay.quantize.files.skeleton import of_config, of_names
+from assay.quantize.files.meta_models import of_config, of_names
 from assay.quantize.files.source import CONFIG, FILE, INDEX, Source, config_of
 from assay.quantize.files.stream import quantize_shards
 from assay.quantize.planning.matrix import markdown, matrix

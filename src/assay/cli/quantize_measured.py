@@ -20,10 +20,10 @@ from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options as Named
 from assay.cli.quantize import Options, check_floats, is_folder_of_shards, planned, told
 from assay.errors import ConfigError, describe
+from assay.quantize.analysis import Reading, for_budget, measure, sensitivity, sweep
+from assay.quantize.analysis.budget import SCHEMES
 from assay.quantize.files.file import save
 from assay.quantize.files.stream import quantize_shards
-from assay.quantize.measured import Reading, for_budget, measure, sensitivity, sweep
-from assay.quantize.measured.budget import SCHEMES
 from assay.quantize.planning.plan import Plan
 from assay.report import Report
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.evaluation.errors import BatchError, RankError
-from assay.evaluation.forms import Form, Parity, parity
-from assay.evaluation.run import evaluate
+from assay.evaluation.evaluate_model import evaluate
+from assay.evaluation.variants import Form, Parity, parity
 
 __all__ = ["BatchError", "Form", "Parity", "RankError", "evaluate", "parity"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, ShapeError, describe
-from assay.evaluation.tree import branches, structure
+from assay.evaluation.nested_batch import branches, structure
 
 Selector: TypeAlias = "str | int | Sequence[str | int] | Callable[[Any], Any] | None"
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]

@@ -23,11 +23,11 @@ from torch import Tensor, nn
 from assay import __version__
 from assay._atomic import write_whole
 from assay.errors import ConfigError, StateError, describe
-from assay.evaluation.account import Account
-from assay.evaluation.follow import Followers, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.coverage import Account
+from assay.evaluation.data_source import Trail
 from assay.evaluation.identity import same
+from assay.evaluation.observers import Followers, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.ranks import Ranks
-from assay.evaluation.source import Trail
 from assay.meter import Meter
 from assay.meter.file import checksum
 

@@ -14,7 +14,7 @@ from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, as_column
-from assay.evaluation.tree import mapped
+from assay.evaluation.nested_batch import mapped
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Subset, TensorDataset
 
 from assay.errors import ConfigError, describe
-from assay.evaluation.account import Shares
+from assay.evaluation.coverage import Shares
+from assay.evaluation.data_source import Source, Unit
 from assay.evaluation.options import Options
 from assay.evaluation.ranks import Ranks
 from assay.evaluation.slices import asked
-from assay.evaluation.source import Source, Unit
 from assay.evaluation.stable_digest import NoDigestError, stable_digest
 from assay.meter import Meter
 from assay.meter.file import Description

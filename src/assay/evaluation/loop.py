@@ -11,16 +11,16 @@ from torch import Tensor
 
 from assay.devices.memory import free_cached, is_out_of_memory
 from assay.errors import AssayError, CapacityError, ConfigError, ShapeError, describe
-from assay.evaluation.account import Account
 from assay.evaluation.batch import Reader
 from assay.evaluation.checkpoint import Checkpoints
+from assay.evaluation.coverage import Account
+from assay.evaluation.data_source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
 from assay.evaluation.errors import BatchError, RankError
-from assay.evaluation.follow import Followers, Known
 from assay.evaluation.forward import Forward
 from assay.evaluation.memory import Limit
+from assay.evaluation.nested_batch import row_count, row_marks, structure, take
+from assay.evaluation.observers import Followers, Known
 from assay.evaluation.ranks import Ranks
-from assay.evaluation.source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
-from assay.evaluation.tree import row_count, row_marks, structure, take
 from assay.meter import Meter
 
 _NAMED = 8

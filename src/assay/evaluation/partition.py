@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import move
-from assay.evaluation.follow import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.meter import Meter
 
 Label: TypeAlias = tuple[str, ...]

@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
-from assay.evaluation.follow import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.partition import Label, Partition
 from assay.meter import Meter
 

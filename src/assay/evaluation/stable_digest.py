@@ -31,7 +31,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from assay.devices.placement import to_host
-from assay.evaluation.programs import Program
+from assay.evaluation.exported_models import Program
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)

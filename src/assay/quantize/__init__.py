@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
+    from assay.quantize.analysis import for_budget, measure, sensitivity, sweep
     from assay.quantize.files.file import load, load_folder, save
     from assay.quantize.files.huggingface import register_with_transformers
     from assay.quantize.files.stream import quantize_shards
-    from assay.quantize.integers import Integers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
-    from assay.quantize.measured import for_budget, measure, sensitivity, sweep
+    from assay.quantize.packed_weight import Integers
     from assay.quantize.planning.plan import LayerPlan, Plan, plan
     from assay.quantize.planning.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
@@ -44,9 +44,9 @@ __all__ = [
 _HOMES = {
     "files.file": ("load", "load_folder", "save"),
     "files.huggingface": ("register_with_transformers",),
-    "integers": ("Integers",),
+    "packed_weight": ("Integers",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
-    "measured": ("for_budget", "measure", "sensitivity", "sweep"),
+    "analysis": ("for_budget", "measure", "sensitivity", "sweep"),
     "planning.plan": ("LayerPlan", "Plan", "plan"),
     "planning.recipe": ("Recipe",),
     "rounding": ("quantize_weight",),

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.devices.capabilities import device_type
-from assay.quantize.paths import PATHS
+from assay.quantize.kernels import PATHS
 from assay.quantize.scheme import Scheme
 from assay.quantize.tuning import table as tuned
 

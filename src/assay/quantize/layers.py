@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
 from assay.quantize.dispatch import Steps, Table, at, regimes
-from assay.quantize.integers import Integers
-from assay.quantize.paths import Packed, path
+from assay.quantize.kernels import Packed, path
+from assay.quantize.packed_weight import Integers
 from assay.quantize.scheme import Scheme
 
 HELD = ("packed", "scales", "zeros")

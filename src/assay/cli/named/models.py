@@ -23,7 +23,7 @@ from assay.cli.named.program_text import UnsafeError
 from assay.cli.named.reading import check, reading
 from assay.cli.named.screen import screen
 from assay.errors import ConfigError, StateError, describe
-from assay.evaluation.programs import as_model
+from assay.evaluation.exported_models import as_model
 
 _PICKLE = b"\x80"  # how pickles begin
 FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors")

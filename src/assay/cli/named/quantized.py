@@ -10,7 +10,7 @@ from torch import nn
 from assay.cli.named.functions import made
 from assay.cli.named.models import Model
 from assay.errors import ConfigError, describe
-from assay.evaluation.programs import Program, Scripted
+from assay.evaluation.exported_models import Program, Scripted
 
 
 def open_quantized(path: Path, factory: str, seed: int) -> Model:

@@ -12,7 +12,7 @@ import torch
 
 from assay.errors import AssayError, StateError, describe
 from assay.quantize.files.container import Entry, Metadata
-from assay.quantize.integers import Integers
+from assay.quantize.packed_weight import Integers
 from assay.quantize.scheme import Scheme
 
 VERSION = 1

@@ -21,11 +21,11 @@ from assay.errors import AssayError, ConfigError, MissingDependencyError, StateE
 from assay.quantize.files.container import Entry, sha256
 from assay.quantize.files.description import KEY, Description, Kind, Weight, integers_of, merged, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
-from assay.quantize.files.fit import fit
 from assay.quantize.files.huggingface import mark
-from assay.quantize.files.skeleton import of_config
-from assay.quantize.integers import Integers
+from assay.quantize.files.meta_models import of_config
+from assay.quantize.files.model_loader import fit
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+from assay.quantize.packed_weight import Integers
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 _AGAIN = "Copy all files of the model again, or save it again"
@@ -98,7 +98,7 @@ def load(
 
     Args:
         model: as it was made before it was quantized. Its parameters may be on the meta device; see
-            :func:`assay.quantize.files.skeleton.skeleton`.
+            :func:`assay.quantize.files.meta_models.skeleton`.
         path: what :func:`save` or :func:`assay.quantize.files.stream.quantize_shards` wrote: the folder, or the file.
         strict: the file and the model must have the same tensors. Otherwise those that both have are loaded, with a
             warning that names the others.

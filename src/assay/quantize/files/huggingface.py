@@ -19,8 +19,8 @@ from torch import nn
 
 from assay.errors import AssayError, MissingDependencyError, StateError, describe
 from assay.quantize.files.description import FIELDS, Weight
-from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from assay.quantize.packed_weight import Integers
 from assay.quantize.planning.candidates import Candidate, candidates
 
 METHOD = "assay"

@@ -22,10 +22,10 @@ from assay import __version__
 from assay._atomic import write_text, write_whole
 from assay.errors import AssayError, ConfigError, InvalidValuesError, StateError, describe
 from assay.quantize.files.container import Metadata, sha256, unwritable
+from assay.quantize.files.conversions import SCALES, ModelLike, Piece, Pieces, pieces
 from assay.quantize.files.description import NO_CHECKSUM, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
 from assay.quantize.files.journal import Done, Journal
-from assay.quantize.files.pieces import SCALES, ModelLike, Piece, Pieces, pieces
 from assay.quantize.files.progress import Bar
 from assay.quantize.files.source import CONFIG, WEIGHTS, Source
 from assay.quantize.planning.plan import Plan

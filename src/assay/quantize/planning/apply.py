@@ -11,8 +11,8 @@ from torch import nn
 from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.quantize.files.huggingface import mark
 from assay.quantize.files.progress import Bar
-from assay.quantize.integers import Integers
 from assay.quantize.layers import QuantizedWeight
+from assay.quantize.packed_weight import Integers
 from assay.quantize.planning.candidates import Candidate, Place, candidates
 from assay.quantize.planning.plan import LayerPlan
 from assay.quantize.rounding import Calibration, gptq, quantize_weight

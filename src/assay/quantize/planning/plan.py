@@ -159,7 +159,7 @@ class Plan:
             >>> Plan.from_json(made.to_json()) == made
             True
         """
-        from assay.quantize.planning.stored import from_json
+        from assay.quantize.planning.plan_json import from_json
 
         return from_json(text, where)
 
@@ -242,6 +242,6 @@ def plan(
         Which operator a device has: ``native_functions.yaml`` of the installed torch; what its kernels take:
         ``devices/known/quantization.toml``; what older releases lacked: ``devices/known/history.toml``.
     """
-    from assay.quantize.planning.make import Asked, make
+    from assay.quantize.planning.plan_builder import Asked, make
 
     return make(model, Asked(scheme, device, recipe, dtype, include, exclude, method, release))

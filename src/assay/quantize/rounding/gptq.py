@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError, describe
-from assay.quantize.integers import Integers, pack
+from assay.quantize.packed_weight import Integers, pack
 from assay.quantize.rounding.grid import Grid
 from assay.quantize.rounding.weight import METHODS, refuse
 from assay.quantize.scheme import Scheme

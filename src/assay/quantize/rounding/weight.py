@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, describe
-from assay.quantize.integers import SCALES, Integers, pack
+from assay.quantize.packed_weight import SCALES, Integers, pack
 from assay.quantize.rounding.grid import Grid, nearest
 from assay.quantize.rounding.hqq import hqq
 from assay.quantize.rounding.search import search

@@ -17,7 +17,7 @@ from assay.devices.cost import wait
 from assay.devices.processor import processor, why_not_here
 from assay.errors import AssayWarning, ConfigError, DeviceError, describe, warn
 from assay.quantize import dispatch
-from assay.quantize.paths import PATHS, Packed
+from assay.quantize.kernels import PATHS, Packed
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.scheme import Scheme
 from assay.quantize.tuning import table as tuned

@@ -1,0 +1,101 @@
+"""Samples dealt to groups by a hash of what they are known by: what the bootstrap of tallies draws from.
+
+The group of a sample depends on its id and a seed, on nothing else. So any split over batches and processes counts the
+same groups, and the intervals that are drawn from them have the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from assay.evaluation.observers import Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.partition import Partition
+from assay.evaluation.per_sample import Kept
+from assay.meter import Meter
+from assay.meter.intervals import Interval, bootstrap, group_count, needing_bootstrap
+from assay.stats.sampling import groups_of, numbers_of
+
+
+class Groups:
+    """One meter a group, of the metrics whose intervals have to be drawn.
+
+    Which these are is seen from the first rows: the others have an interval of closed form, or one of the mean of what
+    each sample contributed.
+
+    Args:
+        like: the meter of all metrics.
+        kept: what each sample contributes, where that is kept.
+        seed: which deal.
+        alone: whether one process counts everything; then a sample is known by its place in the stream if by nothing
+            else.
+    """
+
+    def __init__(self, like: Meter, kept: Kept | None, seed: int, alone: bool) -> None:
+        self._like, self._kept, self._seed, self._alone = like, kept, seed, alone
+        self._names: list[str] | None = None
+        self._groups = 0
+        self._partition: Partition | None = None
+        self.nameless = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing has to be drawn, or nothing can be."""
+        return self._names == [] or self.nameless
+
+    def empty(self) -> Groups:
+        """Groups without samples."""
+        return Groups(self._like, self._kept, self._seed, self._alone)
+
+    def count(self, rows: Rows) -> None:
+        """Count rows into the meters of their groups."""
+        if self._names is None:
+            without = () if self._kept is None else tuple(self._kept.terms)
+            needing = needing_bootstrap(self._like, independent=rows.are_single, without=without)
+            self._choose([] if needing is None else list(needing.metrics))
+        if self._partition is None:
+            return
+        if rows.ids is not None:
+            numbers = numbers_of(rows.ids)
+        elif rows.index is not None:
+            numbers = rows.index
+        else:
+            numbers = np.arange(rows.first, rows.first + len(rows))
+            self.nameless = not self._alone
+        if not self.nameless:
+            self._partition.count(rows, groups_of(numbers, self._seed, self._groups), lambda code: (str(code),))
+
+    def _choose(self, names: list[str]) -> None:
+        """Count these metrics from now on."""
+        self._names = names
+        if names:
+            like = self._like
+            options = {"weighted": like.weighted, "strict": like.strict, "stage_bytes": like.stage_bytes}
+            meter = Meter(**options, **{name: like.metrics[name] for name in names})  # type: ignore[arg-type]
+            self._groups = group_count(meter)
+            self._partition = Partition(meter)
+
+    def saved(self) -> dict[str, Tensor]:
+        """What was counted, as tensors."""
+        counted = {} if self._partition is None else prefixed("meters", self._partition.saved())
+        return {"about": as_bytes({"nameless": self.nameless, "names": self._names}), **counted}
+
+    def load(self, tensors: Tensors) -> None:
+        """Add what `saved` gave."""
+        about = from_bytes(tensors["about"])
+        self.nameless |= about["nameless"]
+        if about["names"] is None:
+            return
+        if self._names is None:
+            self._choose(about["names"])
+        if self._names != about["names"]:  # samples of one process were pixels, say, and those of another were not
+            self.nameless = True
+        elif self._partition is not None:
+            self._partition.load(part_of("meters", tensors))
+
+    def intervals(self, confidence_level: float, n_resamples: int) -> dict[str, Interval]:
+        """The intervals of all values, by their names; none where it is not known which sample is which."""
+        if self.nameless or self._partition is None:
+            return {}
+        meters = [meter for _, meter in sorted(self._partition.meters.items())]
+        return bootstrap(meters, confidence_level, n_resamples, self._seed) if meters else {}

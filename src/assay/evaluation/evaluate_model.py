@@ -1,0 +1,353 @@
+"""`evaluate`: a model, data and metrics become a report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from assay.devices.assign import Assigned, assign
+from assay.errors import ConfigError, describe
+from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.bootstrap_groups import Groups
+from assay.evaluation.checkpoint import Checkpoints, fingerprint
+from assay.evaluation.coverage import Account, Lists
+from assay.evaluation.data_source import Source, Trail, source
+from assay.evaluation.diagnostics import Details, details_of
+from assay.evaluation.exported_models import as_model
+from assay.evaluation.final_report import Done, reported
+from assay.evaluation.forward import Forward, locations, ready
+from assay.evaluation.identity import Identity
+from assay.evaluation.loop import Loop
+from assay.evaluation.observers import Follower, Followers
+from assay.evaluation.options import Options
+from assay.evaluation.per_sample import MOST, Kept
+from assay.evaluation.progress import Progress
+from assay.evaluation.ranks import TIMEOUT_S, Ranks, local_rank, process_group
+from assay.evaluation.slices import Asked, Slicer, Slices, asked
+from assay.meter import Meter
+from assay.metrics.base import Metric
+from assay.report import Report
+
+TRAIL_BYTES = 1 << 15
+"""Of a tensor in a stream, at its beginning and at its end, that tell streams apart."""
+
+
+def evaluate(
+    model: Callable[..., Any],
+    data: Any,
+    metrics: Metric | Meter | Mapping[str, Metric] | Sequence[Metric],
+    *,
+    device: str | torch.device = "auto",
+    inputs: Selector = None,
+    target: Selector = None,
+    preds: Selector = None,
+    weights: Selector = None,
+    ids: Selector = None,
+    slices: Slices = None,
+    min_slice_size: int = 20,
+    confidence_level: float | None = 0.95,
+    n_resamples: int = 400,
+    keep_samples: bool = True,
+    diagnostics: bool = True,
+    classes: Sequence[str] = (),
+    precision: str | None = None,
+    compile: bool | Mapping[str, Any] = False,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    sharded: bool | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
+    checkpoint_every: float = 30.0,
+    on_error: str = "raise",
+    progress: bool | None = None,
+    seed: int = 0,
+    title: str = "Evaluation",
+    rank_timeout_s: float = TIMEOUT_S,
+) -> Report:
+    """Measure a model on data: every sample once, on any device and any number of processes.
+
+    The model runs in evaluation mode and in `torch.inference_mode`, and gets back the mode of each of its modules and
+    its device, whatever happens. Random numbers of the process stay as they were.
+
+    Args:
+        model: a module, an exported program, TorchScript, or any function.
+        data: a `DataLoader`, a data set with indices, or batches to iterate over.
+        metrics: one, several, several by name, or a meter, which stays as it is.
+        device: where to run; "auto": where the model is unless on the CPU, else the first accelerator, else the CPU.
+        inputs: how a batch becomes what the model takes: a name, a position, several of them, or a function. Not needed
+            for pairs `(x, y)`, tuples of inputs and a target, and batches with names of which one is that of a target.
+        target: how a batch becomes the target.
+        preds: how the model's outputs become predictions; not needed for tensors and outputs with `logits`.
+        weights: how a batch becomes weights of the samples; None for none.
+        ids: how a batch becomes the ids of its samples. Samples of a data set with indices are known by those, and ids
+            name them in messages and reports. Of a stream, a sample whose id was there before is not counted again.
+        slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
+            or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed.
+        min_slice_size: slices of fewer samples are shown, but never named as the worst.
+        confidence_level: of intervals; None for no intervals.
+        n_resamples: how often the bootstrap draws, where no interval of closed form is standard.
+        keep_samples: keep the per-sample values of the metrics, so that reports can be compared sample by sample.
+        diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
+        classes: names of the classes or labels, for the report.
+        precision: "bfloat16" or "float16" for autocast; None for that of the model.
+        compile: pass the model through `torch.compile`, with these options.
+        batch_size: of a data set that comes without a loader.
+        num_workers: processes that load such a data set.
+        sharded: with several processes: every one has samples of its own (True), all have the same data (False), or
+            find out (None).
+        resume: a folder for checkpoints. The evaluation resumes from what is there, with the bits of a run without
+            interruption; a checkpoint of other data, another model, functions, options or metrics is refused.
+        run_id: with `resume`, a name for what cannot be told from others by its values: an object with a lock, or
+            samples with other values each time. Give it another name whenever that changes.
+        checkpoint_every: seconds between checkpoints.
+        on_error: "raise", or "skip" to leave out batches that fail; the report says which.
+        progress: draw a bar; None: where the error stream is a terminal.
+        seed: of random numbers of the host, such as those of a sampler that shuffles.
+        title: of the report.
+        rank_timeout_s: seconds after which a process that says nothing is taken for dead.
+
+    Returns:
+        The report, the same on all processes: values with intervals, slices, what each sample contributed, details,
+        the proof that every sample was counted once, and what was decided and why.
+
+    Raises:
+        ConfigError: an option, the data or a batch cannot be understood; shows what was found.
+        BatchError: a batch failed; names its samples.
+        RankError: another process failed or is gone.
+        StateError: a checkpoint cannot be gone on from.
+
+    Example:
+        >>> from assay import Accuracy, evaluate
+        >>> x = torch.eye(3)
+        >>> data = torch.utils.data.TensorDataset(x, torch.tensor([0, 1, 1]))
+        >>> report = evaluate(torch.nn.Identity(), data, Accuracy(num_classes=3), device="cpu")
+        >>> value = report.sections[0].values[0]
+        >>> round(value.value, 4), round(value.lower, 4), round(value.upper, 4), value.note
+        (0.6667, 0.2077, 0.9385, "Wilson's interval")
+        >>> report.notes[0]
+        'Every sample once: 3 expected, 3 seen, 0 twice, 0 missed.'
+    """
+    options = Options(
+        device=device,
+        inputs=inputs,
+        target=target,
+        preds=preds,
+        weights=weights,
+        ids=ids,
+        slices=slices,
+        min_slice_size=min_slice_size,
+        confidence_level=confidence_level,
+        n_resamples=n_resamples,
+        keep_samples=keep_samples,
+        diagnostics=diagnostics,
+        classes=classes,
+        precision=precision,
+        compile=compile,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        sharded=sharded,
+        resume=resume,
+        run_id=run_id,
+        checkpoint_every=checkpoint_every,
+        on_error=on_error,
+        progress=progress,
+        seed=seed,
+        title=title,
+        rank_timeout_s=rank_timeout_s,
+    )
+    return evaluated(model, data, metrics, options)
+
+
+def evaluated(
+    model: Callable[..., Any], data: Any, metrics: Any, options: Options, more: Mapping[str, Follower] | None = None
+) -> Report:
+    """`evaluate` with its options as one value.
+
+    Args:
+        model: see there.
+        data: see there.
+        metrics: see there.
+        options: all the rest.
+        more: by name, what else is to follow the samples; of several processes each keeps its own part.
+    """
+    with process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
+        return _evaluate(as_model(model), data, metrics, options, ranks, more or {})
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What is known before the data are looked at."""
+
+    metrics: dict[str, Metric]
+    details: Details
+    meter: Meter
+    slices: Asked
+    reader: Reader
+    assigned: Assigned
+    forward: Forward
+
+
+def _evaluate(
+    model: Callable[..., Any],
+    data: Any,
+    metrics: Any,
+    options: Options,
+    ranks: Ranks,
+    more: Mapping[str, Follower],
+) -> Report:
+    start = time.perf_counter()
+    made: list[_Prepared] = []
+    ranks.gather(lambda: made.append(_prepared(model, metrics, options, ranks)))
+    alike = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
+    ready_made = made[0]
+    meter, assigned = ready_made.meter, ready_made.assigned
+    identity = Identity(options.run_id)
+    trail = None
+    if options.resume is not None and options.run_id is None:
+        trail = Trail(lambda batch: identity.digest(batch, "data", tensor_bytes=TRAIL_BYTES))
+    seen = source(
+        data,
+        ranks,
+        batch_size=options.batch_size,
+        num_workers=options.num_workers,
+        pin=assigned.pin.value,
+        sharded=options.sharded,
+        trail=trail,
+    )
+    account = _account(seen, ready_made.reader)
+    followers = Followers(ready_made.reader, {**_followers(ready_made, seen, options, ranks), **more})
+    run = {} if options.resume is None else identity.of(model, meter, seen, options, ranks)
+    checkpoints = Checkpoints(
+        options.resume, run, ranks, options.checkpoint_every, trail if seen.shares is None else None
+    )
+    done, position = checkpoints.restore(meter, followers, account)
+    loop = Loop(
+        ready_made.forward,
+        ready_made.reader,
+        meter,
+        followers,
+        account,
+        checkpoints,
+        ranks,
+        options.on_error,
+        position=position,
+    )
+    left = _left(seen, done, position)
+    total = len(left) if not isinstance(left, int) else seen.total
+    shown = Progress(meter, total, options.progress, ranks.own, ranks.count, ready_made.metrics)
+    with ready(model, assigned.device.value), shown as bar:
+        try:
+            loop.run(seen.batches(left), bar.watcher)
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to be told
+                loop.save()
+            raise
+        loop.save()
+    ranks.meet()
+    return reported(Done(loop, ready_made.metrics, ready_made.details, seen, assigned, options, start, alike))
+
+
+def _prepared(model: Callable[..., Any], metrics: Any, options: Options, ranks: Ranks) -> _Prepared:
+    slices = asked(options.slices)
+    reader = Reader(
+        model,
+        inputs=options.inputs,
+        target=options.target,
+        weights=options.weights,
+        ids=options.ids,
+        preds=options.preds,
+        slices=slices.selectors,
+    )
+    assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
+    wanted = _meter(metrics, reader.weighted)
+    details = details_of(wanted.metrics, wanted.weighted, options.classes, options.diagnostics)
+    meter = _like(wanted, {**wanted.metrics, **details.metrics})
+    forward = Forward(_compiled(model, options), reader, assigned, options.precision)
+    return _Prepared(wanted.metrics, details, meter, slices, reader, assigned, forward)
+
+
+def _followers(prepared: _Prepared, seen: Source, options: Options, ranks: Ranks) -> dict[str, Follower]:
+    """What is counted or kept of every sample besides the metrics."""
+    like = _like(prepared.meter, prepared.metrics)
+    followers: dict[str, Follower] = {}
+    kept = None
+    if options.keep_samples and (seen.shares is not None or prepared.reader.has_ids):
+        expected = 0 if seen.shares is None else int(seen.shares.expected.sum())
+        kept = followers["samples"] = Kept(prepared.metrics, expected)
+    if options.confidence_level is not None:
+        followers["groups"] = Groups(like, kept, options.seed, ranks.alone)
+    if prepared.slices.slices:
+        followers["slices"] = Slicer(prepared.slices.slices, like, MOST if kept is not None else 0)
+    return followers
+
+
+def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
+    """A meter of other metrics with the options of one."""
+    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
+
+
+def _account(seen: Source, reader: Reader) -> Account:
+    if seen.shares is None:
+        return Account(None, keyed=reader.has_ids)
+    return Account(seen.shares.expected, seen.shares.repeated)
+
+
+def _left(seen: Source, done: Any, position: int) -> Lists | int:
+    """What is still to be counted: batches without the samples that were, or the place in the stream."""
+    if seen.shares is None:
+        return position
+    if done is None:
+        return seen.shares.lists
+    left = [batch[~done[batch]] for batch in seen.shares.lists]
+    return [batch for batch in left if len(batch)]
+
+
+def _meter(metrics: Any, weighted: bool) -> Meter:
+    """A meter that has counted nothing."""
+    if isinstance(metrics, Meter):
+        return metrics.fresh()
+    if isinstance(metrics, Metric):
+        return Meter(metrics, weighted=weighted)
+    if isinstance(metrics, Mapping):
+        _check_names(metrics)
+        return Meter(weighted=weighted, **metrics)
+    if isinstance(metrics, Sequence) and not isinstance(metrics, str):
+        return Meter(*metrics, weighted=weighted)
+    raise ConfigError(describe("metrics", type(metrics).__name__, "a metric, several, or a meter", "Pass Accuracy()"))
+
+
+def _check_names(metrics: Mapping[Any, Any]) -> None:
+    """Raise where a name cannot be that of a metric in a meter."""
+    for name in metrics:
+        if not isinstance(name, str) or name in _NOT_NAMES:
+            expected = f"a text other than {', '.join(_NOT_NAMES)}"
+            raise ConfigError(describe("metrics", f"the name {name!r}", expected, "Call the metric something else"))
+
+
+_NOT_NAMES = ("self", "weighted", "strict", "stage_bytes")  # the meter's own arguments
+
+
+def _compiled(model: Any, options: Options) -> Any:
+    if not options.compile:
+        return model
+    try:
+        return torch.compile(model, **(options.compile if isinstance(options.compile, Mapping) else {}))
+    except Exception as error:
+        do = "Pass True, or options of torch.compile"
+        raise ConfigError(
+            describe("compile", f"{type(error).__name__}: {error}", "what torch.compile takes", do)
+        ) from error
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Random numbers of the host from a seed, and afterwards those that would have come."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield

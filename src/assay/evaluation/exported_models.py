@@ -1,0 +1,166 @@
+"""Exported and scripted models as modules that the loop can run: any number of rows, either mode, any device."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+
+from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.evaluation.nested_batch import row_count, structure, take
+
+
+class Program(nn.Module):
+    """What `torch.export` made, as a module.
+
+    A program may demand a number of rows: as many as its example had, where the batch dimension was not exported as
+    dynamic. Smaller batches are filled up with copies of their last row, whose outputs are dropped, and larger ones are
+    run in parts. Rows of a program in evaluation mode do not depend on each other, so every sample still gets its own
+    outputs, once.
+
+    Args:
+        program: the program.
+
+    Attributes:
+        program: the program, on the device that it was moved to.
+        least: the fewest rows that it takes.
+        most: the most rows that it takes; None for any number.
+
+    Raises:
+        ShapeError: in use: batches without rows, or outputs that have not one row a sample.
+
+    Example:
+        >>> exported = torch.export.export(nn.Linear(4, 3).eval(), (torch.randn(8, 4),))
+        >>> program = Program(exported)
+        >>> program.least, program.most, program(torch.randn(11, 4)).shape
+        (8, 8, torch.Size([11, 3]))
+    """
+
+    def __init__(self, program: ExportedProgram) -> None:
+        super().__init__()
+        self.program = program
+        self.module = program.module()
+        self.least, self.most = _rows(program)
+        self.forward = _signed(self._run, list(inspect.signature(self.module.forward).parameters.values()))
+
+    def train(self, mode: bool = True) -> Program:
+        """Note the mode; a program has the one that it was exported in, and torch refuses to be asked for another."""
+        self.training = mode
+        return self
+
+    def to(self, device: Any) -> Program:  # type: ignore[override]
+        """Move it, with the devices that are written into its operators.
+
+        Raises:
+            DtypeError: it is asked for another dtype: that of a program is written into it.
+        """
+        if isinstance(device, torch.dtype):
+            do = "Export the model in that dtype"
+            raise DtypeError(describe("an exported program", f"to({device})", "a device", do))
+        from torch.export.passes import move_to_device_pass
+
+        self.program = move_to_device_pass(self.program, str(torch.device(device)))
+        self.module = self.program.module()
+        return self
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        if self.least <= 1 and self.most is None:
+            return self.module(*args, **kwargs)
+        inputs = (args, kwargs)
+        rows = row_count(inputs)
+        if rows is None:
+            do = "Export the model with a dynamic batch dimension"
+            raise ShapeError(describe("inputs of the program", structure(inputs), "a tensor with rows", do))
+        if self.least <= rows and (self.most is None or rows <= self.most):
+            return self.module(*args, **kwargs)
+        size = self.most or rows
+        return _joined([self._part(inputs, rows, start, min(start + size, rows)) for start in range(0, rows, size)])
+
+    def _part(self, inputs: Any, rows: int, start: int, stop: int) -> Any:
+        """The outputs of some of the rows."""
+        padded = max(stop - start, self.least)
+        index = [min(start + k, stop - 1) for k in range(padded)]
+        args, kwargs = take(inputs, rows, index)
+        outputs = self.module(*args, **kwargs)
+        return torch.utils._pytree.tree_map(lambda leaf: _cut(leaf, padded, stop - start), outputs)
+
+
+class Scripted(nn.Module):
+    """A TorchScript model as a module that says which names it takes, as Python's functions do.
+
+    Args:
+        script: the model.
+    """
+
+    def __init__(self, script: Any) -> None:
+        super().__init__()
+        self.module = script
+        self.forward = _signed(self._run, [_parameter(each) for each in script.forward.schema.arguments[1:]])
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+
+def as_model(model: Any) -> Any:
+    """A model that the loop can run; exported programs and TorchScript are wrapped, anything else stays as it is.
+
+    Raises:
+        ConfigError: it is nothing that can be called with a batch.
+    """
+    if isinstance(model, ExportedProgram):
+        return Program(model)
+    if isinstance(model, type) or not callable(model):
+        got = f"the class {model.__name__}" if isinstance(model, type) else repr(model)[:80]
+        raise ConfigError(describe("model", got, "a module, an exported program or a function", "Make the model first"))
+    return Scripted(model) if isinstance(model, torch.jit.ScriptModule) else model
+
+
+def _rows(program: ExportedProgram) -> tuple[int, int | None]:
+    """The fewest and the most rows that a program takes, from the first dimension of its first input that has one."""
+    wanted = set(program.graph_signature.user_inputs)
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.op != "placeholder" or node.name not in wanted or not isinstance(value, Tensor) or not value.ndim:
+            continue
+        size: Any = value.shape[0]
+        if isinstance(size, int):
+            return size, size
+        found = program.range_constraints.get(size.node.expr)
+        if found is None:  # an expression such as 2 * s: what it allows is told when it is run
+            return 1, None
+        least, most = (int(end) if end.is_Integer else None for end in (found.lower, found.upper))
+        return (least if least is not None and least > 2 else 1), most  # 2 is where torch starts, and takes 1, too
+    return 1, None
+
+
+def _cut(leaf: Any, padded: int, rows: int) -> Any:
+    """The rows of an output; None for what has none, as it was made from copies of rows, too."""
+    is_by_row = isinstance(leaf, Tensor) and leaf.ndim and leaf.shape[0] == padded
+    return leaf[:rows] if is_by_row else None
+
+
+def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    leaves, spec = zip(*(torch.utils._pytree.tree_flatten(part) for part in parts), strict=True)
+    joined = [torch.cat(each) if isinstance(each[0], Tensor) else None for each in zip(*leaves, strict=True)]
+    return torch.utils._pytree.tree_unflatten(joined, spec[0])
+
+
+def _signed(run: Callable[..., Any], parameters: list[inspect.Parameter]) -> Callable[..., Any]:
+    """A function that shows parameters of another, so that batches with names can be dealt to them."""
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return run(*args, **kwargs)
+
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return forward
+
+
+def _parameter(argument: Any) -> inspect.Parameter:
+    default = argument.default_value if argument.has_default_value() else inspect.Parameter.empty
+    return inspect.Parameter(argument.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)

@@ -1,0 +1,146 @@
+"""The report of an evaluation: what was measured, what was decided, what a reader must know."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from assay.devices.assign import Assigned
+from assay.devices.names import name_of
+from assay.errors import warn
+from assay.evaluation.coverage import Proof
+from assay.evaluation.data_source import Source
+from assay.evaluation.diagnostics import Details
+from assay.evaluation.forward import Forward
+from assay.evaluation.loop import Loop
+from assay.evaluation.options import Options
+from assay.evaluation.report_section import measured
+from assay.metrics.base import Metric
+from assay.report import Report, Table
+
+
+@dataclass(frozen=True)
+class Done:
+    """An evaluation whose samples were all counted.
+
+    Attributes:
+        loop: what counted on this process.
+        metrics: those that were asked for.
+        details: what else is shown.
+        seen: the data.
+        assigned: the device.
+        options: how it was run.
+        start: when it began, on the clock of `time.perf_counter`.
+        alike: whether all processes had the same model.
+    """
+
+    loop: Loop
+    metrics: Mapping[str, Metric]
+    details: Details
+    seen: Source
+    assigned: Assigned
+    options: Options
+    start: float
+    alike: bool
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one process tells the others."""
+
+    device: str
+    failures: list[tuple[str, str]]
+    memory: str
+    rounded: list[tuple[str, str, str]]
+
+
+def reported(done: Done) -> Report:
+    """The report, the same on all processes."""
+    loop, options, ranks = done.loop, done.options, done.loop.ranks
+    told = ranks.gather(lambda: _told(done))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        total = loop.meter.sync()
+        found = total.compute(only=done.metrics)
+    proof = loop.account.proof(ranks, total.rows)
+    followed = loop.followers.gathered(ranks)
+    failures = [failure for each in told for failure in each.failures]
+    counting_s = loop.checkpoints.before_s + time.perf_counter() - done.start
+    tables = [proof.table(), _decisions(done, told), _run(done, total.rows, counting_s)]
+    if failures:
+        tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
+    section, notes = measured(total, found, done.metrics, done.details, followed, options, tables)
+    for each in caught:
+        warn(str(each.message), each.category)
+    notes = [str(each.message) for each in caught] + _notes(proof, done, failures) + notes
+    device = f"{told[0].device} ({name_of(torch.device(told[0].device))})"
+    duration = loop.checkpoints.before_s + time.perf_counter() - done.start
+    return Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
+
+
+def _told(done: Done) -> Told:
+    loop = done.loop
+    return Told(str(done.assigned.device.value), loop.account.failures, str(loop.limit), _rounded(loop.forward))
+
+
+def _notes(proof: Proof, done: Done, failures: list[tuple[str, str]]) -> list[str]:
+    known = proof.expected is not None or proof.twice is not None
+    notes = [f"Every sample once: {proof}." if known else f"Samples are known by {proof.by}: {proof}."]
+    if proof.repeated and done.loop.account.keyed:
+        notes.append(
+            f"{proof.repeated:,} rows had the id of an earlier row that is the same, and were not counted again."
+        )
+    if done.seen.unused:
+        unused = f"{done.seen.unused:,} samples"
+        notes.append(f"The loader gives {unused} of the data set to nobody (a sampler, or drop_last).")
+    if failures:
+        notes.append(f"{len(failures)} batches failed and were left out: {proof.skipped:,} samples.")
+    if not proof.whole and not failures:
+        notes.append("Not every sample was counted exactly once.")
+    if not done.alike:
+        notes.append("The model has other values on other processes: they measured different models, or parts of one.")
+    return notes
+
+
+def _run(done: Done, rows: int, counting_s: float) -> Table:
+    run = [
+        ("samples", f"{rows:,}"),
+        ("processes", f"{done.loop.ranks.count}"),
+        ("seed", f"{done.options.seed}"),
+        ("samples a second", f"{rows / max(counting_s, 1e-9):,.0f}"),
+    ]
+    if done.options.resume is not None:
+        run.append(("samples from checkpoints", f"{done.loop.checkpoints.resumed_rows:,}"))
+    return Table("Run", ("what", "value"), tuple(run))
+
+
+def _decisions(done: Done, told: list[Told]) -> Table:
+    assigned, asked, seen = done.assigned, done.options.precision, done.seen
+    rows: list[tuple[str, str, str]] = [
+        ("device", str(assigned.device.value), assigned.device.reason),
+        ("pinned memory", _yes(assigned.pin.value), assigned.pin.reason),
+        ("non-blocking copies", _yes(assigned.non_blocking.value), assigned.non_blocking.reason),
+        ("precision", asked or "the model's", "asked for" if asked else "none was asked for"),
+        ("data", seen.how, "" if seen.shares is None else seen.shares.how),
+    ]
+    memory = list(dict.fromkeys(each.memory for each in told))
+    rows.append(("memory", "; ".join(memory), "learnt when memory runs out"))
+    rows += list(dict.fromkeys(decision for each in told for decision in each.rounded))
+    return Table("Decisions", ("what", "choice", "why"), tuple(rows))
+
+
+def _rounded(forward: Forward) -> list[tuple[str, str, str]]:
+    lacks = f"{forward.device} has no such dtype"
+    found = [("inputs", f"{dtype} was rounded to a narrower dtype", lacks) for dtype in forward.narrowed]
+    do = "a cast in the data set would keep them on the device"
+    return found + [
+        ("target", f"{dtype} meets the predictions on the host", f"{lacks}; {do}") for dtype in forward.on_host
+    ]
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

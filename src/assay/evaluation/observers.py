@@ -1,0 +1,248 @@
+"""What follows the samples besides the meter: rows are staged on their device, and handed over some thousand at a time.
+
+A follower counts or keeps something of every sample: its share of the metrics, the meters of its slices, those of its
+group. No follower is asked for in an evaluation that wants none of it, and then nothing of this costs anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.errors import ShapeError, describe
+from assay.evaluation.batch import Reader
+from assay.evaluation.nested_batch import structure
+from assay.evaluation.ranks import Ranks
+from assay.meter.lane import layout_of
+
+Array: TypeAlias = NDArray[Any]
+Tensors: TypeAlias = Mapping[str, Tensor]
+
+STAGE_BYTES = 1 << 24
+FIRST_ROWS = 1 << 8
+"""Rows handed over the first time; sixteen times as many each time, so that what cannot be counted is found early."""
+MOST_ROWS = 1 << 18
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Samples that were counted.
+
+    Attributes:
+        preds: `(N, ...)`, on its device.
+        target: `(N, ...)`, there, too.
+        weights: likewise.
+        index: `(N,)`, where the data set has indices.
+        ids: `(N,)`, where batches bring some: whole numbers or texts.
+        first: how many samples this process had counted before; with neither index nor ids, what tells them apart.
+        parts: by the names of what slices are made of, the values of the samples, batch by batch.
+    """
+
+    preds: Tensor
+    target: Tensor | None
+    weights: Tensor | None
+    index: Array | None
+    ids: list[Any] | None
+    first: int
+    parts: Mapping[str, list[Any]]
+
+    def __len__(self) -> int:
+        return int(self.preds.shape[0])
+
+    @property
+    def are_single(self) -> bool:
+        """Whether a row is one sample, and not an image of many, say."""
+        values = self.preds if self.target is None else self.target
+        return math.prod(values.shape[1:]) == 1
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the host knows of the rows of a batch; see `Rows`."""
+
+    index: Array | None
+    ids: list[Any] | None
+    parts: Mapping[str, Any]
+
+
+class Follower(Protocol):
+    """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
+
+    One that has an attribute `idle` gets no more rows once that is true.
+    """
+
+    def count(self, rows: Rows) -> None:
+        """Count rows; nothing may be kept of their tensors, which are overwritten."""
+
+    def saved(self) -> dict[str, Tensor]:
+        """What was counted, as tensors on the host."""
+
+    def load(self, tensors: Tensors) -> None:
+        """Add what `saved` gave, on any process."""
+
+    def empty(self) -> Follower:
+        """A follower of the same kind that has counted nothing."""
+
+
+class Followers:
+    """All that follow the samples of an evaluation; false where nothing does, or none wants more rows.
+
+    Args:
+        reader: finds ids and slices in a batch.
+        followers: by name.
+        stage_bytes: how much of a device's memory staged rows may take.
+    """
+
+    def __init__(self, reader: Reader, followers: Mapping[str, Follower], stage_bytes: int = STAGE_BYTES) -> None:
+        self._reader, self._followers, self._stage_bytes = reader, dict(followers), stage_bytes
+        self._busy = list(self._followers.values())
+        self._layout: tuple[Any, ...] = ()
+        self._columns: tuple[Any, ...] = ()
+        self._buffers: list[Tensor] = []
+        self._capacity, self._limit, self._staged, self._first = 0, FIRST_ROWS, 0, 0
+        self._known: list[Known] = []
+        self.broken = False
+
+    def __bool__(self) -> bool:
+        return bool(self._busy)
+
+    def known(self, index: Array | None, ids: list[Any] | None, batch: Any, rows: int) -> Known:
+        """What the host knows of a batch; read before anything of it is counted.
+
+        Raises:
+            ConfigError: the batch has no such part.
+            ShapeError: a part has not one value for each sample.
+        """
+        parts = self._reader.slices(batch)
+        for name, values in parts.items():
+            if len(values) != rows:
+                got = f"{len(values)} values for {rows} samples ({structure(batch)})"
+                raise ShapeError(describe(f"slices: {name}", got, "one value a sample", "Correct the name or function"))
+        return Known(index, ids, parts)
+
+    def push(self, known: Known, first: int, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
+        if not preds.ndim:
+            preds = preds[None]
+            target, weights = (None if each is None else each.reshape(1) for each in (target, weights))
+        rows = int(preds.shape[0])
+        if not rows:
+            return
+        layout = layout_of(preds, target, weights)
+        if layout != self._layout:
+            self._expect(preds, target, weights)
+            self._layout = layout
+        if self._staged + rows > self._capacity:
+            self.flush()
+        if not self._staged:
+            self._first = first
+        self._known.append(known)
+        if rows > self._capacity:
+            self._hand_over(preds, target, weights)
+            return
+        for into, tensor in zip(self._buffers, _given(preds, target, weights), strict=True):
+            into.narrow(0, self._staged, rows).copy_(tensor)
+        self._staged += rows
+        if self._staged >= self._limit:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over what is staged."""
+        if self._staged:
+            buffers = iter(self._buffers)
+            tensors = [None if column is None else next(buffers)[: self._staged] for column in self._columns]
+            self._staged = 0
+            self._hand_over(*tensors)
+            self._limit = min(16 * self._limit, self._capacity)
+
+    def saved(self) -> dict[str, Tensor]:
+        """All that was counted, as tensors on the host."""
+        self.flush()
+        found = {}
+        for name, follower in self._followers.items():
+            found.update(prefixed(name, follower.saved()))
+        return found
+
+    def load(self, tensors: Tensors) -> None:
+        """Add what `saved` gave."""
+        for name, follower in self._followers.items():
+            follower.load(part_of(name, tensors))
+
+    def gathered(self, ranks: Ranks) -> dict[str, Any]:
+        """The followers with what all ranks counted, alike on all of them."""
+        self.flush()
+        if ranks.alone:
+            return dict(self._followers)
+        everything = {name: follower.empty() for name, follower in self._followers.items()}
+        for tensors in ranks.gather(self.saved):
+            for name, follower in everything.items():
+                follower.load(part_of(name, tensors))
+        return everything
+
+    def _expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+        """Stage rows of this layout from now on."""
+        columns = tuple(None if t is None else (t.dtype, t.shape[1:], t.device) for t in (preds, target, weights))
+        if columns == self._columns:
+            return
+        self.flush()
+        given = _given(preds, target, weights)
+        row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given)
+        self._capacity = min(MOST_ROWS, self._stage_bytes // max(1, row_bytes))
+        self._columns = columns
+        with torch.inference_mode(False):
+            self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in given]
+
+    def _hand_over(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+        assert preds is not None
+        known, self._known = self._known, []
+        index = (
+            None if known[0].index is None else np.concatenate([each.index for each in known if each.index is not None])
+        )
+        ids = None if known[0].ids is None else [key for each in known for key in each.ids or ()]
+        parts = {name: [each.parts[name] for each in known] for name in known[0].parts}
+        rows = Rows(preds, target, weights, index, ids, self._first, parts)
+        with self._whole(), torch.no_grad():
+            for follower in self._busy:
+                follower.count(rows)
+        self._busy = [follower for follower in self._busy if not getattr(follower, "idle", False)]
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Rows are counted by all or, as far as anyone may go on from it, by none."""
+        self.broken, before = True, self.broken
+        yield
+        self.broken = before
+
+
+def _given(*tensors: Tensor | None) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def prefixed(name: str, tensors: Tensors) -> dict[str, Tensor]:
+    """Tensors under names that begin with another."""
+    return {f"{name}/{each}": tensor for each, tensor in tensors.items()}
+
+
+def part_of(name: str, tensors: Tensors) -> dict[str, Tensor]:
+    """The tensors that `prefixed` named so."""
+    start = f"{name}/"
+    return {each.removeprefix(start): tensor for each, tensor in tensors.items() if each.startswith(start)}
+
+
+def as_bytes(value: Any) -> Tensor:
+    """Plain values as a tensor of their JSON."""
+    return torch.from_numpy(np.frombuffer(json.dumps(value, separators=(",", ":")).encode(), np.uint8).copy())
+
+
+def from_bytes(tensor: Tensor) -> Any:
+    """What `as_bytes` was given."""
+    return json.loads(tensor.numpy().tobytes())

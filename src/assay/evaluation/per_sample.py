@@ -1,0 +1,194 @@
+"""What every sample contributed to the metrics, kept on the host, so that reports can be compared sample by sample."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.devices.placement import to_host
+from assay.evaluation.observers import Array, Rows, Tensors, as_bytes, from_bytes
+from assay.metrics.base import Metric
+from assay.metrics.contributions import contributions, decisions
+from assay.report import Samples
+from assay.stats.sampling import mixed
+
+MOST = 2_000_000
+"""Samples that are kept; of more than that, none."""
+
+_COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
+_PRINTED = 4096  # bytes of a target
+
+
+@dataclass(frozen=True)
+class KeptSamples:
+    """All samples in the order of their ids.
+
+    Attributes:
+        samples: what each contributed; None where none are kept.
+        terms: by metric, the column that it is the mean of, and the one that is divided by.
+        order: where the samples come in what was kept.
+        notes: what a reader must know.
+    """
+
+    samples: Samples | None = None
+    terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    order: Array | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Kept:
+    """Contributions, decisions and targets of all samples so far.
+
+    Args:
+        metrics: what the samples contribute to.
+        expected: how many samples there are, where that is known.
+        most: how many samples are kept.
+
+    Attributes:
+        terms: by metric, the column that it is the mean of, and the one that is divided by.
+    """
+
+    def __init__(self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST) -> None:
+        self._metrics, self._expected, self._most = metrics, expected, most
+        self._series: dict[str, list[Array]] = {}
+        self._ids: list[Any] = []
+        self.terms: dict[str, tuple[str, str]] = {}
+        self._rows = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there were too many samples, so that none are kept."""
+        return max(self._rows, self._expected) > self._most
+
+    @property
+    def idle(self) -> bool:
+        """Whether there were too many samples on this process already."""
+        return self.full
+
+    def empty(self) -> Kept:
+        """One that has kept nothing."""
+        return Kept(self._metrics, self._expected, self._most)
+
+    def count(self, rows: Rows) -> None:
+        """Keep what rows contribute; it is moved to the host at once."""
+        if not self._room(len(rows)):
+            return
+        found: dict[str, Tensor] = {}
+        decided = None
+        for name, metric in self._metrics.items():
+            each = contributions(metric, rows.preds, rows.target, rows.weights)
+            if each is not None:
+                found.update(each.columns)
+                self.terms[name] = (each.column, each.over)
+            if decided is None and rows.target is not None:
+                decided = decisions(metric, rows.preds, rows.target)
+        tensors = {_COLUMN + name: column for name, column in found.items()}
+        if decided is not None and decided.ndim == 1:
+            tensors[_DECISION] = decided
+        if rows.target is not None and rows.target.ndim == 1:
+            tensors[_TARGET] = rows.target
+        for name, tensor in tensors.items():
+            self._series.setdefault(name, []).append(_array(tensor))
+        if rows.target is not None and rows.target.ndim > 1 and rows.target[0].nbytes <= _PRINTED:
+            self._series.setdefault(_PRINT, []).append(_prints(_array(rows.target)))
+        if rows.index is not None:
+            self._series.setdefault(_INDEX, []).append(rows.index)
+        self._ids += rows.ids or ()
+
+    def _room(self, rows: int) -> bool:
+        self._rows += rows
+        if self.full:
+            self._series, self._ids, self.terms = {}, [], {}
+        return not self.full
+
+    def saved(self) -> dict[str, Tensor]:
+        """What was kept, as tensors."""
+        about = {"rows": self._rows, "ids": self._ids, "terms": self.terms}
+        return {"about": as_bytes(about), **{name: torch.from_numpy(all_) for name, all_ in self._whole().items()}}
+
+    def load(self, tensors: Tensors) -> None:
+        """Add what `saved` gave."""
+        series = dict(tensors)
+        about = from_bytes(series.pop("about"))
+        if not self._room(about["rows"]):
+            return
+        self._ids += about["ids"]
+        self.terms.update({name: (column, over) for name, (column, over) in about["terms"].items()})
+        for name, tensor in series.items():
+            self._series.setdefault(name, []).append(tensor.numpy())
+
+    def _whole(self) -> dict[str, Array]:
+        """The series that have an entry for every sample."""
+        joined = {name: np.concatenate(parts) for name, parts in sorted(self._series.items())}
+        return {name: series for name, series in joined.items() if len(series) == self._rows}
+
+    def result(self, classes: Sequence[str] = ()) -> KeptSamples:
+        """The samples, ordered by their ids.
+
+        Args:
+            classes: the names of the classes, where decisions and targets are class numbers.
+        """
+        if self.full:
+            note = f"What each sample contributed was not kept: there are more than {self._most:,} samples."
+            return KeptSamples(notes=(note,))
+        series = self._whole()
+        names, notes = _names(self._ids, series.get(_INDEX))
+        if names is None:
+            return KeptSamples(notes=notes)
+        order = np.argsort(names, kind="stable")
+        ordered = {name: each[order] for name, each in series.items()}
+        columns = {name.removeprefix(_COLUMN): each for name, each in ordered.items() if name.startswith(_COLUMN)}
+        samples = Samples.pack(
+            names[order],
+            columns,
+            decision=ordered.get(_DECISION),
+            target=ordered.get(_TARGET),
+            data=hashlib.sha256(ordered[_PRINT].tobytes()).hexdigest()[:16] if _PRINT in ordered else "",
+            classes=classes,
+        )
+        terms = {
+            name: (column, over)
+            for name, (column, over) in self.terms.items()
+            if {column, over or column} <= columns.keys()
+        }
+        return KeptSamples(samples, terms, order, notes)
+
+
+def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple[str, ...]]:
+    """What samples are called: their ids where each has its own, else their indices."""
+    if ids:
+        names = _named(ids)
+        if len(set(names.tolist())) == len(names):
+            return names, ()
+        if index is None:
+            return None, ("What each sample contributed was not kept: some samples have the same id.",)
+        return index, ("Samples are called by their indices in the data set, as some have the same id.",)
+    return np.empty(0, np.int64) if index is None else index, ()
+
+
+def _named(ids: Iterable[Any]) -> Array:
+    ids = list(ids)
+    if all(isinstance(each, int) and -(2**63) <= each < 2**63 for each in ids):
+        return np.array(ids, np.int64)
+    return np.array([str(each) for each in ids], object)
+
+
+def _array(tensor: Tensor) -> Array:
+    """A copy on the host that NumPy can read."""
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    return np.array(to_host(tensor).numpy())
+
+
+def _prints(rows: Array) -> Array:
+    """A number of 64 bits for each row, which tells rows apart that are too long to be kept."""
+    raw = np.ascontiguousarray(rows.reshape(len(rows), -1)).view(np.uint8)
+    words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)
+    found: Array = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(np.int64)
+    return found

@@ -1,0 +1,130 @@
+"""What metrics read, as the values and tables of a report, and the interval that goes with each value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch import Tensor
+
+from assay.errors import ConfigError
+from assay.evaluation.observers import Array
+from assay.meter.intervals import Interval
+from assay.metrics.base import Metric, named_numbers
+from assay.report import ConfusionMatrix, Plot, Samples, Table, Value
+from assay.report.evidence import Measured, interval_of
+from assay.stats.intervals import wilson
+
+MOST_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What intervals of values are made from.
+
+    Attributes:
+        confidence_level: their level; None for none.
+        samples: what each sample contributed.
+        terms: by metric, the column that it is the mean of, and the one that is divided by.
+        members: which samples count; all unless given.
+        closed: intervals of closed form, by value.
+        drawn: intervals of the bootstrap.
+    """
+
+    confidence_level: float | None = None
+    samples: Samples | None = None
+    terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    members: Array | None = None
+    closed: Mapping[str, Interval] = field(default_factory=dict)
+    drawn: Mapping[str, Interval] = field(default_factory=dict)
+
+    def known_of(self, value: Value) -> Value:
+        """A value with its column and its interval, as far as there are any."""
+        value = self._with_column(value)
+        if self.confidence_level is None or math.isnan(value.value):
+            return value
+        if value.name in self.closed:
+            return _between(value, self.closed[value.name])
+        if value.column and (found := self._of_terms(value, self.confidence_level)) is not None:
+            return _between(value, found)
+        return _between(value, self.drawn[value.name]) if value.name in self.drawn else value
+
+    def _with_column(self, value: Value) -> Value:
+        if value.name not in self.terms or self.samples is None:
+            return value
+        column, over = self.terms[value.name]
+        found = replace(value, column=column, over=over)
+        try:
+            found.check_column(self.samples, self.members)
+        except ConfigError:  # as where a metric leaves out what cannot be measured
+            return value
+        return found
+
+    def _of_terms(self, value: Value, confidence_level: float) -> Interval | None:
+        measured = Measured(value, self.samples, self.members)
+        if (share := measured.share()) is not None:
+            return Interval(
+                *wilson(int(share[0].sum()), int(share[1].sum()), confidence_level),
+                confidence_level,
+                "Wilson's interval",
+            )
+        found = interval_of(measured, confidence_level)
+        if found.lower is None or found.upper is None:
+            return None
+        return Interval(found.lower, found.upper, confidence_level, found.method)
+
+
+def _between(value: Value, interval: Interval) -> Value:
+    if math.isnan(interval.lower) or math.isnan(interval.upper):
+        return value
+    note = "; ".join(part for part in (value.note, interval.method) if part)
+    return replace(
+        value, lower=interval.lower, upper=interval.upper, confidence_level=interval.confidence_level, note=note
+    )
+
+
+def values_of(found: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
+    """The single numbers that metrics read, each with the name of its metric."""
+    for name, value in found.items():
+        better = "" if isinstance(value, tuple) else metrics[name].better  # parts of a tuple are of several kinds
+        for part, each in named_numbers(name, value):
+            yield name, Value(part, each, count=rows, better=better)
+
+
+def rest_of(
+    found: Mapping[str, Any], metrics: Mapping[str, Metric], classes: Sequence[str]
+) -> tuple[list[Table], list[Plot], list[str]]:
+    """What metrics read that is no single number: tables, plots, and the names of what is not shown."""
+    tables: list[Table] = []
+    plots: list[Plot] = []
+    left: list[str] = []
+    for name, value in found.items():
+        names = _names(classes, len(value)) if hasattr(value, "__len__") and not _is_number(value) else ()
+        if not hasattr(value, "rows") and any(named_numbers(name, value)):
+            continue
+        if hasattr(value, "rows"):
+            columns = ("class", "precision", "recall", "F1", "support")
+            tables.append(Table(name, columns, tuple(map(tuple, value.rows(_names(classes, len(value.support)))))))
+        elif isinstance(value, Tensor) and value.ndim == 1 and len(value) <= MOST_CLASSES:
+            cells = tuple(zip(names, value.double().tolist(), strict=True))
+            tables.append(Table(name, ("class or output", name), cells))
+        elif _is_matrix(metrics[name], value):
+            plots.append(ConfusionMatrix(name, names, tuple(map(tuple, value.tolist()))))
+        else:
+            left.append(name)
+    return tables, plots, left
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.ndim == 0
+
+
+def _is_matrix(metric: Metric, value: Any) -> bool:
+    counts = isinstance(value, Tensor) and value.ndim == 2 and not value.is_floating_point()
+    return type(metric).__name__ == "ConfusionMatrix" and counts
+
+
+def _names(classes: Sequence[str], count: int) -> tuple[str, ...]:
+    return tuple(classes) if len(classes) == count else tuple(map(str, range(count)))

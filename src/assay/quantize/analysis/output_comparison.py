@@ -1,0 +1,286 @@
+"""One pass over the data: a model, and others that are held against it on the same batches."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from assay.devices.placement import to_host
+from assay.errors import ConfigError, InvalidValuesError, describe
+from assay.evaluation import evaluate
+from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.forward import locations
+from assay.language import CausalModel, Tokenizer, Tokens, Windows, tokens_of
+from assay.language.windows import IGNORED, sizes
+from assay.metrics import Mean
+from assay.quantize.analysis.divergence import AGREES, ERROR, KL, SIZE, Outputs, divergence
+from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, numbered
+from assay.report import Report
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data are read and outputs compared; everything but the models and the data.
+
+    Attributes:
+        outputs: what the models give: "logits", "probabilities", or "values" for numbers.
+        class_dim: where the classes are in it.
+        ignore_index: predictions whose target is this are left out.
+        inputs: how a batch becomes what the model takes; as in `assay.evaluate`, and so are the next two.
+        target: how a batch becomes the target.
+        preds: how outputs become predictions.
+        tokenizer: makes tokens of a text; bytes unless given.
+        window: of a text, how many tokens at once.
+        stride: of a text, how far apart windows begin.
+        device: where to run.
+        batch_size: of data without a loader; 64 samples, or 8 windows of a text, unless given.
+        precision: "bfloat16" or "float16" for autocast.
+        progress: draw a bar; None: where there is a terminal.
+    """
+
+    outputs: Outputs = "logits"
+    class_dim: int = -1
+    ignore_index: int = IGNORED
+    inputs: Selector = None
+    target: Selector = None
+    preds: Selector = None
+    tokenizer: Tokenizer | None = None
+    window: int | None = None
+    stride: int | None = None
+    device: str | torch.device = "auto"
+    batch_size: int | None = None
+    precision: str | None = None
+    progress: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How far one model was from the one it was held against.
+
+    Attributes:
+        ids: of the N samples, in order.
+        counts: how many predictions each had.
+        columns: what each added up to, in float64, by name.
+        by_prediction: the KL divergence of each prediction, or its squared error.
+    """
+
+    ids: NDArray[np.int64]
+    counts: Floats
+    columns: dict[str, Floats]
+    by_prediction: Floats
+
+    def mean(self, name: str) -> float:
+        """The mean over all predictions: sums in float64, rounded once."""
+        return math.fsum(self.columns[name]) / math.fsum(self.counts)
+
+    @property
+    def distance(self) -> float:
+        """One number that ranks: the mean KL divergence, or the relative squared error of numbers."""
+        if KL in self.columns:
+            return self.mean(KL)
+        return math.fsum(self.columns[ERROR]) / max(math.fsum(self.columns[SIZE]), 5e-324)
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of predictions with the same first choice; None for numbers."""
+        return self.mean(AGREES) if AGREES in self.columns else None
+
+
+class Swapped(nn.Module):
+    """A model with some of its layers replaced while it runs, and only then.
+
+    Args:
+        runs: what is called: the model, or what wraps it.
+        model: the module that holds the layers.
+        replacements: new layers by the names of the old ones.
+    """
+
+    def __init__(self, runs: Callable[..., Any], model: nn.Module, replacements: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self._runs = (runs,)  # in a tuple, as it is no part of this module
+        old = {model.get_submodule(name): new for name, new in replacements.items()}
+        self._places = [
+            (parent, name, child, old[child])
+            for parent in model.modules()
+            for name, child in parent._modules.items()
+            if child is not None and child in old
+        ]
+        self.replacements = nn.ModuleList(replacements.values())
+
+    def forward(self, *args: Any, **options: Any) -> Any:
+        with self.installed():
+            return self._runs[0](*args, **options)
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Within the block the model has the new layers; afterwards the old ones, the same objects in their places."""
+        try:
+            for parent, name, _, new in self._places:
+                parent._modules[name] = new
+            yield
+        finally:
+            for parent, name, old, _ in self._places:
+                parent._modules[name] = old
+
+
+@dataclass
+class _Kept:
+    numbers: list[Tensor] = field(default_factory=list)
+    rows: list[Tensor] = field(default_factory=list)
+    counted: list[Tensor] = field(default_factory=list)
+
+
+class _All(nn.Module):
+    """Runs all models on a batch and keeps what their outputs differ by, on the device."""
+
+    def __init__(self, before: Callable[..., Any], others: Mapping[str, Callable[..., Any]], reading: Reading) -> None:
+        super().__init__()
+        self.before, self.others, self.reading = before, others, reading
+        self.held = nn.ModuleList(each for each in others.values() if isinstance(each, nn.Module))
+        self.reader = Reader(before, inputs=reading.inputs, target=reading.target, preds=reading.preds)
+        self.kept = {name: _Kept() for name in others}
+        self.names: tuple[str, ...] = ()
+
+    def forward(self, number: Tensor, batch: Any) -> Tensor:
+        (args, options), target, _ = self.reader.read(batch)
+        reading = self.reading
+        before = self.reader.preds(self.before(*args, **options))
+        found: dict[str, tuple[Tensor, Tensor]] = {}
+        for name, other in self.others.items():
+            after = self.reader.preds(other(*args, **options))
+            self.names, rows, counted = divergence(
+                before,
+                after,
+                target if isinstance(target, Tensor) else None,
+                outputs=reading.outputs,
+                class_dim=reading.class_dim,
+                ignore_index=reading.ignore_index,
+            )
+            found[name] = rows, counted
+        for name, (rows, counted) in found.items():  # only when all of them worked
+            kept = self.kept[name]
+            kept.numbers.append(number)
+            kept.rows.append(rows)
+            kept.counted.append(counted)
+        first, counted = next(iter(found.values()))
+        mean = torch.where(counted, first[..., 0], 0).sum(1) / counted.sum(1).clamp(min=1)
+        return mean.nan_to_num(0.0, math.inf)  # for the bar; NaN is told when all is read
+
+    def outcome(self, name: str) -> Outcome:
+        """What was kept of one model, on the host and in the order of the samples."""
+        kept = self.kept[name]
+        if not kept.rows:
+            raise ConfigError(describe("data", "no sample", "at least one", "See what the data give"))
+        rows_BPK, counted_BP = _joined(kept.rows), _joined(kept.counted).bool().numpy()
+        values_BPK = rows_BPK.double().numpy()
+        numbers = torch.cat([to_host(each) for each in kept.numbers]).numpy().astype(np.int64)
+        order = np.argsort(numbers, kind="stable")
+        sums_BK = np.where(counted_BP[..., None], values_BPK, 0).sum(1)[order]
+        columns = {column: sums_BK[:, k] for k, column in enumerate(self.names)}
+        spread = values_BPK[..., 0][counted_BP]
+        _check_values(columns, name)
+        return Outcome(numbers[order], counted_BP.sum(1)[order].astype(np.float64), columns, spread)
+
+
+def compare_outputs(
+    before: Callable[..., Any], others: Mapping[str, Callable[..., Any]], data: Any, reading: Reading, title: str
+) -> tuple[dict[str, Outcome], Report]:
+    """Run a model and others on the same data, each sample once.
+
+    The loop is that of `assay.evaluate`: its report proves that every sample was counted once.
+
+    Args:
+        before: the model that the others are held against.
+        others: the others by name.
+        data: a loader, a data set, or batches.
+        reading: how it is done.
+        title: what to call it.
+
+    Returns:
+        The outcomes by name, and the report of the loop.
+
+    Raises:
+        ConfigError: several processes, data that cannot be read.
+        ShapeError: outputs that cannot be compared.
+        InvalidValuesError: outputs that are NaN, or targets that are no class.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        do = "Run it without torchrun"
+        raise ConfigError(describe("processes", os.environ["WORLD_SIZE"], "one: models are compared in one", do))
+    every = _All(before, others, reading)
+    report = evaluate(
+        every,
+        numbered(data, reading.batch_size or 64),
+        {"distance": Mean()},
+        device=reading.device,
+        inputs=_parts,
+        precision=reading.precision,
+        progress=reading.progress,
+        title=title,
+        confidence_level=None,
+        keep_samples=False,
+        diagnostics=False,
+    )
+    return {name: every.outcome(name) for name in others}, report
+
+
+def _parts(batch: Mapping[str, Any]) -> dict[str, Any]:
+    return {NUMBER: batch[NUMBER], BATCH: batch[BATCH]}
+
+
+def of_text(model: Callable[..., Any], data: Any, reading: Reading) -> Windows | None:
+    """The windows of a text or of tokens; None for other data."""
+    if isinstance(data, Windows):
+        return data
+    is_series = isinstance(data, Tensor) and data.ndim == 1 and not data.is_floating_point()
+    if not isinstance(data, str | Tokens) and not is_series:
+        return None
+    tokens = tokens_of(data, reading.tokenizer)
+    return Windows(tokens, *sizes(reading.window, reading.stride, CausalModel(model).positions))
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """Batches in one; those with fewer predictions a sample are filled up with what does not count."""
+    most = max(part.shape[1] for part in parts)
+    filled = [torch.cat([part, part.new_zeros(len(part), most - part.shape[1], *part.shape[2:])], 1) for part in parts]
+    return torch.cat([to_host(each) for each in filled])
+
+
+def check_pair(before: Callable[..., Any], after: Callable[..., Any]) -> None:
+    """Raise where two models are one, or in two places.
+
+    Raises:
+        ConfigError: they cannot be run on the same batches.
+    """
+    if after is before:
+        do = "Quantize a copy, copy.deepcopy(model), and pass both"
+        raise ConfigError(describe("after", "the same model as before", "another", do))
+    homes = locations(before), locations(after)
+    if homes[0] and homes[1] and homes[0] != homes[1]:
+        got = " and ".join(", ".join(sorted(map(str, each))) for each in homes)
+        raise ConfigError(describe("models", f"weights on {got}", "both in one place", "Move one of them"))
+
+
+def _check_values(columns: dict[str, Floats], name: str) -> None:
+    for column, values in columns.items():
+        bad = int(np.isnan(values).sum())
+        if not bad:
+            continue
+        if column in (KL, ERROR):
+            got, do = f"NaN in {bad:,} of {len(values):,} samples", "Look at the weights, or at the dtype"
+            raise InvalidValuesError(describe(f"outputs of the model before or of {name}", got, "numbers", do))
+        got = f"classes that the model does not have, in {bad:,} of {len(values):,} samples"
+        raise InvalidValuesError(
+            describe("target", got, "indices of classes", "Pass ignore_index= for targets to leave out")
+        )

@@ -1,0 +1,166 @@
+"""What a report says of outputs that were held against each other: numbers, intervals, the worst samples, a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from assay.quantize.analysis.divergence import AGREES, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
+from assay.quantize.analysis.output_comparison import Floats, Outcome
+from assay.report import Distribution, Plot, Samples, Section, Table, Value
+from assay.report.evidence import Measured, interval_of
+from assay.report.plain import Cell
+
+AGREEMENT, LOSS_CHANGE, PREDICTIONS = "top-1 agreement", "loss change", "predictions"
+RELATIVE_ERROR = "relative squared error"
+_QUANTILES = (0.5, 0.9, 0.99, 0.999)
+
+
+def section(
+    outcome: Outcome, *, name: str, confidence_level: float, worst: int, told: Callable[[int], str] | None = None
+) -> Section:
+    """Lay out an outcome.
+
+    Args:
+        outcome: what was found.
+        name: the title.
+        confidence_level: of the intervals; samples are windows where the data are a text.
+        worst: how many samples to list, those with the largest KL divergence first.
+        told: a sample in words, by its id.
+    """
+    samples = _samples(outcome)
+    values = [_with_interval(value, samples, confidence_level) for value in _values(outcome)]
+    tables = [_spread(outcome), _worst(outcome, worst, told)]
+    note = f"{int(outcome.counts.sum()):,} predictions of {len(outcome.ids):,} samples."
+    if LOSS_BEFORE in outcome.columns:
+        values += _perplexities(values, outcome)
+    return Section(name, tuple(values), tuple(tables), _plots(outcome), note=note, samples=samples)
+
+
+def distance_name(outcome: Outcome) -> str:
+    """What the number is that ranks."""
+    return KL if KL in outcome.columns else RELATIVE_ERROR
+
+
+def headline(outcome: Outcome, confidence_level: float) -> Value:
+    """The number that ranks, with its interval."""
+    return _with_interval(_values(outcome)[0], _samples(outcome), confidence_level)
+
+
+def _samples(outcome: Outcome) -> Samples:
+    columns = dict(outcome.columns)
+    if LOSS_BEFORE in columns:
+        columns[LOSS_CHANGE] = _changes(outcome)
+    if AGREES in columns and (outcome.counts == 1).all():
+        columns[AGREES] = columns[AGREES] == 1  # a share of samples, which has an interval of its own
+    return Samples.pack(outcome.ids, {**columns, PREDICTIONS: outcome.counts})
+
+
+def _changes(outcome: Outcome) -> Floats:
+    """What each sample's loss changed by; NaN where both models call its target impossible."""
+    with np.errstate(invalid="ignore"):
+        changes: Floats = outcome.columns[LOSS_AFTER] - outcome.columns[LOSS_BEFORE]
+    return changes
+
+
+def _total(values: Floats) -> float:
+    """Their sum; infinities of both signs give NaN."""
+    with np.errstate(invalid="ignore"):
+        return math.fsum(values) if np.isfinite(values).all() else float(values.sum())
+
+
+def _values(outcome: Outcome) -> list[Value]:
+    count = int(outcome.counts.sum())
+    single = bool((outcome.counts == 1).all())
+    if ERROR in outcome.columns:
+        return [Value(RELATIVE_ERROR, outcome.distance, count=count, better="lower", column=ERROR, over=SIZE)]
+    over = PREDICTIONS
+    values = [
+        Value(KL, outcome.mean(KL), count=count, better="lower", column=KL, over=over),
+        Value(AGREEMENT, outcome.mean(AGREES), None, None, count, "", None, "higher", AGREES, "" if single else over),
+    ]
+    if LOSS_BEFORE in outcome.columns:
+        change = _total(_changes(outcome)) / math.fsum(outcome.counts)
+        values += [
+            Value(LOSS_BEFORE, outcome.mean(LOSS_BEFORE), count=count, better="lower", column=LOSS_BEFORE, over=over),
+            Value(LOSS_AFTER, outcome.mean(LOSS_AFTER), count=count, better="lower", column=LOSS_AFTER, over=over),
+            Value(LOSS_CHANGE, change, count=count, better="lower", column=LOSS_CHANGE, over=over),
+        ]
+    return values
+
+
+def _with_interval(value: Value, samples: Samples, confidence_level: float) -> Value:
+    found = interval_of(Measured(value, samples), confidence_level)
+    if found.lower is None or found.upper is None:
+        return replace(value, note=found.note)
+    note = "paired: both models on the same samples" if value.name == LOSS_CHANGE else ""
+    return replace(value, lower=found.lower, upper=found.upper, confidence_level=confidence_level, note=note)
+
+
+def _perplexities(values: list[Value], outcome: Outcome) -> list[Value]:
+    """The losses as perplexities, and how many times as large the second is."""
+    names = {LOSS_BEFORE: "perplexity before", LOSS_AFTER: "perplexity after", LOSS_CHANGE: "perplexity ratio"}
+    if (outcome.counts == 1).all():
+        return []  # a sample is a text here, or this is no language model
+    return [
+        replace(
+            value,
+            name=names[value.name],
+            value=_exp(value.value),
+            lower=None if value.lower is None else _exp(value.lower),
+            upper=None if value.upper is None else _exp(value.upper),
+            column="",
+            over="",
+        )
+        for value in values
+        if value.name in names
+    ]
+
+
+def _exp(number: float) -> float:
+    try:
+        return math.exp(number)
+    except OverflowError:
+        return math.inf
+
+
+def _spread(outcome: Outcome) -> Table:
+    """Quantiles over predictions: a mean may hide a few that went wrong."""
+    what = KL if KL in outcome.columns else ERROR
+    found = outcome.by_prediction
+    levels = [quantile for quantile in _QUANTILES if len(found) * (1 - quantile) >= 1]
+    with np.errstate(invalid="ignore"):  # between two infinities
+        rows = [(f"{100 * quantile:g} % are below", float(np.quantile(found, quantile))) for quantile in levels]
+    rows.append(("largest", float(found.max())))
+    return Table(f"{what} of single predictions", ("predictions", what), tuple(rows))
+
+
+def _worst(outcome: Outcome, count: int, told: Callable[[int], str] | None) -> Table:
+    what = KL if KL in outcome.columns else ERROR
+    with np.errstate(all="ignore"):
+        each = {name: sums / outcome.counts for name, sums in outcome.columns.items()}
+    order = np.argsort(-np.nan_to_num(each[what], nan=-np.inf), kind="stable")[: max(0, count)]
+    columns = [name for name in (KL, ERROR, AGREES, LOSS_BEFORE, LOSS_AFTER) if name in each]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            int(outcome.ids[k]),
+            *(float(each[name][k]) for name in columns),
+            *([told(int(outcome.ids[k]))] if told else []),
+        )
+        for k in order
+    ]
+    heads = ("sample", *columns, *(["begins"] if told else []))
+    return Table(
+        "Worst samples", heads, tuple(rows), note=f"Means over the predictions of a sample; largest {what} first."
+    )
+
+
+def _plots(outcome: Outcome) -> tuple[Plot, ...]:
+    found = outcome.by_prediction[outcome.by_prediction > 0]
+    if KL not in outcome.columns or not len(found):
+        return ()
+    title = "How far predictions moved"
+    return (Distribution.of(title, {"predictions": np.log10(found)}, bins=30, axis="log10 of the KL divergence"),)

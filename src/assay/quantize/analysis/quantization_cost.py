@@ -1,0 +1,253 @@
+"""`measure`: what quantization cost: outputs, quality, size and speed, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from assay.devices.assign import assign
+from assay.devices.placement import move
+from assay.errors import ConfigError, describe
+from assay.evaluation import evaluate
+from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.forward import locations, ready
+from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
+from assay.language.scoring import BATCH_SIZE, how, spoken
+from assay.metrics.base import Metric
+from assay.quantize.analysis import output_report as shown
+from assay.quantize.analysis.divergence import Outputs
+from assay.quantize.analysis.indexed_batches import BATCH, numbered
+from assay.quantize.analysis.output_comparison import Reading, check_pair, compare_outputs, of_text
+from assay.quantize.analysis.speed import nbytes, paces
+from assay.report import Report, Section, Table, Value, compare
+
+BEFORE, AFTER = "before", "after"
+Metrics = Metric | Mapping[str, Metric] | Sequence[Metric]
+
+
+def measure(
+    before: Callable[..., Any],
+    after: Callable[..., Any],
+    data: Any,
+    metrics: Metrics | None = None,
+    *,
+    outputs: Outputs = "logits",
+    class_dim: int = -1,
+    inputs: Selector = None,
+    target: Selector = None,
+    preds: Selector = None,
+    ignore_index: int = -100,
+    tokenizer: Tokenizer | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    device: str | torch.device = "auto",
+    batch_size: int | None = None,
+    precision: str | None = None,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+    worst: int = 10,
+    speed: Sequence[int] = (1, 8),
+    progress: bool | None = None,
+    title: str = "After quantization",
+) -> Report:
+    """What quantization cost: how far the outputs moved, quality by your metrics, size, and speed.
+
+    Both models run on the same batches. The KL divergence of the outputs comes first: it tells schemes apart where
+    perplexity or accuracy, which go up as well as down, are noise. It is measured in one pass of the project's loop,
+    which proves that every sample was counted once. Intervals are over samples (windows of a text), and those of
+    differences are paired.
+
+    Args:
+        before: the model as it was.
+        after: the quantized one; another object, as both are needed.
+        data: a loader, a data set with indices, batches that can be iterated over again; or a text or token ids for
+            language models, which are cut into windows as `assay.language.perplexity` does.
+        metrics: further metrics, one, several, or several by name; each is evaluated on both models.
+        outputs: "logits", "probabilities", or "values" for models that predict numbers.
+        class_dim: where the classes are in the outputs.
+        inputs: how a batch becomes what the models take; as in `assay.evaluate`, and so are `target` and `preds`.
+        target: how a batch becomes the target.
+        preds: how outputs become predictions.
+        ignore_index: predictions with this target are left out.
+        tokenizer: makes tokens of a text; bytes unless given.
+        window: of a text, how many tokens at once.
+        stride: of a text, how far apart windows begin.
+        device: where to run.
+        batch_size: 64 samples, or 8 windows of a text, unless given.
+        precision: "bfloat16" or "float16" for autocast.
+        confidence_level: of the intervals.
+        seed: where the random numbers of sign flips start.
+        worst: how many of the worst samples to list.
+        speed: sizes of batches to time, medians of several rounds; none for no timing.
+        progress: draw a bar; None: where there is a terminal.
+        title: of the report.
+
+    Returns:
+        The report, with the sections "Outputs" (whose samples a later report can be compared with), "Quality" where
+        there are metrics, "Size", "Speed" and "How it was measured".
+
+    Raises:
+        ConfigError: the same model twice, models in two places, data that cannot be read twice.
+        ShapeError: outputs that cannot be compared.
+        InvalidValuesError: outputs that are NaN, or targets that are no class.
+
+    Example:
+        >>> before, after = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+        >>> _ = after.load_state_dict({name: value.half().float() for name, value in before.state_dict().items()})
+        >>> data = torch.utils.data.TensorDataset(torch.randn(20, 4), torch.arange(20) % 3)
+        >>> report = measure(before, after, data, device="cpu", speed=())
+        >>> [section.name for section in report.sections], report.sections[0].values[0].value < 1e-5
+        (['Outputs', 'Size', 'How it was measured'], True)
+
+    Source: KL divergence as the measure of quantization: llama.cpp, tools/perplexity/README.md.
+    """
+    reading = Reading(
+        outputs,
+        class_dim,
+        ignore_index,
+        inputs,
+        target,
+        preds,
+        tokenizer,
+        window,
+        stride,
+        device,
+        batch_size,
+        precision,
+        progress,
+    )
+    check_pair(before, after)
+    before, after, data, reading = prepared(before, after, data, reading)
+    found, loop = compare_outputs(before, {AFTER: after}, data, reading, title)
+    windows = data if isinstance(data, Windows) else None
+    told = beginning(windows, tokenizer) if windows is not None else None
+    first = shown.section(found[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, told=told)
+    sections = [first if windows is None else replace(first, note=spoken(windows))]
+    if metrics is not None:
+        sections.append(_quality(before, after, data, metrics, reading, confidence_level, seed))
+    sections.append(_size(before, after))
+    if speed:
+        sections.append(_speed(before, after, data, reading, speed))
+    sections.append(_measured(loop, windows))
+    return replace(loop, title=title, sections=tuple(sections))
+
+
+def prepared(
+    before: Callable[..., Any], after: Callable[..., Any], data: Any, reading: Reading
+) -> tuple[Callable[..., Any], Callable[..., Any], Any, Reading]:
+    """Models and data as they are run: of a text windows, and models that give logits for them."""
+    windows = of_text(before, data, reading)
+    if windows is None:
+        return before, after, data, reading
+    reading = replace(reading, batch_size=reading.batch_size or BATCH_SIZE)
+    return CausalModel(before), CausalModel(after), windows, reading
+
+
+def beginning(windows: Windows, tokenizer: Tokenizer | None) -> Callable[[int], str]:
+    """What tells how a window begins, by its number."""
+    tokenizer = tokenizer or ByteTokenizer()
+
+    def told(number: int) -> str:
+        begin, known = windows.span(number)
+        ids = windows.tokens.ids[known + bool(known) : begin + windows.window + 1][:48].tolist()
+        try:
+            return " ".join(tokenizer.decode(ids).split())[:40]
+        except ConfigError:  # tokens of another tokenizer
+            return f"token {known:,}"
+
+    return told
+
+
+def _quality(
+    before: Any, after: Any, data: Any, metrics: Metrics, reading: Reading, confidence_level: float, seed: int
+) -> Section:
+    """The user's metrics of both models, and their differences."""
+
+    def run(model: Any) -> Report:
+        return evaluate(
+            model,
+            data,
+            metrics,
+            device=reading.device,
+            inputs=reading.inputs,
+            target=reading.target,
+            preds=reading.preds,
+            precision=reading.precision,
+            batch_size=reading.batch_size or 64,
+            progress=reading.progress,
+            title="Quality",
+        )
+
+    comparison = compare(run(before), run(after), names=(BEFORE, AFTER), confidence_level=confidence_level, seed=seed)
+    if not comparison.deltas:
+        expected = "a metric that is one number"
+        raise ConfigError(describe("metrics", "none that can be compared", expected, "Add one such as Accuracy"))
+    rows = [
+        (each.metric, each.baseline, each.value, each.difference, each.lower, each.upper, each.p, each.verdict)
+        for each in comparison.deltas
+    ]
+    heads = ("metric", BEFORE, AFTER, "difference", "lower", "upper", "p", "verdict")
+    methods = {each.metric: each.method or each.note for each in comparison.deltas}
+    note = "; ".join(f"{name}: {method}" for name, method in methods.items() if method)
+    values = [
+        Value(f"{each.metric} {name}", number, better=each.better)
+        for each in comparison.deltas
+        for name, number in ((BEFORE, each.baseline), (AFTER, each.value))
+    ]
+    return Section("Quality", tuple(values), (Table("Before and after", heads, tuple(rows), note=note),))
+
+
+def _size(before: Any, after: Any) -> Section:
+    first, second = nbytes(before), nbytes(after)
+    ratio = Value("size ratio", second / first if first else float("nan"), better="lower")
+    rows = ((BEFORE, first, first / 2**20), (AFTER, second, second / 2**20))
+    note = "Parameters and buffers; what is shared counts once."
+    return Section("Size", (ratio,), (Table("Size", ("model", "bytes", "MiB"), rows, note=note),))
+
+
+def _speed(before: Any, after: Any, data: Any, reading: Reading, sizes: Sequence[int]) -> Section:
+    device = assign(reading.device, locations(before)).device.value
+    reader = Reader(before, inputs=reading.inputs, target=reading.target, preds=reading.preds)
+    if any(not isinstance(size, int) or size < 1 for size in sizes):
+        raise ConfigError(describe("speed", repr(tuple(sizes)), "sizes of batches, 1 or more", "Pass speed=(1, 32)"))
+    batch = next(iter(numbered(data, max(sizes))))[BATCH]
+
+    def running(model: Any) -> Callable[[Any], Any]:
+        def run(batch: Any) -> Any:
+            (args, options), _, _ = reader.read(batch)
+            with autocast(reading.precision, device):
+                return model(*move(args, device), **move(options, device))
+
+        return run
+
+    models = {BEFORE: running(before), AFTER: running(after)}
+    kinds = {"": batch}
+    if isinstance(data, Windows):
+        one = {name: part[:, :1] for name, part in batch.items()}
+        kinds = {"one token each": one, f"{data.window:,} tokens each": batch}
+    rows: list[tuple[str | int | float, ...]] = []
+    with ready(before, device), ready(after, device):
+        for kind, of_kind in kinds.items():
+            found = paces(models, of_kind, sizes, device)
+            for a, b in zip(found[::2], found[1::2], strict=True):
+                start: tuple[str | int | float, ...] = (kind, a.samples) if kind else (a.samples,)
+                ms = a.seconds * 1e3, b.seconds * 1e3
+                rows.append((*start, *ms, a.seconds / b.seconds, a.samples_per_second, b.samples_per_second))
+    heads = ("samples", "ms before", "ms after", "times as fast", "samples/s before", "samples/s after")
+    table = Table("One batch", ("of", *heads) if len(kinds) > 1 else heads, tuple(rows), note="Medians of rounds.")
+    return Section("Speed", (), (table,), note=f"On {device} with {torch.get_num_threads()} threads on the host.")
+
+
+def autocast(precision: str | None, device: torch.device) -> Any:
+    """The autocast of a precision; nothing for None."""
+    dtype = {None: None, "float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}[precision]
+    return torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
+
+
+def _measured(loop: Report, windows: Windows | None) -> Section:
+    (section,) = loop.sections
+    tables = section.tables if windows is None else (how(windows), *section.tables)
+    return Section("How it was measured", (), tables)

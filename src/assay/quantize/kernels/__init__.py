@@ -1,0 +1,31 @@
+"""The ways to multiply activations by a quantized weight, each with where it can be had and why not."""
+
+from __future__ import annotations
+
+from assay.errors import ConfigError, describe
+from assay.quantize.kernels.base import Packed, Path
+from assay.quantize.kernels.compiled import Native
+from assay.quantize.kernels.int4 import Int4Pack, Int4PackCpu
+from assay.quantize.kernels.int8 import Int8Dynamic, Int8Pack
+from assay.quantize.kernels.portable import Dequantize
+
+__all__ = ["PATHS", "Packed", "Path", "path"]
+
+PATHS: dict[str, Path] = {
+    each.name: each for each in (Native(), Int8Pack(), Int4Pack(), Int4PackCpu(), Int8Dynamic(), Dequantize())
+}
+
+
+def path(name: str) -> Path:
+    """The path of a name.
+
+    Raises:
+        ConfigError: there is none of that name.
+
+    Example:
+        >>> path("dequantize").summary
+        'expands the weight block by block and multiplies, in plain torch'
+    """
+    if name not in PATHS:
+        raise ConfigError(describe("path", repr(name), f"one of {', '.join(PATHS)}", "Check the spelling"))
+    return PATHS[name]

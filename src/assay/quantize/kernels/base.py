@@ -1,0 +1,144 @@
+"""What a path is: one way to multiply activations by a quantized weight, and where it can be had."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.devices.operators.support import borrowed, falls_short, kernel, lacks, layout_of
+from assay.quantize.packed_weight import Integers
+from assay.quantize.scheme import Scheme
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A weight as one path reads it: for this device and processor, this dtype of activations, and no other.
+
+    Attributes:
+        path: the name of the path.
+        layout: what the layout of its tensors depends on; :func:`assay.devices.operators.support.layout_of`.
+        tensors: what the path's matmul takes.
+        scheme: of the weight.
+        shape: of the weight, ``(N, K)``.
+    """
+
+    path: str
+    layout: str
+    tensors: tuple[Tensor, ...]
+    scheme: Scheme
+    shape: tuple[int, int]
+
+
+class Path(ABC):
+    """One way to multiply activations of shape (M, K) by a quantized weight of shape (N, K).
+
+    Attributes:
+        name: by which plans and tables call it.
+        summary: what it does, in a line.
+    """
+
+    name: str
+    summary: str
+
+    @abstractmethod
+    def why_not(
+        self,
+        device: str | torch.device,
+        dtype: str | torch.dtype,
+        scheme: Scheme,
+        shape: Sequence[int],
+        release: str | None = None,
+    ) -> str:
+        """Why a weight cannot take this path; empty if it can.
+
+        Args:
+            device: any device or its name, of this machine or not.
+            dtype: of the activations, ``torch.bfloat16`` or ``"bfloat16"``.
+            scheme: of the weight.
+            shape: of the weight, ``(N, K)``.
+            release: of torch; by default the installed one.
+
+        Returns:
+            A reason that can follow the name of the path.
+        """
+
+    @abstractmethod
+    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """What :meth:`matmul` needs, on the device of the integers; made of their bytes by elementary operators."""
+
+    @abstractmethod
+    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+        """``x @ wᵀ`` of shape (M, N), in the dtype of ``x``, which is contiguous, of shape (M, K), and not empty."""
+
+    def extra_bytes(self, device: str | torch.device, scheme: Scheme, shape: Sequence[int]) -> int:
+        """The bytes that it keeps on a device beside the canonical form, once it was used."""
+        return 0
+
+    def layout(self, device: str | torch.device) -> str:
+        """What the layout of its tensors depends on, on this device here."""
+        return "canonical"
+
+    def pack(self, integers: Integers, dtype: torch.dtype) -> Packed:
+        """The weight as this path reads it, on the device where its integers are."""
+        layout = self.layout(integers.device)
+        return Packed(self.name, layout, self.tensors(integers, dtype), integers.scheme, integers.shape)
+
+
+class TorchPath(Path):
+    """A path through one of torch's operators for quantized weights.
+
+    Attributes:
+        operator: its name, ``_weight_int8pack_mm``.
+        bits: the only ones that it takes.
+        activations: the only ones that it takes; see :class:`Scheme`.
+    """
+
+    operator: str
+    bits: int
+    activations: str = ""
+
+    def why_not(
+        self,
+        device: str | torch.device,
+        dtype: str | torch.dtype,
+        scheme: Scheme,
+        shape: Sequence[int],
+        release: str | None = None,
+    ) -> str:
+        takes = kernel(device, self.operator)
+        if why := lacks(device, self.operator, release):
+            return why
+        if takes is None:
+            return f"nothing is known of {self.operator} on {device}"
+        name = str(dtype).removeprefix("torch.")
+        if scheme.bits != self.bits:
+            return f"it takes {self.bits} bits, not {scheme.bits}"
+        if scheme.activations != self.activations:
+            return "it does not round activations" if scheme.activations else "it rounds activations"
+        if not takes.groups and (scheme.group_size not in (None, shape[1]) or not scheme.symmetric):
+            return "it takes one scale for each row and no zeros"
+        if takes.groups and scheme.group(shape[1]) not in takes.groups:
+            return f"it takes groups of {', '.join(map(str, takes.groups))}, not {scheme.group(shape[1])}"
+        if name not in takes.dtypes:
+            return f"it takes {' or '.join(takes.dtypes)}, not {name}"
+        for kind in (takes, borrowed(device, self.operator)):
+            if kind and shape[1] % kind.width:
+                return f"it takes rows of a multiple of {kind.width} weights, not {shape[1]}"
+        return falls_short(torch.device(device), takes.needs) if takes.needs else ""
+
+    def layout(self, device: str | torch.device) -> str:
+        return f"{self.name} {layout_of(device)}"
+
+
+def padded(rows: int, multiple: int) -> int:
+    """The rows of a weight, filled up to a multiple.
+
+    Example:
+        >>> padded(17, 16), padded(32, 16)
+        (32, 32)
+    """
+    return -(-rows // multiple) * multiple

@@ -1,0 +1,245 @@
+"""How a plan is made: device, dtype and schemes are settled, then each layer is looked up in what the device has."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from assay.devices import default_device
+from assay.devices.capabilities import DEVICES, device_type, kind
+from assay.devices.operators.support import kernel, lacks
+from assay.devices.policies import can_hold
+from assay.errors import ConfigError, describe
+from assay.quantize.dispatch import FALLBACK, Steps, Table, default_table, regimes
+from assay.quantize.kernels import PATHS
+from assay.quantize.kernels.base import TorchPath
+from assay.quantize.planning.apply import GPTQ, WITHOUT_INPUTS
+from assay.quantize.planning.candidates import candidates
+from assay.quantize.planning.costs import family, measured
+from assay.quantize.planning.layers import Choice, choose
+from assay.quantize.planning.plan import LayerPlan, Others, Plan
+from assay.quantize.planning.recipe import Recipe, RecipeLike
+from assay.quantize.rounding import METHODS
+from assay.quantize.scheme import Scheme
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+PACKING = {"_weight_int4pack_mm": "_convert_weight_to_int4pack"}  # what torch wants before the kernel on its devices
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of :func:`assay.quantize.plan`."""
+
+    scheme: RecipeLike | None
+    device: str | torch.device
+    recipe: RecipeLike | None
+    dtype: str | torch.dtype | None
+    include: Sequence[str] | str
+    exclude: Sequence[str] | str
+    method: str | None
+    release: str | None
+
+
+def make(model: nn.Module, asked: Asked) -> Plan:
+    """Make the plan that was asked for; see :func:`assay.quantize.plan`."""
+    recipe = _recipe(asked)
+    device, dtype = _device(asked.device, recipe.device), _dtype(asked.dtype or recipe.dtype)
+    method = _method(asked.method or recipe.method or "nearest")
+    found, rest = candidates(model)
+    choices = choose(found, recipe, _patterns(asked.include), _patterns(asked.exclude))
+    activations = dtype or _usual(choices)
+    _check_held(device, activations)
+    layers = tuple(_layers(choices, device, activations, asked.release))
+    return Plan(
+        layers=layers,
+        others=tuple(Others(each.kind, each.count, each.nbytes) for each in rest),
+        device=device,
+        dtype=activations,
+        method=method,
+        torch=asked.release or torch.__version__,
+        notes=(*recipe.notes, *_of_method(method), *_notes(layers, device, activations, asked.release)),
+    )
+
+
+def _recipe(asked: Asked) -> Recipe:
+    if asked.recipe is not None and asked.scheme is not None:
+        raise ConfigError(describe("plan", "a scheme and a recipe", "one of them", "Write the scheme into the recipe"))
+    given = asked.recipe if asked.recipe is not None else asked.scheme
+    recipe = Recipe.parse("int4" if given is None else given)
+    if not recipe.rules:
+        do = "Add a rule such as linear:int4"
+        raise ConfigError(describe("recipe", "no rule for any layer", "at least one", do))
+    return recipe
+
+
+def _patterns(given: Sequence[str] | str) -> Sequence[str]:
+    return (given,) if isinstance(given, str) else given
+
+
+def _device(asked: str | torch.device, of_recipe: str) -> str:
+    """The device that was asked for, else the recipe's, else the first accelerator of this machine."""
+    name = str(asked)
+    if name == "auto":
+        name = of_recipe or name
+    if name == "auto":
+        return str(default_device())
+    if re.fullmatch(rf"({'|'.join(DEVICES)})(:\d+)?", name) is None:
+        expected = f"auto or one of {', '.join(DEVICES)}, with or without an index"
+        raise ConfigError(describe("device", repr(name), expected, "Name one whose kernels are known"))
+    return name
+
+
+def _dtype(asked: str | torch.dtype | None) -> str:
+    name = str(asked or "").removeprefix("torch.")
+    if name and name not in DTYPES:
+        raise ConfigError(describe("dtype", repr(name), f"one of {', '.join(DTYPES)}", "Name one of these"))
+    return name
+
+
+def _method(asked: str) -> str:
+    known = (*METHODS, GPTQ)
+    if asked not in known:
+        raise ConfigError(describe("method", repr(asked), f"one of {', '.join(known)}", "Check the spelling"))
+    return asked
+
+
+def _usual(choices: Sequence[Choice]) -> str:
+    """The dtype of the most of the weights that are quantized."""
+    sizes: Counter[str] = Counter()
+    for choice in choices:
+        if choice.scheme is not None:
+            weight = choice.candidate.weight()
+            sizes[_name(weight.dtype)] += weight.numel()
+    return sizes.most_common(1)[0][0]
+
+
+def _check_held(device: str, dtype: str) -> None:
+    if not can_hold(torch.device(device), getattr(torch, dtype)):
+        do = "Pass dtype=torch.float32 or torch.bfloat16, and convert the model before it runs"
+        raise ConfigError(describe("dtype", f"{dtype}, which {device} does not have", "one that it has", do))
+
+
+def _layers(choices: Sequence[Choice], device: str, dtype: str, release: str | None) -> Iterator[LayerPlan]:
+    counted: set[str] = set()
+    for choice in choices:
+        each, scheme = choice.candidate, choice.scheme
+        first = counted.isdisjoint(each.tied)  # of those that share a weight, one counts its bytes
+        counted.add(each.name)
+        before = each.nbytes * first
+        steps = _steps(choice, device, dtype, release)
+        yield LayerPlan(
+            name=each.name,
+            kind=each.kind,
+            shape=each.shape,
+            dtype=each.dtype,
+            scheme=scheme,
+            paths=steps,
+            bytes_before=before,
+            bytes_after=scheme.nbytes(each.shape) * first if scheme else before,
+            bytes_packed=_packed(device, steps, scheme, each.shape),
+            why=choice.why,
+            tied=each.tied,
+        )
+
+
+def _steps(choice: Choice, device: str, dtype: str, release: str | None) -> Steps:
+    if choice.scheme is None:
+        return ()
+    if choice.candidate.kind == "embedding":
+        return ((1, FALLBACK),)
+    return regimes(dtype, device, choice.scheme, choice.candidate.shape, release=release)
+
+
+def _packed(device: str, steps: Steps, scheme: Scheme | None, shape: tuple[int, int]) -> int:
+    """What the paths keep beside the integers."""
+    return sum(PATHS[name].extra_bytes(device, scheme, shape) for _, name in steps) if scheme else 0
+
+
+def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | None) -> Iterator[str]:
+    """What the device lacks for these layers, and what happens instead; what the model must be for the plan to hold."""
+    linear = [layer for layer in layers if layer.scheme and layer.kind == "linear"]
+    known = kind(device)
+    if known is not None and not known.tested:
+        yield f"nothing here was run or timed on a real {known.name} by this project: it rests on torch's sources"
+    yield from dict.fromkeys(note for layer in linear for note in _of_paths(layer, device, release))
+    yield from dict.fromkeys(note for layer in linear for note in _not_taken(layer, device, dtype, release))
+    if any(len(layer.paths) > 1 for layer in linear):
+        yield from _of_table(device)
+    yield from dict.fromkeys(note for layer in linear for note in _costs(layer, device, dtype))
+    if any(layer.kind == "embedding" and layer.scheme for layer in layers):
+        yield "embeddings: only the rows that are looked up are expanded"
+    other = sorted({layer.dtype for layer in layers if layer.scheme} - {dtype})
+    if other:
+        yield f"the model is {' and '.join(other)}: call model.to(torch.{dtype}) before it runs"
+    if any(layer.tied and layer.scheme for layer in layers):
+        yield "layers that share a weight share its integers, and are counted once"
+
+
+def _of_method(method: str) -> Iterator[str]:
+    if method == GPTQ:
+        yield f"{GPTQ}: apply(model, calibration=...) takes what went into linear layers; the rest is {WITHOUT_INPUTS}"
+
+
+def _of_paths(layer: LayerPlan, device: str, release: str | None) -> Iterator[str]:
+    """What the paths of a layer are, and how its weight gets into their layout."""
+    for _, name in layer.paths:
+        path = PATHS[name]
+        yield f"{name}: {path.summary}"
+        packing = PACKING.get(path.operator) if isinstance(path, TorchPath) else None
+        if packing and device_type(device) in PACKED_ON:
+            missing = lacks(device, packing, release)
+            why = f"{missing}; it is not needed: " if missing else ""
+            yield (
+                f"{name}: {why}weights are rounded where they are, moved as bytes that every device reads, "
+                f"and laid out for {device} by assay"
+            )
+
+
+PACKED_ON = ("cuda", "mps", "xpu")
+
+
+def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -> Iterator[str]:
+    """Why a kernel of the device for weights of so many bits is not used, and what that means."""
+    assert layer.scheme is not None
+    taken = {name for _, name in layer.paths}
+    fitting = [path for path in PATHS.values() if isinstance(path, TorchPath) and path.bits == layer.scheme.bits]
+    fitting = [path for path in fitting if path.activations == layer.scheme.activations]
+    there = [path for path in fitting if kernel(device, path.operator)]
+    for path in there:
+        if path.name not in taken:
+            why = path.why_not(device, dtype, layer.scheme, layer.shape, release) or _slow(path, device, dtype)
+            yield f"{path.name} is not used for {layer.scheme}: {why}"
+    if not there:
+        what = f"{layer.scheme.bits}-bit weights" + (" with 8-bit activations" if layer.scheme.activations else "")
+        yield f"torch has no kernel for {what} on {device_type(device)}: expanding them saves memory and not time"
+
+
+def _of_table(device: str) -> Iterator[str]:
+    """Where it was measured from how many rows on another path is taken."""
+    table = default_table(device_type(device))
+    untried = table.source == Table().source and device_type(device) != "cpu"
+    yield "from how many rows on: " + (f"assumed, not measured on {device_type(device)}" if untried else table.source)
+    if table.note:
+        yield table.note
+
+
+def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
+    assert layer.scheme is not None
+    told = measured().of(dtype, layer.scheme, layer.paths) if device_type(device) == "cpu" else ""
+    if told:
+        yield f"cost of {family(layer.scheme)} in {dtype}: {told}"
+
+
+def _slow(path: TorchPath, device: str, dtype: str) -> str:
+    takes = kernel(device, path.operator)
+    note = takes.note if takes else ""
+    return note if dtype in note else f"for {dtype} it was measured to be slower than expanding the weight"
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
