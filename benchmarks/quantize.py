@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.quantize import QuantizedLinear, Scheme, quantize_weight
-from assay.quantize.kernels import PATHS
+from assay.quantize.kernels import KERNELS
 from benchmarks.harness import Candidate, Cost, Table, measure, save, titled
 
 ROWS = (1, 4, 8, 16, 32, 64, 512)
@@ -64,8 +64,8 @@ def layers(scheme: str, dtype: torch.dtype, shape: tuple[int, int]) -> dict[str,
         integers = quantize_weight(dense.weight, scheme)
         made: dict[str, Callable[[Tensor], Tensor]] = {DENSE: dense, OWN: QuantizedLinear(integers, dtype=dtype)}
         for name in PACKED:
-            if not PATHS[name].why_not("cpu", dtype, integers.scheme, shape):
-                made["torch"] = partial(_multiplied, PATHS[name], PATHS[name].pack(integers, dtype))
+            if not KERNELS[name].why_not("cpu", dtype, integers.scheme, shape):
+                made["torch"] = partial(_multiplied, KERNELS[name], KERNELS[name].pack(integers, dtype))
         for name, call in (made | torchaos(dense, scheme)).items():
             calls.setdefault(name, []).append(call)
     return calls
@@ -81,8 +81,8 @@ def candidates(
     return {name: Candidate(partial(_step, each, x)) for name, each in taken.items()}
 
 
-def _multiplied(path: Any, packed: Any, x: Tensor) -> Tensor:
-    return path.matmul(x, packed)
+def _multiplied(kernel: Any, packed: Any, x: Tensor) -> Tensor:
+    return kernel.matmul(x, packed)
 
 
 def _step(calls: list[Callable[[Tensor], Tensor]], x: Tensor, at: int) -> Tensor:

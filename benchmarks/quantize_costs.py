@@ -1,4 +1,4 @@
-"""What each path costs beside the dense layer on this CPU: written where plans read it.
+"""What each kernel costs beside the dense layer on this CPU: written where plans read it.
 
 OMP_NUM_THREADS=1 python -m benchmarks.quantize_costs "one thread of a Xeon with AVX512 and AMX"
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 import assay.quantize
 from assay._atomic import write_text
 from assay.quantize import Scheme, quantize_weight
-from assay.quantize.kernels import PATHS
+from assay.quantize.kernels import KERNELS
 from assay.quantize.planning.costs import ROWS
 
 FILE = Path(assay.quantize.__file__).parent / "planning" / "costs.toml"
@@ -27,7 +27,7 @@ SCHEMES = ("int2", "int3", "int4", "int5", "int6", "int7", "int8", "int8:dynamic
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 TOO_SLOW = 4  # times the dense layer at one row: no plan takes such a kernel, and at many rows it takes minutes
 HEAD = """\
-# What a path costs beside the dense layer of the same dtype: time over time, at 1, 32 and 512 rows of activations.
+# What a kernel costs beside the dense layer of the same dtype: time over time, at 1, 32 and 512 rows of activations.
 # Written by: python -m benchmarks.quantize_costs
 """
 
@@ -47,14 +47,14 @@ def of_scheme(text: str, weight: Tensor, inputs: list[Tensor], dense: list[float
     """Path -> time over that of the dense layer, at each number of rows."""
     scheme, dtype, found = Scheme.parse(text), inputs[0].dtype, {}
     integers = quantize_weight(weight, scheme)
-    for path in PATHS.values():
-        if path.why_not("cpu", dtype, scheme, SHAPE):
+    for kernel in KERNELS.values():
+        if kernel.why_not("cpu", dtype, scheme, SHAPE):
             continue
-        packed = path.pack(integers, dtype)
-        few = best(partial(path.matmul, inputs[0], packed)) / dense[0]
-        if path.name == "dequantize" or few <= TOO_SLOW:
+        packed = kernel.pack(integers, dtype)
+        few = best(partial(kernel.matmul, inputs[0], packed)) / dense[0]
+        if kernel.name == "dequantize" or few <= TOO_SLOW:
             more = zip(inputs[1:], dense[1:], strict=True)
-            found[path.name] = [few, *(best(partial(path.matmul, x, packed), 3) / base for x, base in more)]
+            found[kernel.name] = [few, *(best(partial(kernel.matmul, x, packed), 3) / base for x, base in more)]
     return found
 
 
@@ -69,10 +69,10 @@ def main(machine: str) -> None:
         inputs = [torch.randn(rows, SHAPE[1]).to(dtype) for rows in ROWS]
         dense = [best(partial(F.linear, x, weight.to(dtype))) for x in inputs]
         for scheme in SCHEMES:
-            for path, times in of_scheme(scheme, weight, inputs, dense).items():
+            for kernel, times in of_scheme(scheme, weight, inputs, dense).items():
                 said = ", ".join(f"{each:.1f}" for each in times)
-                print(name, scheme, path, said, flush=True)
-                keys = f'dtype = "{name}"\nscheme = "{scheme}"\npath = "{path}"'
+                print(name, scheme, kernel, said, flush=True)
+                keys = f'dtype = "{name}"\nscheme = "{scheme}"\npath = "{kernel}"'
                 lines.append(f"[[costs]]\n{keys}\ntimes = [{said}]\n")
     write_text(FILE, HEAD + "\n".join(lines))
     print(FILE)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from assay.language import generate, perplexity
 from assay.quantize import plan
-from assay.quantize.analysis import Reading, for_budget, measure, sweep
+from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sweep
 
 WIDTH, HEADS, LAYERS, CONTEXT = 128, 4, 2, 128
 
@@ -94,13 +94,15 @@ def main() -> None:
     train, held_out = sources()
     model = trained(train, asked.seconds)
     text = held_out[: asked.bytes]
-    reading = Reading(device="cpu", window=CONTEXT, stride=CONTEXT // 2)
+    data_spec = DataSpec(device="cpu", window=CONTEXT, stride=CONTEXT // 2)
     before = perplexity(model, text, window=CONTEXT, stride=CONTEXT // 2, device="cpu")
     print(", ".join(f"{value.name} {value.value:.4f}" for value in before.sections[0].values))
 
-    schemes = sweep(model, text, ["int8", "int6", "int5", "int4:g32", "int4", "int3:g32", "int3"], reading=reading)
+    schemes = sweep(model, text, ["int8", "int6", "int5", "int4:g32", "int4", "int3:g32", "int3"], data_spec=data_spec)
     schemes.report.show()
-    chosen = for_budget(model, text, "4.5bits", schemes=["int3:g32", "int4:g32", "int5", "int8"], reading=reading)
+    chosen = recipe_for_budget(
+        model, text, "4.5bits", schemes=["int3:g32", "int4:g32", "int5", "int8"], data_spec=data_spec
+    )
     print(chosen.report.sections[0].note)
 
     int4 = plan(copy.deepcopy(model), "int4", device="cpu")

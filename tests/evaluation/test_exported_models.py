@@ -7,7 +7,7 @@ from torch.utils.data import TensorDataset
 
 from assay import Accuracy, evaluate
 from assay.errors import DtypeError, ShapeError
-from assay.evaluation.exported_models import Program, as_model
+from assay.evaluation.exported_models import ExportedModel, as_model
 from assay.pretend import pretend
 
 DIM = torch.export.Dim
@@ -46,7 +46,7 @@ def exported(rows=8, dim=None, masked=False):
 )
 @pytest.mark.parametrize("masked", [False, True])
 def test_any_number_of_rows_gives_the_model_s_own_outputs(dim, least, most, masked):
-    program = Program(exported(dim=dim, masked=masked))
+    program = ExportedModel(exported(dim=dim, masked=masked))
     assert (program.least, program.most) == (least, most)
     net = Net().eval()
     for rows in (1, 2, 3, 7, 8, 9, 16, 21):
@@ -64,7 +64,7 @@ def test_every_sample_is_counted_once_whatever_the_program_demands():
     expected = Accuracy(num_classes=3)(Net().eval()(x)["logits"].detach(), y)
     for batch_size in (5, 8, 64):
         report = evaluate(
-            Program(exported()), TensorDataset(x, y), Accuracy(num_classes=3), device="cpu", batch_size=batch_size
+            ExportedModel(exported()), TensorDataset(x, y), Accuracy(num_classes=3), device="cpu", batch_size=batch_size
         )
         assert report.sections[0].values[0].value == float(expected)
         assert "37 expected, 37 seen, 0 twice, 0 missed" in report.notes[0]
@@ -74,7 +74,7 @@ def test_a_program_goes_to_a_device_with_what_is_written_into_it():
     x, y = torch.randn(11, 4), torch.randint(3, (11,))
     expected = Accuracy(num_classes=3)(Net().eval()(x)["logits"].detach(), y)
     with pretend("cuda:1"):
-        program = Program(exported())
+        program = ExportedModel(exported())
         report = evaluate(program, TensorDataset(x, y), Accuracy(num_classes=3), device="cuda:1")
         assert {str(each.device) for each in program.parameters()} == {"cpu"}  # it came back
     assert report.device.startswith("cuda:1")
@@ -82,7 +82,7 @@ def test_a_program_goes_to_a_device_with_what_is_written_into_it():
 
 
 def test_a_program_keeps_its_mode_and_its_dtype():
-    program = Program(exported())
+    program = ExportedModel(exported())
     assert program.train() is program
     assert program.eval().training is False
     with pytest.raises(DtypeError, match=r"an exported program: got to\(torch.bfloat16\), expected a device"):
@@ -91,13 +91,13 @@ def test_a_program_keeps_its_mode_and_its_dtype():
 
 def test_inputs_without_rows_are_told():
     with pytest.raises(ShapeError, match=r"inputs of the program: got .*, expected a tensor with rows"):
-        Program(exported())("text")
+        ExportedModel(exported())("text")
 
 
 def test_other_models_stay_as_they_are():
     net = Net()
     assert as_model(net) is net
-    assert isinstance(as_model(exported()), Program)
+    assert isinstance(as_model(exported()), ExportedModel)
 
 
 def test_evaluate_takes_a_program_as_torch_made_it():

@@ -9,8 +9,8 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError
-from assay.evaluation import evaluate, kept, partition
-from assay.evaluation.observers import Followers
+from assay.evaluation import evaluate, partition, per_sample
+from assay.evaluation.observers import Observers
 from assay.metrics import LogLoss, MeanAbsoluteError, Recall
 from assay.report import compare
 
@@ -84,7 +84,7 @@ def test_streams_without_ids_keep_none():
 
 def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
     assert section(TensorDataset(SCORES, Y), keep_samples=False)[0].samples is None
-    monkeypatch.setattr(kept.Kept.__init__, "__defaults__", (0, 80))
+    monkeypatch.setattr(per_sample.PerSampleRecorder.__init__, "__defaults__", (0, 80))
     found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1})
     assert found.samples is None
     assert "What each sample contributed was not kept: there are more than 80 samples." in notes
@@ -170,7 +170,7 @@ def test_what_is_staged_does_not_change_with_the_batch():
 @pytest.mark.parametrize("stage_bytes", [0, 100, 1000])
 def test_how_much_is_staged_changes_nothing(monkeypatch, stage_bytes):
     expected, _ = section(TensorDataset(SCORES, Y), slices={"y": 1})
-    monkeypatch.setattr(Followers.__init__, "__defaults__", (stage_bytes,))
+    monkeypatch.setattr(Observers.__init__, "__defaults__", (stage_bytes,))
     found, _ = section(DataLoader(TensorDataset(SCORES, Y), batch_size=8), slices={"y": 1})
     assert (found.values, found.slices, found.samples) == (expected.values, expected.slices, expected.samples)
 

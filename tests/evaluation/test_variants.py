@@ -10,9 +10,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from assay import Accuracy
 from assay.errors import ConfigError
-from assay.evaluation import Form, parity
-from assay.evaluation.observers import Rows
-from assay.evaluation.variants import Apart, _Beside, _Outputs, file_name
+from assay.evaluation import Variant, compare_variants
+from assay.evaluation.observers import SampleRows
+from assay.evaluation.variants import OutputDifference, _Beside, _Outputs, file_name
 from assay.report import Comparison, Report
 
 X = torch.randn(300, 4, generator=torch.Generator().manual_seed(1))
@@ -41,7 +41,7 @@ METRICS = {"accuracy": Accuracy(num_classes=3)}
 
 def test_forms_are_compared_sample_by_sample(tmp_path):
     first, second = net(), broken()
-    found = parity({"main": first, "broken": second}, data(), METRICS, device="cpu", batch_size=32)
+    found = compare_variants({"main": first, "broken": second}, data(), METRICS, device="cpu", batch_size=32)
     a, b = first(X).detach(), second(X).detach()
     target = data().tensors[1]
     right_a, right_b = a.argmax(1) == target, b.argmax(1) == target
@@ -73,12 +73,12 @@ def test_forms_are_compared_sample_by_sample(tmp_path):
 
 def test_three_forms_eager_exported_and_in_another_precision(capsys):
     first = net()
-    forms = {
+    variants = {
         "eager": first,
         "exported": torch.export.export(first, (torch.ones(8, 4),)),
-        "bfloat16": Form(first, options={"precision": "bfloat16"}),
+        "bfloat16": Variant(first, options={"precision": "bfloat16"}),
     }
-    found = parity(forms, DataLoader(data(), batch_size=32, shuffle=True), METRICS, device="cpu")
+    found = compare_variants(variants, DataLoader(data(), batch_size=32, shuffle=True), METRICS, device="cpu")
     exported, rounded = found.outputs
     assert exported.samples == 300
     assert exported.largest < 1e-5
@@ -95,22 +95,24 @@ def test_three_forms_eager_exported_and_in_another_precision(capsys):
 
 def test_a_form_may_have_data_of_its_own():
     doubled = TensorDataset(X.double(), data().tensors[1])
-    found = parity({"float32": net(), "float64": Form(copy.deepcopy(net()).double(), doubled)}, data(), METRICS)
+    found = compare_variants(
+        {"float32": net(), "float64": Variant(copy.deepcopy(net()).double(), doubled)}, data(), METRICS
+    )
     assert found.outputs[0].samples == 300
     assert found.outputs[0].largest < 1e-5
 
 
 def test_streams_are_measured_and_their_outputs_not_compared():
     batches = [(X[:5], data().tensors[1][:5]), (X[5:9], data().tensors[1][5:9])]
-    found = parity({"a": net(), "b": broken()}, batches, METRICS, device="cpu")
+    found = compare_variants({"a": net(), "b": broken()}, batches, METRICS, device="cpu")
     assert str(found.outputs[0]) == "Outputs of b were not compared: the samples of a stream have no numbers."
 
 
 def test_a_form_that_goes_on_from_a_checkpoint_says_of_what_it_cannot_tell(tmp_path):
     again = {"device": "cpu", "resume": tmp_path}
-    first = parity({"a": net(), "b": broken()}, data(), METRICS, **again)
+    first = compare_variants({"a": net(), "b": broken()}, data(), METRICS, **again)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
-    second = parity({"a": net(), "b": broken()}, data(), METRICS, **again)
+    second = compare_variants({"a": net(), "b": broken()}, data(), METRICS, **again)
     assert second.comparison.delta("accuracy").difference == first.comparison.delta("accuracy").difference
     assert second.outputs == first.outputs  # what was found is in the checkpoint
 
@@ -121,17 +123,17 @@ def test_a_form_that_goes_on_from_a_checkpoint_says_of_what_it_cannot_tell(tmp_p
         ({"a": net()}, data(), "forms: got 1, expected two or more"),
         ({"a b": net(), "a-b": net()}, data(), "forms: got a b, a-b, expected names that tell folders apart"),
         ({"a": net(), "b": net()}, iter([]), "data: got list_iterator, expected data that can be read once for each"),
-        ({"a": net(), "b": Form(net(), options={"bits": 4})}, data(), "parity: got .*'bits', expected arguments of"),
-        ({"a": net(), "b": Form(net(), options={"confidence_level": 2.0})}, data(), "confidence_level: got 2.0"),
+        ({"a": net(), "b": Variant(net(), options={"bits": 4})}, data(), "parity: got .*'bits', expected arguments of"),
+        ({"a": net(), "b": Variant(net(), options={"confidence_level": 2.0})}, data(), "confidence_level: got 2.0"),
     ],
 )
-def test_what_cannot_be_compared_is_told_before_anything_runs(forms, given, message):
+def test_what_cannot_be_compared_is_told_before_anything_runs(variants, given, message):
     with pytest.raises(ConfigError, match=message):
-        parity(forms, given, METRICS)
+        compare_variants(variants, given, METRICS)
 
 
 def rows(preds, index, ids=None):
-    return Rows(torch.tensor(preds), None, None, None if index is None else np.array(index), ids, 0, {})
+    return SampleRows(torch.tensor(preds), None, None, None if index is None else np.array(index), ids, 0, {})
 
 
 def beside(first, second, **options):
@@ -147,7 +149,7 @@ def beside(first, second, **options):
 def test_outputs_are_found_by_their_samples_in_any_order():
     first = [rows([[1.0], [2.0]], [7, 3]), rows([[5.0]], [4])]
     found = beside(first, [rows([[2.5], [5.0], [1.0]], [3, 4, 7], ["x", "y", "z"])]).found
-    assert found == Apart("b", 3, 2, 0.5, "x")
+    assert found == OutputDifference("b", 3, 2, 0.5, "x")
 
 
 def test_of_equal_differences_the_first_sample_is_named_on_any_number_of_processes():
@@ -157,15 +159,15 @@ def test_of_equal_differences_the_first_sample_is_named_on_any_number_of_process
         together = parts[0].empty()
         for k in order:
             together.load(parts[k].saved())
-        assert together.found == Apart("b", 3, 0, 1.0, 1)
+        assert together.found == OutputDifference("b", 3, 0, 1.0, 1)
 
 
 def test_nan_and_infinity_are_values():
     inf, nan = float("inf"), float("nan")
     first = [rows([[nan, 1.0], [inf, 1.0], [1.0, 1.0]], [0, 1, 2])]
-    assert beside(first, [rows([[nan, 1.0], [inf, 1.0]], [0, 1])]).found == Apart("b", 2, 2)
+    assert beside(first, [rows([[nan, 1.0], [inf, 1.0]], [0, 1])]).found == OutputDifference("b", 2, 2)
     found = beside(first, [rows([[nan, 1.0], [inf, 1.0], [nan, 1.0]], [0, 1, 2])])
-    assert found.found == Apart("b", 3, 2, inf, 2)
+    assert found.found == OutputDifference("b", 3, 2, inf, 2)
     again = found.empty()
     again.load(found.saved())
     assert again.found == found.found

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.native import weights
 from assay.native.library import library
-from assay.quantize.packed_weight import Integers, pack
+from assay.quantize.packed_weight import PackedWeight, pack
 from assay.quantize.scheme import Scheme
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
@@ -26,7 +26,7 @@ def drawn(scheme, shape, dtype=torch.bfloat16, seed=0):
     groups = (shape[0], shape[1] // scheme.group(shape[1]))
     scales = (torch.randn(groups, generator=generator) + 0.01).to(dtype)
     zeros = None if scheme.symmetric else torch.randn(groups, generator=generator).to(dtype)
-    return Integers(pack(values, scheme.bits), scales, zeros, scheme, shape)
+    return PackedWeight(pack(values, scheme.bits), scales, zeros, scheme, shape)
 
 
 def product(x, integers):

@@ -14,7 +14,7 @@ from assay.language import perplexity
 from assay.metrics import Accuracy, MeanSquaredError
 from assay.pretend import pretend
 from assay.quantize import QuantizedLinear, quantize_weight
-from assay.quantize.analysis import Budget, Reading, for_budget, measure, sensitivity, sweep
+from assay.quantize.analysis import Budget, DataSpec, measure, recipe_for_budget, sensitivity, sweep
 from assay.quantize.analysis.budget import choose_options
 from assay.quantize.analysis.layer_sensitivity import Sensitivity
 from assay.quantize.analysis.speed import nbytes
@@ -23,8 +23,8 @@ from assay.report import Report
 from language.models import TEXT, Recurrent, llama
 
 WIDTH, CLASSES = 64, 5
-CPU = Reading(device="cpu", progress=False)
-LANGUAGE = Reading(device="cpu", window=64, stride=32, progress=False)
+CPU = DataSpec(device="cpu", progress=False)
+LANGUAGE = DataSpec(device="cpu", window=64, stride=32, progress=False)
 
 
 def classifier(seed=0):
@@ -163,7 +163,7 @@ def test_numbers_are_compared_by_their_squared_error():
 
 
 def test_more_bits_move_the_outputs_less():
-    found = sweep(llama(), TEXT, ["int8", "int4:g32", "int3:g32"], reading=LANGUAGE)
+    found = sweep(llama(), TEXT, ["int8", "int4:g32", "int3:g32"], data_spec=LANGUAGE)
     by_name = {each.name: each for each in found.points}
     distances = [by_name[name].distance for name in ("int8", "int4:g32", "int3:g32")]
     assert distances[0] < distances[1] / 10
@@ -182,7 +182,7 @@ def test_calibration_makes_the_outputs_move_less():
         perplexity(model, other, window=64, stride=64, device="cpu", progress=False)
     for scheme in ("int4:g32", "int3:g64"):
         nearest, gptq = (
-            sweep(model, TEXT, [scheme], calibration=data, reading=LANGUAGE).points[0] for data in (None, calibration)
+            sweep(model, TEXT, [scheme], calibration=data, data_spec=LANGUAGE).points[0] for data in (None, calibration)
         )
         assert gptq.upper < nearest.lower
         assert gptq.bits == nearest.bits
@@ -190,7 +190,7 @@ def test_calibration_makes_the_outputs_move_less():
 
 def test_bits_count_what_a_scheme_leaves_alone():
     """Groups of 64 do not fit rows of 32: that layer stays at 32 bits a weight, and the point says so."""
-    found = {each.name: each for each in sweep(MODEL, DATA, ["int4:g64", "int4:g32"], reading=CPU).points}
+    found = {each.name: each for each in sweep(MODEL, DATA, ["int4:g64", "int4:g32"], data_spec=CPU).points}
     assert (found["int4:g32"].layers, found["int4:g64"].layers) == (3, 2)
     weights = [64 * 64, 64 * 32, 32 * CLASSES]
     expected = ((weights[0] + weights[1]) * 4.5 + weights[2] * 32) / sum(weights)
@@ -204,7 +204,7 @@ def quantized_some(model):
 
 
 def test_a_sweep_is_the_measure_of_each_model():
-    found = sweep(MODEL, DATA, ["int4:g32"], reading=CPU).points[0]
+    found = sweep(MODEL, DATA, ["int4:g32"], data_spec=CPU).points[0]
     report = measure(MODEL, INT4, DATA, device="cpu", speed=())
     assert found.distance == values(report)["KL divergence"].value
     assert found.nbytes == nbytes(INT4)
@@ -212,7 +212,7 @@ def test_a_sweep_is_the_measure_of_each_model():
 
 
 def test_layers_are_measured_alone():
-    found = sensitivity(MODEL, DATA, "int4:g32", reading=CPU)
+    found = sensitivity(MODEL, DATA, "int4:g32", data_spec=CPU)
     assert {each.layer for each in found.layers} == {"0", "2", "4"}
     assert [each.distance for each in found.layers] == sorted((each.distance for each in found.layers), reverse=True)
     alone = copy.deepcopy(MODEL)
@@ -226,7 +226,7 @@ def test_layers_are_measured_alone():
 
 
 def test_names_in_a_picture_tell_layers_apart():
-    report = sensitivity(llama(), TEXT[:200], "int4:g32", reading=LANGUAGE).report
+    report = sensitivity(llama(), TEXT[:200], "int4:g32", data_spec=LANGUAGE).report
     (bars,) = report.sections[0].plots
     assert len(set(bars.labels)) == len(bars.labels) == 15
     assert max(map(len, bars.labels)) <= 22
@@ -254,9 +254,9 @@ def test_the_model_is_given_back_as_it_was(model):
     state = {name: value.clone() for name, value in model.state_dict().items()}
     if isinstance(model, FailsLater):
         with pytest.raises(Exception, match="it broke"):
-            sensitivity(model, DATA, "int4:g32", reading=CPU)
+            sensitivity(model, DATA, "int4:g32", data_spec=CPU)
     else:
-        sensitivity(model, DATA, "int4:g32", reading=CPU)
+        sensitivity(model, DATA, "int4:g32", data_spec=CPU)
     assert {name: id(module) for name, module in model.named_modules()} == modules
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
     assert all(module.training for module in model.modules())
@@ -266,13 +266,13 @@ def test_the_model_is_given_back_as_it_was(model):
 def test_a_layer_that_hangs_in_two_places_is_replaced_in_both():
     shared = nn.Linear(32, 32)
     model = nn.Sequential(shared, nn.ReLU(), shared, nn.Linear(32, 3))
-    found = sensitivity(model, [torch.randn(50, 32)], "int2:g32", reading=CPU)
+    found = sensitivity(model, [torch.randn(50, 32)], "int2:g32", data_spec=CPU)
     assert {each.layer for each in found.layers} == {"0", "3"}
     after = copy.deepcopy(model)
     after[0] = after[2] = QuantizedLinear(quantize_weight(shared.weight, "int2:g32"), shared.bias)
     data = [torch.randn(50, 32)]
     expected = values(measure(model, after, data, device="cpu", speed=()))["KL divergence"].value
-    again = sensitivity(model, data, "int2:g32", reading=CPU).of("0")["int2:g32"].distance
+    again = sensitivity(model, data, "int2:g32", data_spec=CPU).of("0")["int2:g32"].distance
     assert again == expected
 
 
@@ -280,13 +280,13 @@ def test_weights_that_are_shared_are_left_out():
     model = Recurrent()
     model.head.weight = model.embed.weight
     with pytest.raises(ConfigError, match="shares its weight"):
-        sensitivity(model, TEXT[:100], "int4:g32", reading=LANGUAGE)
+        sensitivity(model, TEXT[:100], "int4:g32", data_spec=LANGUAGE)
 
 
 def test_few_layers_at_a_time_give_the_same(monkeypatch):
-    whole = sensitivity(MODEL, DATA, "int4:g32", reading=CPU)
+    whole = sensitivity(MODEL, DATA, "int4:g32", data_spec=CPU)
     monkeypatch.setattr("assay.quantize.analysis.layer_swaps.AT_ONCE", 1)
-    parts = sensitivity(MODEL, DATA, "int4:g32", reading=CPU)
+    parts = sensitivity(MODEL, DATA, "int4:g32", data_spec=CPU)
     assert [(each.layer, each.distance) for each in parts.layers] == [(e.layer, e.distance) for e in whole.layers]
 
 
@@ -295,7 +295,7 @@ SCHEMES = ["int3:g32", "int4:g32", "int6:g32"]
 
 def test_a_recipe_keeps_its_budget_and_is_better_than_a_scheme_of_its_size():
     model = llama()
-    found = for_budget(model, TEXT, "5bits", schemes=SCHEMES, reading=LANGUAGE)
+    found = recipe_for_budget(model, TEXT, "5bits", schemes=SCHEMES, data_spec=LANGUAGE)
     assert found.bits <= 5
     by_name = {each.name: each for each in found.sweep.points}
     assert by_name["chosen"].bits == pytest.approx(found.bits)
@@ -336,15 +336,15 @@ def test_data_without_a_sample_are_told():
 @pytest.mark.parametrize("budget", ["100bits", "1GB"])
 def test_a_budget_that_the_model_keeps_as_it_is_is_told(budget):
     with pytest.raises(ConfigError, match=r"budget: got .*, in which the model fits as it is, expected less"):
-        for_budget(MODEL, DATA, budget, schemes=SCHEMES, reading=CPU)
+        recipe_for_budget(MODEL, DATA, budget, schemes=SCHEMES, data_spec=CPU)
 
 
 def test_a_budget_in_bytes_is_that_of_the_model():
     most = int(nbytes(MODEL) * 0.25)
-    found = for_budget(MODEL, DATA, f"{most}B", schemes=SCHEMES, reading=CPU)
+    found = recipe_for_budget(MODEL, DATA, f"{most}B", schemes=SCHEMES, data_spec=CPU)
     assert most * 0.8 < found.nbytes <= most
     with pytest.raises(ConfigError, match="budget: got 1,000 bytes, 596 bytes for the layers that can be quantized"):
-        for_budget(MODEL, DATA, "1kB", schemes=SCHEMES, reading=CPU)
+        recipe_for_budget(MODEL, DATA, "1kB", schemes=SCHEMES, data_spec=CPU)
 
 
 def option(layer, size, distance, scheme="s"):

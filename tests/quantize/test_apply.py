@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from assay.errors import ConfigError, InputError, InvalidValuesError, StateError
-from assay.quantize import Integers, QuantizedEmbedding, QuantizedLinear, plan, quantize_weight
-from assay.quantize.kernels import PATHS
+from assay.quantize import PackedWeight, QuantizedEmbedding, QuantizedLinear, plan, quantize_weight
+from assay.quantize.kernels import KERNELS
 from assay.quantize.planning import apply as plan_apply
 from assay.quantize.rounding import Calibration, gptq
 from quantize.models import LanguageModel, language_model, some_ids
@@ -50,10 +50,10 @@ def test_it_does_what_was_printed_and_no_more(tied, recipe, method):
 
 def test_the_paths_are_those_that_were_printed(monkeypatch):
     called: list[tuple[str, int]] = []
-    for path in PATHS.values():
-        original = path.matmul
+    for kernel in KERNELS.values():
+        original = kernel.matmul
         monkeypatch.setattr(
-            path, "matmul", lambda x, packed, p=path, o=original: called.append((p.name, len(x))) or o(x, packed)
+            kernel, "matmul", lambda x, packed, p=kernel, o=original: called.append((p.name, len(x))) or o(x, packed)
         )
     model = language_model(dtype=torch.bfloat16)
     made = plan(model, device="cpu")
@@ -61,7 +61,7 @@ def test_the_paths_are_those_that_were_printed(monkeypatch):
     for rows in (1, 2, 7, 8, 23, 24, 40, 64):
         called.clear()
         model.blocks[0].mix(torch.randn(rows, 256, dtype=torch.bfloat16))
-        steps = next(layer.paths for layer in made.layers if layer.name == "blocks.0.mix")
+        steps = next(layer.kernels for layer in made.layers if layer.name == "blocks.0.mix")
         assert called == [([name for first, name in steps if first <= rows][-1], rows)]
 
 
@@ -136,7 +136,7 @@ def test_a_layer_that_fails_leaves_the_model_bit_for_bit(monkeypatch, failing):
     model = language_model()
     before, made, calls = bits(model), plan(model, "int8", device="cpu"), []
 
-    def breaks(*args: object) -> Integers:
+    def breaks(*args: object) -> PackedWeight:
         calls.append(args)
         if len(calls) > failing:
             raise MemoryError("no room")
@@ -244,7 +244,7 @@ def test_a_model_that_is_quantized_cannot_be_quantized_again():
     made.apply(model)
     with pytest.raises(StateError, match=r"blocks\.0\.mix: got is quantized already|where the plan has"):
         made.apply(model)
-    assert plan(model, {"embedding:*": "int8"}, device="cpu").left_alone[0].why == "is quantized already"
+    assert plan(model, {"embedding:*": "int8"}, device="cpu").skipped[0].why == "is quantized already"
 
 
 @torch.no_grad()

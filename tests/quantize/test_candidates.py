@@ -115,7 +115,7 @@ def one(module):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Initializing zero-element")
-def test_what_is_left_alone_and_why(make, message):
+def test_what_is_skipped_and_why(make, message):
     ((_, why),) = why_not(make()).items()
     assert message in why
 

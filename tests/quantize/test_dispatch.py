@@ -1,4 +1,4 @@
-"""Which path is taken for how many rows: the table, what the device has, and what stands in for what it has not."""
+"""Which kernel is taken for how many rows: the table, what the device has, and what stands in for what it has not."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from assay.native import weights
 from assay.quantize import Scheme, dispatch
-from assay.quantize.dispatch import DEFAULTS, Table, at, choose, regimes
-from assay.quantize.kernels import PATHS
+from assay.quantize.dispatch import DEFAULTS, DispatchTable, at, choose, regimes
+from assay.quantize.kernels import KERNELS
 
 INT4, INT8, SHAPE = Scheme.parse("int4"), Scheme.parse("int8"), (4096, 4096)
-OWN = Table(DEFAULTS)
+OWN = DispatchTable(DEFAULTS)
 DTYPES = ("bfloat16", "float16", "float32")
 
 
@@ -21,7 +21,7 @@ def test_every_step_of_the_table_leads_up_to_a_path():
         assert Scheme.parse(name).bits in range(2, 9)
         assert steps[0][0] == 1
         assert [rows for rows, _ in steps] == sorted(rows for rows, _ in steps)
-        assert {path for _, path in steps} <= PATHS.keys()
+        assert {kernel for _, kernel in steps} <= KERNELS.keys()
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "float64"])
@@ -34,7 +34,7 @@ def test_what_is_chosen_can_be_taken_there_and_begins_at_one_row(device, dtype, 
     assert steps[0][0] == 1
     assert [rows for rows, _ in steps] == sorted({rows for rows, _ in steps})
     for rows, name in steps:
-        assert PATHS[name].why_not(device, dtype, scheme, shape) == ""
+        assert KERNELS[name].why_not(device, dtype, scheme, shape) == ""
         assert choose(rows, dtype, device, scheme, shape, OWN) == name
         assert choose(max(1, rows - 1), dtype, device, scheme, shape, OWN) != name or rows == 1
 
@@ -66,21 +66,21 @@ def test_other_devices():
 
 def test_the_most_particular_entry_counts():
     steps = {("*", "*", "int4"): ((1, "dequantize"),), ("cpu", "*", "int4"): ((1, "int4pack-cpu"),)}
-    assert choose(1, "float32", "cpu", INT4, SHAPE, Table(steps)) == "int4pack-cpu"
+    assert choose(1, "float32", "cpu", INT4, SHAPE, DispatchTable(steps)) == "int4pack-cpu"
     steps[("cpu", "float32", "int4")] = ((1, "dequantize"),)
-    assert choose(1, "float32", "cpu", INT4, SHAPE, Table(steps)) == "dequantize"
+    assert choose(1, "float32", "cpu", INT4, SHAPE, DispatchTable(steps)) == "dequantize"
     steps[("cpu", "*", "int4:g64")] = ((1, "int4pack-cpu"), (5, "dequantize"))
-    assert choose(4, "float32", "cpu", Scheme.parse("int4:g64"), SHAPE, Table(steps)) == "int4pack-cpu"
-    assert choose(5, "float32", "cpu", Scheme.parse("int4:g64"), SHAPE, Table(steps)) == "dequantize"
+    assert choose(4, "float32", "cpu", Scheme.parse("int4:g64"), SHAPE, DispatchTable(steps)) == "int4pack-cpu"
+    assert choose(5, "float32", "cpu", Scheme.parse("int4:g64"), SHAPE, DispatchTable(steps)) == "dequantize"
 
 
 def test_where_nothing_is_said_the_weight_is_expanded():
-    assert regimes("bfloat16", "cpu", INT4, SHAPE, Table({})) == ((1, "dequantize"),)
+    assert regimes("bfloat16", "cpu", INT4, SHAPE, DispatchTable({})) == ((1, "dequantize"),)
 
 
 def test_of_two_paths_from_the_same_row_the_first_that_can_be_taken():
     steps = ((1, "int4pack"), (1, "int4pack-cpu"), (8, "dequantize"))
-    table = Table({("*", "*", "int4"): steps})
+    table = DispatchTable({("*", "*", "int4"): steps})
     assert regimes("bfloat16", "mps", INT4, SHAPE, table) == ((1, "int4pack"), (8, "dequantize"))
     assert regimes("bfloat16", "cpu", INT4, SHAPE, table) == ((1, "int4pack-cpu"), (8, "dequantize"))
 

@@ -23,7 +23,7 @@ from assay.pretend import pretend
     divergence,
     kl_divergence,
 )
-from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, numbered
+from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, indexed_batches
 
 LOGITS = {"outputs": "logits", "class_dim": -1, "ignore_index": -100}
 
@@ -183,7 +183,7 @@ class Streamed(torch.utils.data.IterableDataset):
 def test_numbers_are_those_of_the_samples(data):
     for _ in range(2):
         seen = {}
-        for batch in numbered(data, 4):
+        for batch in indexed_batches(data, 4):
             x, y = batch[BATCH]
             seen.update(zip(batch[NUMBER].tolist(), y.tolist(), strict=True))
             assert torch.equal(x, X[y])
@@ -201,9 +201,9 @@ def test_numbers_are_those_of_the_samples(data):
 )
 def test_data_that_cannot_be_read_again_are_refused(data, message):
     with pytest.raises(ConfigError, match=message):
-        list(numbered(data, 4))
+        list(indexed_batches(data, 4))
 
 
 def test_a_stream_must_have_rows():
     with pytest.raises(ConfigError, match="expected rows that can be counted"):
-        list(numbered([3.0], 4))
+        list(indexed_batches([3.0], 4))

@@ -20,8 +20,8 @@ from assay.quantize import QuantizedEmbedding, QuantizedLinear, Scheme, quantize
 from assay.quantize.files import file as files
 from assay.quantize.files.container import Container
 from assay.quantize.files.description import CHECKSUM, KEY
-from assay.quantize.files.file import describe_file, is_quantized, load, load_integers, save
-from assay.quantize.files.meta_models import skeleton
+from assay.quantize.files.file import describe_file, is_quantized, load, load_packed_weights, save
+from assay.quantize.files.meta_models import meta_model
 from assay.quantize.layers import QuantizedWeight
 
 
@@ -87,7 +87,7 @@ def test_integers_of_every_scheme_come_back(tmp_path, bits, symmetric, group):
     scheme = Scheme(bits, group, symmetric)
     torch.manual_seed(bits)
     given = {"a.weight": quantize_weight(torch.randn(5, 96), scheme), "b": quantize_weight(torch.eye(3, 32), scheme)}
-    found = load_integers(save(given, tmp_path / "weights.safetensors"))
+    found = load_packed_weights(save(given, tmp_path / "weights.safetensors"))
     assert found.keys() == given.keys()
     assert all(found[name].equal(given[name]) for name in given)
 
@@ -129,7 +129,7 @@ def test_what_the_file_says_without_reading_its_tensors(tmp_path):
         "down.weight": "int8",
     }
     assert dict(found.tied) == {"head.weight": "embed.weight"}
-    assert sorted(found.alone()) == ["norm.bias", "norm.weight", "steps", "up.bias"]
+    assert sorted(found.unquantized()) == ["norm.bias", "norm.weight", "steps", "up.bias"]
     assert is_quantized(path)
     save_file({"a": torch.ones(1)}, tmp_path / "other.safetensors")
     assert not is_quantized(tmp_path / "other.safetensors")
@@ -149,7 +149,7 @@ def test_no_packed_layout_is_written(tmp_path):
 def test_a_model_without_weights_in_memory_takes_the_file(tmp_path):
     model = quantized(head=True)
     path = save(model, tmp_path / "m.safetensors")
-    empty = skeleton(Model)
+    empty = meta_model(Model)
     assert {held.device.type for held in empty.parameters()} == {"meta"}
     assert empty.head.weight is empty.embed.weight
     assert same_bits(model, load(empty, path))
@@ -163,7 +163,7 @@ def test_values_that_no_file_brings_are_missed(tmp_path):
             self.register_buffer("frequencies", torch.ones(3), persistent=False)
 
     path = save(quantized(), tmp_path / "m.safetensors")
-    load(skeleton(Rotary), path)
+    load(meta_model(Rotary), path)
     with torch.device("meta"):
         model = Rotary()
     with pytest.raises(ConfigError, match=r"nothing for frequencies, expected values for what is on the meta device"):
@@ -393,7 +393,7 @@ def test_infinite_scales(tmp_path):
 def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(ConfigError, match=r"model: got no quantized layer, expected at least one\. Apply a plan first"):
         save(Model(), tmp_path / "a")
-    with pytest.raises(ConfigError, match="got nothing, expected a module, or Integers by name"):
+    with pytest.raises(ConfigError, match="got nothing, expected a module, or PackedWeight by name"):
         save({}, tmp_path / "a")
     with pytest.raises(ConfigError, match="got Tensor under 'a'"):
         save({"a": torch.ones(1)}, tmp_path / "a")  # type: ignore[dict-item]
@@ -439,7 +439,7 @@ def test_files_are_the_same_whatever_the_device(tmp_path, kind):
     path = save(model, tmp_path / "host.safetensors")
     expected = model(X)
     with pretend(kind) as device:
-        there = load(skeleton(Model), path, device=device.device)
+        there = load(meta_model(Model), path, device=device.device)
         assert {held.device.type for held in [*there.parameters(), *there.buffers()]} == {kind}
         found = there.eval()(X.to(device.device)).cpu()
         again = save(there, tmp_path / "there.safetensors")

@@ -1,4 +1,4 @@
-"""Every path multiplies by the weight that the integers stand for, and says where it cannot be had."""
+"""Every kernel multiplies by the weight that the integers stand for, and says where it cannot be had."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assay.devices.operators import support as operators
 from assay.devices.operators.support import lacks, layout_of
 from assay.errors import ConfigError
 from assay.quantize import Scheme
-from assay.quantize.kernels import PATHS, path
+from assay.quantize.kernels import KERNELS, kernel
 from assay.quantize.kernels.int4 import for_cuda, for_mps, for_xpu
 from assay.quantize.kernels.portable import quantize_rows, rounded_rows
 from quantize.drawn import TOLERANCES, apart, integers_of
@@ -28,7 +28,7 @@ def inputs(rows, width, dtype, seed=0):
 def test_every_path_of_the_cpu_is_the_formula(text, shape, dtype):
     integers = integers_of(text, shape)
     ran = 0
-    for each in PATHS.values():
+    for each in KERNELS.values():
         if each.why_not("cpu", dtype, integers.scheme, shape):
             continue
         packed = each.pack(integers, dtype)
@@ -47,9 +47,9 @@ def test_every_path_of_the_cpu_is_the_formula(text, shape, dtype):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_torchs_kernel_for_the_cpu_has_its_rows_filled_up(text, dtype):
     integers, x = integers_of(text, (19, 64)), inputs(3, 64, dtype)
-    packed = path("int4pack-cpu").pack(integers, dtype)
+    packed = kernel("int4pack-cpu").pack(integers, dtype)
     assert packed.tensors[0].shape == (32, 32)
-    assert path("int4pack-cpu").matmul(x, packed).shape == (3, 19)
+    assert kernel("int4pack-cpu").matmul(x, packed).shape == (3, 19)
     with pytest.raises(RuntimeError, match="expect N to be dividable by 16"):
         torch._convert_weight_to_int4pack_for_cpu(integers.values().int() + 8, 1)
 
@@ -59,8 +59,8 @@ def test_torchs_kernel_for_the_cpu_has_its_rows_filled_up(text, dtype):
 @pytest.mark.parametrize("text", ["int4", "int4:g32:sym", "int8", "int3:g32", "int8:dynamic"])
 def test_every_path_of_a_device_gives_the_cpus_values(text, dtype, device, pretended):
     integers, x = integers_of(text, (24, 128)), inputs(3, 128, dtype)
-    expected = path("dequantize").matmul(x, path("dequantize").pack(integers, dtype))
-    for each in PATHS.values():
+    expected = kernel("dequantize").matmul(x, kernel("dequantize").pack(integers, dtype))
+    for each in KERNELS.values():
         if not each.why_not(device, dtype, integers.scheme, integers.shape):
             there = each.matmul(x.to(device), each.pack(integers.to(device), dtype))
             assert there.device == device
@@ -124,8 +124,8 @@ def test_the_call_of_torchs_kernel_there_is_right_in_every_argument(device, pret
         return (x.float() @ (values * spread[..., 0].T + spread[..., 1].T).T).to(x.dtype)
 
     monkeypatch.setattr(torch, "_weight_int4pack_mm", lambda *given: stand_in(*(_here(each) for each in given)))
-    packed = path("int4pack").pack(integers.to(device), torch.bfloat16)
-    assert apart(path("int4pack").matmul(x.to(device), packed), x.double() @ integers.dequantize().double().T) < 6e-3
+    packed = kernel("int4pack").pack(integers.to(device), torch.bfloat16)
+    assert apart(kernel("int4pack").matmul(x.to(device), packed), x.double() @ integers.dequantize().double().T) < 6e-3
     assert seen == [32]
 
 
@@ -161,31 +161,31 @@ def _here(given):
 )
 def test_why_a_path_cannot_be_taken(name, device, dtype, text, shape, why):
     if name == "native" and "compiler" in (
-        said := path(name).why_not("cpu", "float32", Scheme.parse("int4"), (64, 256))
+        said := kernel(name).why_not("cpu", "float32", Scheme.parse("int4"), (64, 256))
     ):
         pytest.skip(said)
-    found = path(name).why_not(device, dtype, Scheme.parse(text), shape)
+    found = kernel(name).why_not(device, dtype, Scheme.parse(text), shape)
     assert found.startswith(why) if why else found == ""
 
 
 def test_an_older_release_lacks_what_is_known_of_it_and_no_path_needs_that():
     assert "torch 2.4 has no kernel" in lacks("mps", "_convert_weight_to_int4pack", release="2.4")
-    assert path("int4pack").why_not("mps", "bfloat16", Scheme.parse("int4"), (64, 256), release="2.4") == ""
+    assert kernel("int4pack").why_not("mps", "bfloat16", Scheme.parse("int4"), (64, 256), release="2.4") == ""
 
 
 def test_every_kernel_in_the_facts_is_one_of_torchs_and_has_its_source():
-    for (operator, device), kernel in operators._kernels().items():
+    for (operator, device), facts in operators._kernels().items():
         assert lacks(device, operator) == ""
-        assert kernel.source
-        assert kernel.rows >= 1 <= kernel.width
+        assert facts.source
+        assert facts.rows >= 1 <= facts.width
 
 
 def test_the_tag_of_a_layout_tells_processors_of_the_cpu_apart(monkeypatch):
-    tag = path("int4pack-cpu").layout("cpu")
+    tag = kernel("int4pack-cpu").layout("cpu")
     assert tag == f"int4pack-cpu {layout_of('cpu')}"
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "ANOTHER")
-    assert path("int4pack-cpu").layout("cpu") == "int4pack-cpu cpu-ANOTHER" != tag
-    assert path("dequantize").layout("cpu") == path("native").layout("cpu") == "canonical"
+    assert kernel("int4pack-cpu").layout("cpu") == "int4pack-cpu cpu-ANOTHER" != tag
+    assert kernel("dequantize").layout("cpu") == kernel("native").layout("cpu") == "canonical"
 
 
 def test_what_a_path_keeps_beside_the_canonical_form_is_what_it_says():
@@ -194,14 +194,14 @@ def test_what_a_path_keeps_beside_the_canonical_form_is_what_it_says():
         mine = {tensor.untyped_storage().data_ptr() for tensor in (integers.packed, integers.scales)}
         if integers.zeros is not None:
             mine.add(integers.zeros.untyped_storage().data_ptr())
-        for each in PATHS.values():
+        for each in KERNELS.values():
             if each.why_not("cpu", torch.bfloat16, integers.scheme, shape):
                 continue
             packed = each.pack(integers, torch.bfloat16)
             extra = sum(t.nbytes for t in packed.tensors if t.untyped_storage().data_ptr() not in mine)
             assert extra == each.extra_bytes("cpu", integers.scheme, shape), each.name
-    assert path("int4pack").extra_bytes("mps", Scheme.parse("int4"), (64, 256)) == 64 * 2 * 4
-    assert path("int4pack").extra_bytes("cuda", Scheme.parse("int4"), (64, 256)) == 64 * 2 * 4 + 64 * 128
+    assert kernel("int4pack").extra_bytes("mps", Scheme.parse("int4"), (64, 256)) == 64 * 2 * 4
+    assert kernel("int4pack").extra_bytes("cuda", Scheme.parse("int4"), (64, 256)) == 64 * 2 * 4 + 64 * 128
 
 
 def test_rows_of_activations_have_scales_of_their_own():
@@ -213,5 +213,5 @@ def test_rows_of_activations_have_scales_of_their_own():
 
 
 def test_no_path_of_that_name():
-    with pytest.raises(ConfigError, match="path: got 'fast', expected one of native, int8pack"):
-        path("fast")
+    with pytest.raises(ConfigError, match="kernel: got 'fast', expected one of native, int8pack"):
+        kernel("fast")

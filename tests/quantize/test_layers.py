@@ -13,14 +13,14 @@ from torch import nn
 
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError
 from assay.quantize import QuantizedEmbedding, QuantizedLinear
-from assay.quantize.dispatch import Table
-from assay.quantize.kernels import PATHS, path
+from assay.quantize.dispatch import DispatchTable
+from assay.quantize.kernels import KERNELS, kernel
 from assay.quantize.layers import QuantizedWeight
 from quantize.drawn import TOLERANCES, apart, integers_of
 
 SCHEMES = ("int4", "int4:g32:sym", "int8", "int3:g64", "int2:channel", "int8:g64:asym")
 DTYPES = tuple(TOLERANCES)
-PACKING = Table({("*", "*", "int4"): ((1, "int4pack-cpu"), (8, "dequantize"))}, "a test")
+PACKING = DispatchTable({("*", "*", "int4"): ((1, "int4pack-cpu"), (8, "dequantize"))}, "a test")
 
 
 def a_layer(text="int4", shape=(24, 256), dtype=torch.float32, bias=True, table=None):
@@ -290,7 +290,7 @@ def test_inputs_that_do_not_fit(x, kind, message):
 def test_layers_that_cannot_be():
     with pytest.raises(ShapeError, match=r"bias: got shape \(23,\), expected shape \(24,\)"):
         QuantizedLinear(integers_of("int4", (24, 256)), torch.zeros(23))
-    with pytest.raises(ConfigError, match="weight: got Tensor, expected Integers or a QuantizedWeight"):
+    with pytest.raises(ConfigError, match="weight: got Tensor, expected PackedWeight or a QuantizedWeight"):
         QuantizedLinear(torch.zeros(24, 256))
 
 
@@ -305,7 +305,7 @@ def test_nothing_is_kept_beside_the_integers_where_the_path_reads_them():
     layer.weight.prepare(torch.bfloat16)
     held = {layer.weight.packed.data_ptr(), layer.weight.scales.data_ptr(), layer.weight.zeros.data_ptr()}
     for packed in layer.weight._packs.values():
-        if PATHS[packed.path].extra_bytes("cpu", layer.scheme, (64, 256)) == 0:
+        if KERNELS[packed.kernel].extra_bytes("cpu", layer.scheme, (64, 256)) == 0:
             assert {tensor.data_ptr() for tensor in packed.tensors} <= held
     assert isinstance(layer.weight, QuantizedWeight)
-    assert path("dequantize").extra_bytes("cpu", layer.scheme, (64, 256)) == 0
+    assert kernel("dequantize").extra_bytes("cpu", layer.scheme, (64, 256)) == 0

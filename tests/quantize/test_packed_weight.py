@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ConfigError, DeviceError, DtypeError, InvalidValuesError, ShapeError
-from assay.quantize.packed_weight import Integers, pack, unpack
+from assay.quantize.packed_weight import PackedWeight, pack, unpack
 from assay.quantize.scheme import Scheme
 
 
-def drawn(scheme: Scheme, shape: tuple[int, int], seed: int = 0, dtype=torch.bfloat16) -> Integers:
+def drawn(scheme: Scheme, shape: tuple[int, int], seed: int = 0, dtype=torch.bfloat16) -> PackedWeight:
     """Random integers of a scheme, with random scales and zeros."""
     generator = torch.Generator().manual_seed(seed)
     values = torch.randint(scheme.low, scheme.high + 1, shape, generator=generator, dtype=torch.int8)
     groups = (shape[0], shape[1] // scheme.group(shape[1]))
     scales = (torch.rand(groups, generator=generator) + 0.01).to(dtype)
     zeros = None if scheme.symmetric else torch.randn(groups, generator=generator).to(dtype)
-    return Integers(pack(values, scheme.bits), scales, zeros, scheme, shape)
+    return PackedWeight(pack(values, scheme.bits), scales, zeros, scheme, shape)
 
 
 def bits_of(values: np.ndarray, bits: int) -> np.ndarray:
@@ -33,7 +33,7 @@ def bits_of(values: np.ndarray, bits: int) -> np.ndarray:
     return np.packbits(each.reshape(len(values), -1).astype(np.uint8), axis=1, bitorder="little")
 
 
-def weight_of(integers: Integers) -> np.ndarray:
+def weight_of(integers: PackedWeight) -> np.ndarray:
     """What it stands for, in float64 from the bytes alone, rounded once to float32."""
     bits, width = integers.scheme.bits, integers.shape[1]
     stream = np.unpackbits(integers.packed.numpy(), axis=1, bitorder="little")[:, : width * bits]
@@ -110,7 +110,7 @@ def test_its_bytes_are_those_that_the_scheme_promises():
     for text in ("int2", "int3:g32:sym", "int4", "int6:channel", "int8"):
         integers = drawn(Scheme.parse(text), (6, 256))
         assert integers.nbytes == Scheme.parse(text).nbytes((6, 256))
-    assert repr(integers) == "Integers(int8, shape=(6, 256), scales=bfloat16, device=cpu, 1548 bytes)"
+    assert repr(integers) == "PackedWeight(int8, shape=(6, 256), scales=bfloat16, device=cpu, 1548 bytes)"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_tensors_that_do_not_belong_together(change, error, message):
     integers = drawn(Scheme.parse("int4:g32"), (6, 64))
     arguments = {name: getattr(integers, name) for name in ("packed", "scales", "zeros", "scheme", "shape")}
     with pytest.raises(error) as raised:
-        Integers(**arguments | change)
+        PackedWeight(**arguments | change)
     assert message in str(raised.value)
 
 

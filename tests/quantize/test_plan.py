@@ -13,8 +13,8 @@ from torch import nn
 import assay.quantize
 from assay.errors import ConfigError
 from assay.quantize import Scheme, plan
-from assay.quantize.kernels import PATHS
-from assay.quantize.planning import plan_builder as plan_make
+from assay.quantize.kernels import KERNELS
+from assay.quantize.planning import plan_builder
 from assay.quantize.planning.costs import ROWS, Costs, measured
 from assay.quantize.planning.matrix import filled
 from assay.quantize.planning.show import render
@@ -41,7 +41,7 @@ def test_every_layer_is_told_of():
     ]
     mix, gate = of(made, "blocks.0.mix"), of(made, "gate")
     assert (mix.scheme, mix.shape, mix.dtype, mix.kind) == (Scheme.parse("int4"), (256, 256), "bfloat16", "linear")
-    assert mix.paths == ((1, "int4pack"), (32, "dequantize"))
+    assert mix.kernels == ((1, "int4pack"), (32, "dequantize"))
     assert (mix.bytes_before, mix.bytes_after) == (131072, 256 * (128 + 2 * 4))
     assert gate.scheme is None
     assert gate.why == "its rows of 100 weights cannot be cut into groups of 128; int4:channel fits"
@@ -63,7 +63,7 @@ def test_sums_count_every_parameter_once():
 def test_every_device_and_dtype_has_a_path(device, dtype):
     made = plan(language_model(), device=device, dtype=dtype)
     assert (made.device, made.dtype) == (device, dtype)
-    assert all(layer.paths[0][0] == 1 for layer in made.quantized)
+    assert all(layer.kernels[0][0] == 1 for layer in made.quantized)
 
 
 def test_what_the_device_lacks_and_what_happens_instead_is_said():
@@ -85,9 +85,9 @@ def test_a_dtype_that_the_kernels_are_slow_in_is_said():
 
 def test_the_cost_is_said_where_it_was_measured(monkeypatch):
     model = language_model(dtype=torch.bfloat16)
-    steps = next(layer.paths for layer in plan(model, device="cpu").quantized)
+    steps = next(layer.kernels for layer in plan(model, device="cpu").quantized)
     times = {("bfloat16", "int4", name): (0.3, 3.1, 1.2) for _, name in steps}
-    monkeypatch.setattr(plan_make, "measured", lambda: Costs("here", times))
+    monkeypatch.setattr(plan_builder, "measured", lambda: Costs("here", times))
     notes = "\n".join(plan(language_model(dtype=torch.bfloat16), device="cpu").notes)
     assert (
         "cost of int4 in bfloat16: 0.3 times the time of the dense layer at 1 row, 3.1 at 32, 1.2 at 512 (here)"
@@ -97,7 +97,7 @@ def test_the_cost_is_said_where_it_was_measured(monkeypatch):
 
 
 def test_what_was_measured_names_paths_that_there_are():
-    assert {path for _, _, path in measured().times} <= set(PATHS)
+    assert {kernel for _, _, kernel in measured().times} <= set(KERNELS)
     assert {len(times) for times in measured().times.values()} == {len(ROWS)}
 
 
@@ -117,7 +117,7 @@ def test_include_and_exclude():
     assert [layer.name for layer in made.quantized] == ["blocks.0.up", "blocks.1.mix", "blocks.1.up"]
     assert of(made, "head").why == "not included"
     assert of(made, "blocks.1.down").why == "excluded by 'blocks.*.down'"
-    assert of(plan(language_model(), {"head": "skip", "*": "int8"}, device="cpu"), "head").why == "left alone by 'head'"
+    assert of(plan(language_model(), {"head": "skip", "*": "int8"}, device="cpu"), "head").why == "skipped by 'head'"
 
 
 def test_what_is_empty_is_not_called_shared():
@@ -131,7 +131,7 @@ def test_what_is_empty_is_not_called_shared():
 
 def test_shared_weights_stay_shared_or_alone():
     model = language_model(tied=True)
-    assert of(plan(model, device="cpu"), "head").why == "shares its weight with embedding, which is left alone"
+    assert of(plan(model, device="cpu"), "head").why == "shares its weight with embedding, which is skipped"
     other = plan(model, {"embedding:*": "int8", "*": "int4"}, device="cpu")
     assert of(other, "head").why == "shares its weight with embedding, which gets int8"
     assert of(other, "embedding").why == "shares its weight with head, which gets int4"
@@ -248,9 +248,9 @@ def test_bad_input_is_told(model, options, message):
 
 
 def test_the_table_of_the_page_is_the_one_that_is_looked_up():
-    native = PATHS.get("native")
+    native = KERNELS.get("native")
     if native and native.why_not("cpu", "bfloat16", Scheme.parse("int4"), (4096, 4096)):
-        pytest.skip("assay was installed without a C compiler, so paths of the CPU are others")
+        pytest.skip("assay was installed without a C compiler, so kernels of the CPU are others")
     page = (Path(__file__).parents[2] / "docs" / "quantize.md").read_text("utf-8")
     assert filled(page) == page, "run: python -m assay.quantize.planning.matrix docs/quantize.md"
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from assay.errors import ConfigError
-from assay.quantize.planning.recipe import Recipe, Rule, matches
+from assay.quantize.planning.recipe import Recipe, RecipeRule, matches
 from assay.quantize.scheme import Scheme
 
 
@@ -30,7 +30,7 @@ def test_a_pattern_is_a_part_of_a_name_between_dots(pattern, name, expected):
 
 def test_a_scheme_is_for_all_linear_layers():
     recipe = Recipe.parse("int8")
-    assert recipe.rules == (Rule("*", (Scheme.parse("int8"),)),)
+    assert recipe.rules == (RecipeRule("*", (Scheme.parse("int8"),)),)
     assert recipe.rule_for("a.b", "linear") is recipe.rules[0]
     assert recipe.rule_for("a.b", "embedding") is None
     assert Recipe.parse(Scheme.parse("int8")) == recipe

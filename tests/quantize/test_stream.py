@@ -19,8 +19,8 @@ from torch import nn
 from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.quantize import QuantizedLinear, quantize_weight
 from assay.quantize.files.container import Container
-from assay.quantize.files.file import load, load_folder, load_integers
-from assay.quantize.files.meta_models import skeleton
+from assay.quantize.files.file import load, load_folder, load_packed_weights
+from assay.quantize.files.meta_models import meta_model
 from assay.quantize.files.source import HANDLE_BYTES
 from assay.quantize.files.stream import quantize_shards
 
@@ -78,14 +78,14 @@ def contents(folder: Path) -> dict[str, str]:
 def test_the_integers_are_those_of_the_weights_in_memory(tmp_path, source, model):
     done = quantize_shards(source, tmp_path / "target", RECIPE, shard_bytes=20_000)
     assert done.quantized == 6
-    assert done.alone == {
+    assert done.skipped == {
         "embed_tokens": 'embedding; "embedding:*" in a recipe takes it',
-        "head": "left alone by 'head'",
+        "head": "skipped by 'head'",
     }
     assert done.notes == ("linear layers were told from embeddings by their names and shapes",)
     assert done.bytes_after < done.bytes_before
     assert len(done.files) > 1
-    found = load_integers(tmp_path / "target")
+    found = load_packed_weights(tmp_path / "target")
     state = model.state_dict()
     assert sorted(found) == sorted(f"layers.{k}.{name}.weight" for k in range(3) for name in ("up", "down"))
     for name, integers in found.items():
@@ -94,7 +94,7 @@ def test_the_integers_are_those_of_the_weights_in_memory(tmp_path, source, model
 
 def test_a_model_takes_the_target(tmp_path, source, model):
     quantize_shards(source, tmp_path / "target", RECIPE)
-    again = load(skeleton(Model), tmp_path / "target").eval()
+    again = load(meta_model(Model), tmp_path / "target").eval()
     x = torch.arange(10)[None]
     for block in model.layers:
         block.up = QuantizedLinear(quantize_weight(block.up.weight, "int4:g32"), block.up.bias)
@@ -121,7 +121,7 @@ def test_a_model_says_what_is_linear(tmp_path, source, as_module):
             self.layers[1].up = nn.Bilinear(1, 1, 1)  # names alone would take it for a linear layer
             self.layers[0].norm = nn.Identity()
 
-    given = skeleton(Odd) if as_module else Odd
+    given = meta_model(Odd) if as_module else Odd
     done = quantize_shards(source, tmp_path / "target", "int8", model=given)
     assert done.quantized == 6
     assert "layers.1.up.weight" in load_file(tmp_path / "target" / "quantized.safetensors")
@@ -133,7 +133,7 @@ def test_a_model_says_what_is_linear(tmp_path, source, as_module):
 def test_methods_and_one_file_as_the_source(tmp_path, model):
     save_file(model.state_dict(), tmp_path / "plain.safetensors")
     quantize_shards(tmp_path / "plain.safetensors", tmp_path / "target", "int4:g64", method="search", include=("up",))
-    found = load_integers(tmp_path / "target")
+    found = load_packed_weights(tmp_path / "target")
     expected = quantize_weight(model.state_dict()["layers.0.up.weight"], "int4:g64", "search")
     assert found["layers.0.up.weight"].equal(expected)
     assert len(found) == 3

@@ -16,19 +16,21 @@ from assay.devices.processor import processor
 from assay.errors import AssayWarning, ConfigError, DeviceError
 from assay.pretend import pretend
 from assay.quantize import QuantizedLinear, Scheme, quantize_weight
-from assay.quantize.dispatch import DEFAULTS, Table, default_table, regimes
-from assay.quantize.kernels import PATHS
+from assay.quantize.dispatch import DEFAULTS, DispatchTable, default_table, regimes
+from assay.quantize.kernels import KERNELS
 from assay.quantize.tuning import measure as tuning
 from assay.quantize.tuning import table as tuned
 from assay.quantize.tuning.measure import SWITCH, show, steps_of, tune
-from assay.quantize.tuning.table import Measured, Tuned
+from assay.quantize.tuning.table import Tuned, TuningRecord
 
 INT4 = Scheme.parse("int4")
 SHAPE = (4096, 4096)
 
 
 def made(steps=((1, "int4pack-cpu"), (77, "dequantize")), **changes) -> Tuned:
-    measured = (Measured("bfloat16", "int4", steps, (1, 128), {"int4pack-cpu": (1.0, math.nan), "dequantize": (9, 9)}),)
+    measured = (
+        TuningRecord("bfloat16", "int4", steps, (1, 128), {"int4pack-cpu": (1.0, math.nan), "dequantize": (9, 9)}),
+    )
     said = {"torch": torch.__version__, "processor": processor("cpu"), "date": "2026-01-02", "threads": 4}
     return Tuned(**({"device": "cpu", "shape": SHAPE, "measured": measured} | said | changes))
 
@@ -68,7 +70,9 @@ def test_a_machine_that_is_busy_is_told_and_nothing_is_kept(tuned_folder, monkey
 
 def test_what_was_measured_comes_before_what_assay_brings():
     before = regimes("bfloat16", "cpu", INT4, SHAPE)
-    assert before == regimes("bfloat16", "cpu", INT4, SHAPE, Table()) != ((1, "int4pack-cpu"), (77, "dequantize"))
+    assert (
+        before == regimes("bfloat16", "cpu", INT4, SHAPE, DispatchTable()) != ((1, "int4pack-cpu"), (77, "dequantize"))
+    )
     assert default_table("cpu").source == "assay's own measurements"
     tuned.write(made())
     default_table.cache_clear()
@@ -76,7 +80,7 @@ def test_what_was_measured_comes_before_what_assay_brings():
     assert regimes("bfloat16", "cpu", INT4, SHAPE) == ((1, "int4pack-cpu"), (77, "dequantize"))
     assert regimes("bfloat16", "cpu", Scheme.parse("int4:g32"), SHAPE)[-1][0] == 77  # its family was measured
     int8 = Scheme.parse("int8")
-    assert regimes("bfloat16", "cpu", int8, SHAPE) == regimes("bfloat16", "cpu", int8, SHAPE, Table())
+    assert regimes("bfloat16", "cpu", int8, SHAPE) == regimes("bfloat16", "cpu", int8, SHAPE, DispatchTable())
 
 
 def test_a_path_that_never_wins_is_never_taken():
@@ -84,13 +88,13 @@ def test_a_path_that_never_wins_is_never_taken():
     default_table.cache_clear()
     assert regimes("bfloat16", "cpu", INT4, SHAPE) == ((1, "dequantize"),)
     layer = QuantizedLinear(quantize_weight(torch.eye(32, 128), "int4"), dtype=torch.bfloat16)
-    assert layer.weight.paths(torch.bfloat16) == ((1, "dequantize"),)
+    assert layer.weight.kernels(torch.bfloat16) == ((1, "dequantize"),)
 
 
 def test_the_file_says_what_was_measured():
     found, why = made(), ""
     tuned.write(found)
-    again, why = tuned.read("cpu", tuple(PATHS))
+    again, why = tuned.read("cpu", tuple(KERNELS))
     assert why == ""
     assert again.steps == found.steps
     assert (again.date, again.threads, again.shape) == (found.date, found.threads, found.shape)
@@ -141,7 +145,7 @@ def test_a_file_that_cannot_be_read_is_not_used_and_it_is_said(tuned_folder, old
 def test_without_a_cache_folder_nothing_is_kept(monkeypatch):
     monkeypatch.setattr(tuned, "cache_folder", lambda: None)
     assert tuned.write(made()) is None
-    assert tuned.read("cpu", tuple(PATHS)) == (None, "")
+    assert tuned.read("cpu", tuple(KERNELS)) == (None, "")
 
 
 TIMES = st.floats(0.01, 100)
@@ -183,8 +187,8 @@ def test_devices_that_are_not_here():
 
 
 def test_nothing_to_choose_between(monkeypatch):
-    monkeypatch.setattr(tuning, "PATHS", {"dequantize": PATHS["dequantize"]})
-    with pytest.raises(ConfigError, match="device: got cpu with one path only, expected several"):
+    monkeypatch.setattr(tuning, "KERNELS", {"dequantize": KERNELS["dequantize"]})
+    with pytest.raises(ConfigError, match="device: got cpu with one kernel only, expected several"):
         tune("cpu", schemes=("int5",))
 
 

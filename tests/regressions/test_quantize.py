@@ -12,7 +12,7 @@ from assay.audit.runner import audit
 from assay.pretend import pretend
 from assay.pretend.native_engine.build import why_not
 from assay.quantize import plan
-from assay.quantize.kernels import PATHS
+from assay.quantize.kernels import KERNELS
 from quantize.models import language_model, some_ids
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "regressions" / "operator_that_was_missing.py"
@@ -79,10 +79,10 @@ def test_a_plan_made_on_the_device_is_what_runs_there(device, pretended, scheme,
     made.apply(model)
     expected = model(some_ids())
     called: list[tuple[str, int]] = []
-    for path in PATHS.values():
-        original = path.matmul
+    for kernel in KERNELS.values():
+        original = kernel.matmul
         monkeypatch.setattr(
-            path, "matmul", lambda x, packed, p=path, o=original: called.append((p.name, len(x))) or o(x, packed)
+            kernel, "matmul", lambda x, packed, p=kernel, o=original: called.append((p.name, len(x))) or o(x, packed)
         )
     model.to(device)
     ids = some_ids().to(device)
@@ -91,7 +91,7 @@ def test_a_plan_made_on_the_device_is_what_runs_there(device, pretended, scheme,
     found = model(ids)
     assert {each.kind for each in (pretended.events if pretended else ())} <= set()
     linear = [layer for layer in made.quantized if layer.kind == "linear"]
-    runs = [next(name for first, name in reversed(layer.paths) if first <= 6) for layer in linear]
+    runs = [next(name for first, name in reversed(layer.kernels) if first <= 6) for layer in linear]
     assert called == [(name, 6) for name in runs]
     assert apart(found.cpu(), expected) <= TOLERANCES[torch.bfloat16]
 

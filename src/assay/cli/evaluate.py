@@ -21,7 +21,7 @@ from assay.cli.named.options import Options
 from assay.cli.named.parts import part, slices
 from assay.cli.named.quantized import quantized
 from assay.errors import AssayWarning
-from assay.evaluation import Form, Parity, evaluate, parity
+from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
 from assay.evaluation.ranks import process_group
 from assay.metrics.base import Metric
 from assay.report import Report
@@ -50,7 +50,7 @@ def run(options: Options) -> None:
         print("Tables and plots: add --verbose, or --out FOLDER for a page.", file=sys.stderr)
 
 
-def _found(options: Options) -> Report | Parity:
+def _found(options: Options) -> Report | VariantComparison:
     if options.task:
         from assay.cli.language import evaluated
 
@@ -67,17 +67,19 @@ def _report(options: Options, metrics: Mapping[str, Metric]) -> Report:
     return _told(report, model, data, options)
 
 
-def _parity(options: Options, metrics: Mapping[str, Metric]) -> Parity:
+def _parity(options: Options, metrics: Mapping[str, Metric]) -> VariantComparison:
     """Each form of the model on the same samples."""
     asked = forms(options)
     models = _models(list(asked.values()))
     datas = _datas(asked, models, metrics)
     given = {
-        name: Form(model.model, data.data, arguments(data, each.options))
+        name: Variant(model.model, data.data, arguments(data, each.options))
         for (name, each), model, data in zip(asked.items(), models, datas, strict=True)
     }
     title = options.title or "Parity"
-    found = parity(given, None, metrics, confidence_level=options.level or 0.95, seed=options.seed, title=title)
+    found = compare_variants(
+        given, None, metrics, confidence_level=options.level or 0.95, seed=options.seed, title=title
+    )
     parts = zip(found.reports, models, datas, asked.values(), strict=True)
     reports = tuple(_told(report, model, data, each.options) for report, model, data, each in parts)
     return replace(found, reports=reports)
@@ -134,7 +136,7 @@ def _told(report: Report, model: Model, data: Data, options: Options) -> Report:
     return replace(report, notes=(*report.notes, *about))
 
 
-def _show(found: Report | Parity, options: Options) -> None:
+def _show(found: Report | VariantComparison, options: Options) -> None:
     if options.json:
         print((found if isinstance(found, Report) else found.comparison).to_json(), end="")
     elif isinstance(found, Report):
@@ -143,10 +145,10 @@ def _show(found: Report | Parity, options: Options) -> None:
         found.show()
 
 
-def _written(found: Report | Parity, out: Path | None) -> list[Path]:
+def _written(found: Report | VariantComparison, out: Path | None) -> list[Path]:
     if out is None:
         return []
-    if isinstance(found, Parity):
+    if isinstance(found, VariantComparison):
         return found.save(out)
     return [found.save(out / "report.json"), found.to_html(out / "report.html")]
 

@@ -16,8 +16,8 @@ from assay.cli.named.models import open_model
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.file import is_quantized, save
-from assay.quantize.files.meta_models import of_config, of_names
-from assay.quantize.files.source import CONFIG, FILE, INDEX, Source, config_of
+from assay.quantize.files.meta_models import from_config, from_names
+from assay.quantize.files.source import CONFIG, FILE, INDEX, TensorSource, config_of
 from assay.quantize.files.stream import quantize_shards
 from assay.quantize.planning.matrix import markdown, matrix
 from assay.quantize.planning.plan import Plan, plan
@@ -97,7 +97,7 @@ def print_matrix() -> None:
 
 
 def tune_here(device: str, schemes: str, dtype: str) -> None:
-    """Measure the paths of a device of this machine, keep what was found, and print it."""
+    """Measure the kernels of a device of this machine, keep what was found, and print it."""
     where = str(default_device()) if device == "auto" else device
     named = [each.strip() for each in schemes.split(",")] if schemes else SCHEMES
     with warnings.catch_warnings(record=True) as caught:
@@ -173,8 +173,8 @@ def is_folder_of_shards(path: Path) -> bool:
 
 def skeleton_of(folder: Path) -> nn.Module:
     """The model of a folder without its weights, but with their dtypes."""
-    source = Source(folder)
-    model = of_config(folder) or of_names(source.tensors.values())
+    source = TensorSource(folder)
+    model = from_config(folder) or from_names(source.tensors.values())
     usual = Counter(stored.dtype for stored in source.tensors.values()).most_common(1)[0][0]
     for name, held in model.named_parameters():
         if held.is_meta:

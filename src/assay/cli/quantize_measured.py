@@ -20,7 +20,7 @@ from assay.cli.named.models import Model, open_model
 from assay.cli.named.options import Options as Named
 from assay.cli.quantize import Options, check_floats, is_folder_of_shards, planned, told
 from assay.errors import ConfigError, describe
-from assay.quantize.analysis import Reading, for_budget, measure, sensitivity, sweep
+from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensitivity, sweep
 from assay.quantize.analysis.budget import SCHEMES
 from assay.quantize.files.file import save
 from assay.quantize.files.stream import quantize_shards
@@ -77,7 +77,7 @@ def run(named: str, options: Options, asked: Measuring) -> None:
     elif asked.budget:
         report = _budget(model, data, reading, options, asked)
     elif asked.sweep:
-        found = sweep(_module(model), data, _listed(asked.sweep), reading=reading, **_how(options), title=model.name)
+        found = sweep(_module(model), data, _listed(asked.sweep), data_spec=reading, **_how(options), title=model.name)
         report = found.report
     else:
         report = _before_after(model, data, reading, options, asked)
@@ -100,7 +100,7 @@ def _check(options: Options, asked: Measuring) -> None:
         raise ConfigError(describe("--plan", "--plan and --eval", "one of them", "Leave one out"))
 
 
-def _before_after(model: Model, data: Any, reading: Reading, options: Options, asked: Measuring) -> Report:
+def _before_after(model: Model, data: Any, reading: DataSpec, options: Options, asked: Measuring) -> Report:
     after = copy.deepcopy(_module(model))
     made = planned(after, options)
     if not options.as_json:
@@ -133,17 +133,17 @@ def _write(model: Model, after: nn.Module, made: Plan, options: Options, out: Pa
     told(quantize_shards(model.folder, out, made).target)
 
 
-def _layers(model: Model, data: Any, reading: Reading, options: Options) -> Report:
+def _layers(model: Model, data: Any, reading: DataSpec, options: Options) -> Report:
     scheme = options.recipe or options.scheme or "int4"
     title = f"{model.name}, layer by layer"
-    return sensitivity(_module(model), data, scheme, reading=reading, **_how(options), title=title).report
+    return sensitivity(_module(model), data, scheme, data_spec=reading, **_how(options), title=title).report
 
 
-def _budget(model: Model, data: Any, reading: Reading, options: Options, asked: Measuring) -> Report:
+def _budget(model: Model, data: Any, reading: DataSpec, options: Options, asked: Measuring) -> Report:
     schemes = _listed(asked.sweep) or SCHEMES
     title = f"{model.name} within {asked.budget}"
-    found = for_budget(
-        _module(model), data, asked.budget, schemes=schemes, reading=reading, **_how(options), title=title
+    found = recipe_for_budget(
+        _module(model), data, asked.budget, schemes=schemes, data_spec=reading, **_how(options), title=title
     )
     if options.out is not None:
         folder = _folder(options.out)
@@ -172,9 +172,9 @@ def _module(model: Model) -> nn.Module:
     return model.model
 
 
-def _reading(model: Model, asked: Measuring, options: Options) -> tuple[Any, Reading]:
+def _reading(model: Model, asked: Measuring, options: Options) -> tuple[Any, DataSpec]:
     """The data, and how they are read: a text for a language model, or data as ``assay evaluate`` names them."""
-    reading = Reading(window=asked.window, stride=asked.stride, device=options.device)
+    reading = DataSpec(window=asked.window, stride=asked.stride, device=options.device)
     if Path(asked.data).suffix in TEXTS:
         return read_text(Path(asked.data), "--eval"), replace(reading, tokenizer=tokenizer_of(model))
     if asked.window or asked.stride:

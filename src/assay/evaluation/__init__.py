@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from assay.evaluation.errors import BatchError, RankError
 from assay.evaluation.evaluate_model import evaluate
-from assay.evaluation.variants import Form, Parity, parity
+from assay.evaluation.variants import OutputDifference, Variant, VariantComparison, compare_variants
 
-__all__ = ["BatchError", "Form", "Parity", "RankError", "evaluate", "parity"]
+__all__ = [
+    "BatchError",
+    "OutputDifference",
+    "RankError",
+    "Variant",
+    "VariantComparison",
+    "compare_variants",
+    "evaluate",
+]

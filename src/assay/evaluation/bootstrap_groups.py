@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from assay.evaluation.observers import Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.partition import Partition
-from assay.evaluation.per_sample import Kept
+from assay.evaluation.per_sample import PerSampleRecorder
 from assay.meter import Meter
 from assay.meter.intervals import Interval, bootstrap, group_count, needing_bootstrap
 from assay.stats.sampling import groups_of, numbers_of
 
 
-class Groups:
+class BootstrapGroups:
     """One meter a group, of the metrics whose intervals have to be drawn.
 
     Which these are is seen from the first rows: the others have an interval of closed form, or one of the mean of what
@@ -31,7 +31,7 @@ class Groups:
             else.
     """
 
-    def __init__(self, like: Meter, kept: Kept | None, seed: int, alone: bool) -> None:
+    def __init__(self, like: Meter, kept: PerSampleRecorder | None, seed: int, alone: bool) -> None:
         self._like, self._kept, self._seed, self._alone = like, kept, seed, alone
         self._names: list[str] | None = None
         self._groups = 0
@@ -43,11 +43,11 @@ class Groups:
         """Whether nothing has to be drawn, or nothing can be."""
         return self._names == [] or self.nameless
 
-    def empty(self) -> Groups:
+    def empty(self) -> BootstrapGroups:
         """Groups without samples."""
-        return Groups(self._like, self._kept, self._seed, self._alone)
+        return BootstrapGroups(self._like, self._kept, self._seed, self._alone)
 
-    def count(self, rows: Rows) -> None:
+    def count(self, rows: SampleRows) -> None:
         """Count rows into the meters of their groups."""
         if self._names is None:
             without = () if self._kept is None else tuple(self._kept.terms)

@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from assay import __version__
 from assay._atomic import write_whole
 from assay.errors import ConfigError, StateError, describe
-from assay.evaluation.coverage import Account
+from assay.evaluation.coverage import CoverageTracker
 from assay.evaluation.data_source import Trail
 from assay.evaluation.identity import same
-from assay.evaluation.observers import Followers, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import Observers, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.ranks import Ranks
 from assay.meter import Meter
 from assay.meter.file import checksum
@@ -41,7 +41,7 @@ _ANEW = "Name another folder, or delete this one to start anew"
 
 
 @dataclass(frozen=True)
-class Part:
+class CheckpointPart:
     """What one file holds: counts, the samples that they are of, and how far a stream was read."""
 
     name: str
@@ -78,7 +78,9 @@ class Checkpoints:
         self.before_s = 0.0
         self.resumed_rows = 0
 
-    def restore(self, meter: Meter, followers: Followers, account: Account) -> tuple[NDArray[np.bool_] | None, int]:
+    def restore(
+        self, meter: Meter, observers: Observers, coverage: CoverageTracker
+    ) -> tuple[NDArray[np.bool_] | None, int]:
         """Take over what files hold.
 
         Args:
@@ -100,16 +102,16 @@ class Checkpoints:
             counted = meter.fresh()
             counted.load_state_dict(part.state)
             meter.merge(counted)
-            followers.load(part.followed)
-            account.rows += part.rows
-            account.repeated += part.repeated
-            account.keys.update(part.keys)
-            if account.expected is not None:
-                account.counts[part.seen] = 1  # batches that were left out are tried again
+            observers.load(part.followed)
+            coverage.rows += part.rows
+            coverage.repeated += part.repeated
+            coverage.keys.update(part.keys)
+            if coverage.expected is not None:
+                coverage.counts[part.seen] = 1  # batches that were left out are tried again
             else:  # the stream goes on behind them
                 rows, failures = part.skipped
-                account.skipped_rows += rows
-                account.failures += [(error, named) for error, named in failures]
+                coverage.skipped_rows += rows
+                coverage.failures += [(error, named) for error, named in failures]
         self.before_s = max((part.elapsed_s for part in parts), default=0.0)
         self.resumed_rows = sum(part.rows for part in parts)
         position = sum(part.position for part in mine)
@@ -117,19 +119,19 @@ class Checkpoints:
             self._trail.expected = position, mine[0].trail
         foreign = [part for part in mine if _number(part.name) >= self._ranks.count]
         if foreign:
-            self.save(meter, followers, account, position)
+            self.save(meter, observers, coverage, position)
             for part in foreign:
                 (self._folder / part.name).unlink()
         seen = None
-        if account.expected is not None:
-            seen = np.logical_or.reduce([np.zeros(len(account.expected), bool), *(part.seen for part in parts)])
+        if coverage.expected is not None:
+            seen = np.logical_or.reduce([np.zeros(len(coverage.expected), bool), *(part.seen for part in parts)])
         return seen, position
 
     def due(self) -> bool:
         """Whether it is time for the next file."""
         return self._folder is not None and time.monotonic() >= self._next
 
-    def save(self, meter: Meter, followers: Followers, account: Account, position: int) -> None:
+    def save(self, meter: Meter, observers: Observers, coverage: CoverageTracker, position: int) -> None:
         """Write this rank's file.
 
         Raises:
@@ -138,21 +140,21 @@ class Checkpoints:
         if self._folder is None:
             return
         start = time.monotonic()
-        tensors = prefixed(_METER, meter.state_dict()) | prefixed(_FOLLOWERS, followers.saved())
-        tensors[_SEEN] = torch.from_numpy(np.packbits(account.counts > 0))
-        keys = sorted(account.keys, key=str)
+        tensors = prefixed(_METER, meter.state_dict()) | prefixed(_FOLLOWERS, observers.saved())
+        tensors[_SEEN] = torch.from_numpy(np.packbits(coverage.counts > 0))
+        keys = sorted(coverage.keys, key=str)
         tensors[_KEYS] = as_bytes(keys)
-        tensors[_MARKS] = torch.tensor([account.keys[key] for key in keys], dtype=torch.int64)
+        tensors[_MARKS] = torch.tensor([coverage.keys[key] for key in keys], dtype=torch.int64)
         said = {
             "schema": SCHEMA,
             "assay": __version__,
             "torch": torch.__version__,
             "run": self._run,
-            "size": len(account.counts),
+            "size": len(coverage.counts),
             "position": position,
-            "rows": account.rows,
-            "repeated": account.repeated,
-            "skipped": [account.skipped_rows, account.failures],
+            "rows": coverage.rows,
+            "repeated": coverage.repeated,
+            "skipped": [coverage.skipped_rows, coverage.failures],
             "trail": "" if self._trail is None else self._trail.at(position),
             "elapsed_s": self.before_s + start - self._start,
         }
@@ -167,7 +169,7 @@ class Checkpoints:
         end = time.monotonic()
         self._next = end + max(self._every_s, (end - start) / MOST_OF_THE_TIME)
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[CheckpointPart]:
         assert self._folder is not None
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +179,7 @@ class Checkpoints:
             raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
         found = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
         found.sort(key=lambda part: (-int(part.seen.sum()), _number(part.name)))
-        kept: list[Part] = []
+        kept: list[CheckpointPart] = []
         for part in found:
             if part.seen.size and any(not (part.seen & ~other.seen).any() for other in kept):
                 continue  # all of it is in another file
@@ -187,7 +189,7 @@ class Checkpoints:
             kept.append(part)
         return kept
 
-    def _read(self, path: Path) -> Part:
+    def _read(self, path: Path) -> CheckpointPart:
         where = os.fspath(path)
         try:
             with safe_open(where, framework="pt") as file:
@@ -206,7 +208,7 @@ class Checkpoints:
         keys = dict(zip(from_bytes(tensors.pop(_KEYS)), tensors.pop(_MARKS).tolist(), strict=True))
         state, followed = part_of(_METER, tensors), part_of(_FOLLOWERS, tensors)
         numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail", "skipped"))
-        return Part(path.name, state, followed, seen, keys, *numbers)
+        return CheckpointPart(path.name, state, followed, seen, keys, *numbers)
 
     def _check(self, where: str, said: dict[str, Any]) -> None:
         now = {"schema": SCHEMA, "assay": __version__, "torch": torch.__version__}

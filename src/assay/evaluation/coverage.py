@@ -21,7 +21,7 @@ _LAYOUT = 48  # bits of a mark that are of the values; those above are of the la
 
 
 @dataclass(frozen=True)
-class Shares:
+class SampleAssignment:
     """Who counts which samples.
 
     Attributes:
@@ -37,7 +37,7 @@ class Shares:
     how: str
 
 
-def shared(lists: Lists, size: int, ranks: Ranks) -> Shares:
+def assign_samples(lists: Lists, size: int, ranks: Ranks) -> SampleAssignment:
     """Give every sample of a data set to one rank, from the batches that each rank was given.
 
     Ranks that were all given the same samples deal out the batches of rank 0. Otherwise the lowest rank keeps a sample
@@ -54,20 +54,20 @@ def shared(lists: Lists, size: int, ranks: Ranks) -> Shares:
     told = ranks.gather(lambda: (len(flat), hashlib.sha256(given.tobytes()).hexdigest()))
     if ranks.alone:
         kept = _first_times(lists, flat)
-        return Shares(kept, given, len(flat) - int(given.sum()), "one process counts all of it")
+        return SampleAssignment(kept, given, len(flat) - int(given.sum()), "one process counts all of it")
     if len({digest for _, digest in told}) == 1 and given.any():
         lists = _first_times(lists, flat)
         first = ranks.from_first(lists)
         repeated = told[0][0] - int(given.sum())
         how = f"all {ranks.count} ranks were given the same samples: rank 0's batches were dealt out"
-        return Shares(first[ranks.own :: ranks.count], given, repeated, how)
+        return SampleAssignment(first[ranks.own :: ranks.count], given, repeated, how)
     owner = ranks.least(np.where(given, ranks.own, ranks.count).astype(np.int32))
     mine = owner == ranks.own
     kept = [batch[mine[batch]] for batch in _first_times(lists, flat)]
     expected = owner < ranks.count
     repeated = sum(count for count, _ in told) - int(expected.sum())
     how = "each rank counts what its sampler gave it; what several were given, the lowest of them"
-    return Shares([batch for batch in kept if len(batch)], expected, repeated, how)
+    return SampleAssignment([batch for batch in kept if len(batch)], expected, repeated, how)
 
 
 def _first_times(lists: Lists, flat: NDArray[np.int64]) -> Lists:
@@ -85,7 +85,7 @@ def _first_times(lists: Lists, flat: NDArray[np.int64]) -> Lists:
 
 
 @dataclass(frozen=True)
-class Proof:
+class Coverage:
     """What became of the samples, on all ranks.
 
     Attributes:
@@ -135,7 +135,7 @@ class Proof:
         return Table("Every sample once", ("samples", "count"), rows, note=f"{self}; a sample is known by {self.by}.")
 
 
-class Account:
+class CoverageTracker:
     """What this rank counted: a bit a sample where the data have indices, the ids where they bring some.
 
     Args:
@@ -200,7 +200,7 @@ class Account:
         self.skipped_rows += rows
         self.failures.append((error, named))
 
-    def proof(self, ranks: Ranks, rows: int) -> Proof:
+    def proof(self, ranks: Ranks, rows: int) -> Coverage:
         """What became of all samples, from what every rank counted.
 
         Args:
@@ -214,13 +214,13 @@ class Account:
             again = len(keys) - len(np.unique(keys)) if self.keyed else None
             by = "its id" if self.keyed else "nothing: without ids nobody can tell whether one came twice"
             repeated = sum(each[0] for each in told)
-            return Proof(None, rows, again, None, skipped, repeated, by)
+            return Coverage(None, rows, again, None, skipped, repeated, by)
         counts = ranks.total(self.counts.astype(np.int32))
         left_out = ranks.total(self.failed.astype(np.int32)) > 0
         seen, twice = int((counts > 0).sum()), int((counts > 1).sum())
         missed = int((self.expected & (counts == 0) & ~left_out).sum())
         expected = int(self.expected.sum())
-        return Proof(expected, seen, twice, missed, skipped, self.given_again, "its index in the data set")
+        return Coverage(expected, seen, twice, missed, skipped, self.given_again, "its index in the data set")
 
     def _hashes(self) -> NDArray[np.int64]:
         """Ids as numbers that are the same on every rank."""

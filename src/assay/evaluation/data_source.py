@@ -18,7 +18,7 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from assay.errors import ConfigError, StateError, describe
-from assay.evaluation.coverage import Lists, Shares, shared
+from assay.evaluation.coverage import Lists, SampleAssignment, assign_samples
 from assay.evaluation.errors import BatchError
 from assay.evaluation.nested_batch import digest, structure
 from assay.evaluation.ranks import Ranks
@@ -42,7 +42,7 @@ Units: TypeAlias = Generator[Unit, None, None]
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """What this rank evaluates.
 
     Attributes:
@@ -55,7 +55,7 @@ class Source:
         read: samples by their indices, each as a batch of its own.
     """
 
-    shares: Shares | None
+    shares: SampleAssignment | None
     batches: Callable[[Lists | int], Units]
     total: int | None
     how: str
@@ -125,7 +125,7 @@ class _Lists:
         return len(self._lists)
 
 
-def source(
+def open_source(
     data: Any,
     ranks: Ranks,
     *,
@@ -134,7 +134,7 @@ def source(
     pin: bool,
     sharded: bool | None,
     trail: Trail | None = None,
-) -> Source:
+) -> DataSource:
     """Understand the data.
 
     A `DataLoader` over a data set with indices is made again with the same sampler, whose indices are read beforehand;
@@ -177,7 +177,7 @@ def _has_indices(loader: DataLoader[Any]) -> bool:
     return own_way and not isinstance(loader.dataset, IterableDataset) and loader.batch_sampler is not None
 
 
-def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | None) -> Source:
+def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | None) -> DataSource:
     size, lists = _known(loader, ranks)
     if sharded is None and not ranks.alone:
         sharded = _told_apart(loader.dataset, size, ranks)
@@ -185,7 +185,7 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | N
     if sharded and not ranks.alone:  # a rank's indices follow those of the ranks before it
         sizes = ranks.gather(lambda: size)
         start, whole = sum(sizes[: ranks.own]), sum(sizes)
-    shares = shared([batch + start for batch in lists], whole, ranks)
+    shares = assign_samples([batch + start for batch in lists], whole, ranks)
 
     def batches(left: Lists | int) -> Units:
         assert not isinstance(left, int)
@@ -199,7 +199,7 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | N
 
     how = f"a data set of {whole:,} samples, by index{'; every rank has its own' if start or whole > size else ''}"
     unused = whole - int(shares.expected.sum())
-    return Source(shares, batches, len(shares.lists), how, unused, loader.dataset, read)
+    return DataSource(shares, batches, len(shares.lists), how, unused, loader.dataset, read)
 
 
 @contextmanager
@@ -321,7 +321,7 @@ def broken_loader(error: BaseException) -> BatchError:
     return BatchError(describe("data loader", got, "workers that live until the last batch", do))
 
 
-def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trail | None) -> Source:
+def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trail | None) -> DataSource:
     def batches(start: Lists | int) -> Units:
         assert isinstance(start, int)
         items = _told(data)
@@ -338,7 +338,7 @@ def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trai
             trail.end()
 
     total = len(data) if isinstance(data, list | tuple) else None
-    return Source(None, batches, total, "a stream of batches")
+    return DataSource(None, batches, total, "a stream of batches")
 
 
 def _told(data: Iterable[Any]) -> Iterator[Any]:

@@ -43,7 +43,7 @@ _ROC, _AUROC, _PR, _AP = "details.roc", "details.auroc", "details.pr", "details.
 
 
 @dataclass(frozen=True)
-class Details:
+class Diagnostics:
     """What is shown besides the metrics.
 
     Attributes:
@@ -104,7 +104,9 @@ class Details:
         return [Curves(title, kind, tuple(curves))]
 
 
-def details_of(metrics: Mapping[str, Metric], weighted: bool, classes: Sequence[str], wanted: bool) -> Details:
+def choose_diagnostics(
+    metrics: Mapping[str, Metric], weighted: bool, classes: Sequence[str], wanted: bool
+) -> Diagnostics:
     """Which details the metrics allow.
 
     Args:
@@ -121,7 +123,7 @@ def details_of(metrics: Mapping[str, Metric], weighted: bool, classes: Sequence[
         if classes:
             got = f"{len(classes)} names for metrics of {'different numbers of' if shapes else 'no'} classes"
             raise ConfigError(describe("classes", got, "metrics that agree on the classes", "Leave the names out"))
-        return Details()
+        return Diagnostics()
     ((num_classes, num_labels),) = shapes
     count = num_classes or num_labels or 2
     if classes and len(classes) != count:
@@ -131,10 +133,10 @@ def details_of(metrics: Mapping[str, Metric], weighted: bool, classes: Sequence[
     names = named or tuple(map(str, range(count)))
     single = num_classes is None and num_labels is None
     if not wanted:
-        return Details({}, names, named, single, not weighted)
+        return Diagnostics({}, names, named, single, not weighted)
     shape: dict[str, Any] = {"num_classes": num_classes, "num_labels": num_labels}
     added = {**_of_labels(metrics, shape, count), **_of_bins(metrics, shape), **_of_ranks(metrics, shape, count)}
-    return Details(added, names, named, single, not weighted)
+    return Diagnostics(added, names, named, single, not weighted)
 
 
 def _first(metrics: Mapping[str, Metric], *kinds: type) -> Any:

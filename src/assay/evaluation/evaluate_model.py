@@ -14,22 +14,22 @@ import torch
 from assay.devices.assign import Assigned, assign
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, Selector
-from assay.evaluation.bootstrap_groups import Groups
+from assay.evaluation.bootstrap_groups import BootstrapGroups
 from assay.evaluation.checkpoint import Checkpoints, fingerprint
-from assay.evaluation.coverage import Account, Lists
-from assay.evaluation.data_source import Source, Trail, source
-from assay.evaluation.diagnostics import Details, details_of
+from assay.evaluation.coverage import CoverageTracker, Lists
+from assay.evaluation.data_source import DataSource, Trail, open_source
+from assay.evaluation.diagnostics import Diagnostics, choose_diagnostics
 from assay.evaluation.exported_models import as_model
-from assay.evaluation.final_report import Done, reported
+from assay.evaluation.final_report import FinishedEvaluation, build_report
 from assay.evaluation.forward import Forward, locations, ready
 from assay.evaluation.identity import Identity
 from assay.evaluation.loop import Loop
-from assay.evaluation.observers import Follower, Followers
-from assay.evaluation.options import Options
-from assay.evaluation.per_sample import MOST, Kept
+from assay.evaluation.observers import Observer, Observers
+from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.per_sample import MOST_SAMPLES, PerSampleRecorder
 from assay.evaluation.progress import Progress
 from assay.evaluation.ranks import TIMEOUT_S, Ranks, local_rank, process_group
-from assay.evaluation.slices import Asked, Slicer, Slices, asked
+from assay.evaluation.slices import Slicer, Slices, SliceSpec, parse_slices
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
@@ -133,7 +133,7 @@ def evaluate(
         >>> report.notes[0]
         'Every sample once: 3 expected, 3 seen, 0 twice, 0 missed.'
     """
-    options = Options(
+    options = EvaluateOptions(
         device=device,
         inputs=inputs,
         target=target,
@@ -161,11 +161,15 @@ def evaluate(
         title=title,
         rank_timeout_s=rank_timeout_s,
     )
-    return evaluated(model, data, metrics, options)
+    return evaluate_with_options(model, data, metrics, options)
 
 
-def evaluated(
-    model: Callable[..., Any], data: Any, metrics: Any, options: Options, more: Mapping[str, Follower] | None = None
+def evaluate_with_options(
+    model: Callable[..., Any],
+    data: Any,
+    metrics: Any,
+    options: EvaluateOptions,
+    more: Mapping[str, Observer] | None = None,
 ) -> Report:
     """`evaluate` with its options as one value.
 
@@ -181,13 +185,13 @@ def evaluated(
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _Preparation:
     """What is known before the data are looked at."""
 
     metrics: dict[str, Metric]
-    details: Details
+    details: Diagnostics
     meter: Meter
-    slices: Asked
+    slices: SliceSpec
     reader: Reader
     assigned: Assigned
     forward: Forward
@@ -197,12 +201,12 @@ def _evaluate(
     model: Callable[..., Any],
     data: Any,
     metrics: Any,
-    options: Options,
+    options: EvaluateOptions,
     ranks: Ranks,
-    more: Mapping[str, Follower],
+    more: Mapping[str, Observer],
 ) -> Report:
     start = time.perf_counter()
-    made: list[_Prepared] = []
+    made: list[_Preparation] = []
     ranks.gather(lambda: made.append(_prepared(model, metrics, options, ranks)))
     alike = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
     ready_made = made[0]
@@ -211,7 +215,7 @@ def _evaluate(
     trail = None
     if options.resume is not None and options.run_id is None:
         trail = Trail(lambda batch: identity.digest(batch, "data", tensor_bytes=TRAIL_BYTES))
-    seen = source(
+    seen = open_source(
         data,
         ranks,
         batch_size=options.batch_size,
@@ -220,19 +224,19 @@ def _evaluate(
         sharded=options.sharded,
         trail=trail,
     )
-    account = _account(seen, ready_made.reader)
-    followers = Followers(ready_made.reader, {**_followers(ready_made, seen, options, ranks), **more})
+    coverage = _account(seen, ready_made.reader)
+    observers = Observers(ready_made.reader, {**_followers(ready_made, seen, options, ranks), **more})
     run = {} if options.resume is None else identity.of(model, meter, seen, options, ranks)
     checkpoints = Checkpoints(
         options.resume, run, ranks, options.checkpoint_every, trail if seen.shares is None else None
     )
-    done, position = checkpoints.restore(meter, followers, account)
+    done, position = checkpoints.restore(meter, observers, coverage)
     loop = Loop(
         ready_made.forward,
         ready_made.reader,
         meter,
-        followers,
-        account,
+        observers,
+        coverage,
         checkpoints,
         ranks,
         options.on_error,
@@ -250,11 +254,13 @@ def _evaluate(
             raise
         loop.save()
     ranks.meet()
-    return reported(Done(loop, ready_made.metrics, ready_made.details, seen, assigned, options, start, alike))
+    return build_report(
+        FinishedEvaluation(loop, ready_made.metrics, ready_made.details, seen, assigned, options, start, alike)
+    )
 
 
-def _prepared(model: Callable[..., Any], metrics: Any, options: Options, ranks: Ranks) -> _Prepared:
-    slices = asked(options.slices)
+def _prepared(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, ranks: Ranks) -> _Preparation:
+    slices = parse_slices(options.slices)
     reader = Reader(
         model,
         inputs=options.inputs,
@@ -266,25 +272,25 @@ def _prepared(model: Callable[..., Any], metrics: Any, options: Options, ranks: 
     )
     assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
     wanted = _meter(metrics, reader.weighted)
-    details = details_of(wanted.metrics, wanted.weighted, options.classes, options.diagnostics)
+    details = choose_diagnostics(wanted.metrics, wanted.weighted, options.classes, options.diagnostics)
     meter = _like(wanted, {**wanted.metrics, **details.metrics})
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
-    return _Prepared(wanted.metrics, details, meter, slices, reader, assigned, forward)
+    return _Preparation(wanted.metrics, details, meter, slices, reader, assigned, forward)
 
 
-def _followers(prepared: _Prepared, seen: Source, options: Options, ranks: Ranks) -> dict[str, Follower]:
+def _followers(prepared: _Preparation, seen: DataSource, options: EvaluateOptions, ranks: Ranks) -> dict[str, Observer]:
     """What is counted or kept of every sample besides the metrics."""
     like = _like(prepared.meter, prepared.metrics)
-    followers: dict[str, Follower] = {}
+    observers: dict[str, Observer] = {}
     kept = None
     if options.keep_samples and (seen.shares is not None or prepared.reader.has_ids):
         expected = 0 if seen.shares is None else int(seen.shares.expected.sum())
-        kept = followers["samples"] = Kept(prepared.metrics, expected)
+        kept = observers["samples"] = PerSampleRecorder(prepared.metrics, expected)
     if options.confidence_level is not None:
-        followers["groups"] = Groups(like, kept, options.seed, ranks.alone)
+        observers["groups"] = BootstrapGroups(like, kept, options.seed, ranks.alone)
     if prepared.slices.slices:
-        followers["slices"] = Slicer(prepared.slices.slices, like, MOST if kept is not None else 0)
-    return followers
+        observers["slices"] = Slicer(prepared.slices.slices, like, MOST_SAMPLES if kept is not None else 0)
+    return observers
 
 
 def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
@@ -292,13 +298,13 @@ def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
     return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
 
 
-def _account(seen: Source, reader: Reader) -> Account:
+def _account(seen: DataSource, reader: Reader) -> CoverageTracker:
     if seen.shares is None:
-        return Account(None, keyed=reader.has_ids)
-    return Account(seen.shares.expected, seen.shares.repeated)
+        return CoverageTracker(None, keyed=reader.has_ids)
+    return CoverageTracker(seen.shares.expected, seen.shares.repeated)
 
 
-def _left(seen: Source, done: Any, position: int) -> Lists | int:
+def _left(seen: DataSource, done: Any, position: int) -> Lists | int:
     """What is still to be counted: batches without the samples that were, or the place in the stream."""
     if seen.shares is None:
         return position
@@ -333,7 +339,7 @@ def _check_names(metrics: Mapping[Any, Any]) -> None:
 _NOT_NAMES = ("self", "weighted", "strict", "stage_bytes")  # the meter's own arguments
 
 
-def _compiled(model: Any, options: Options) -> Any:
+def _compiled(model: Any, options: EvaluateOptions) -> Any:
     if not options.compile:
         return model
     try:

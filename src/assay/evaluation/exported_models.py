@@ -14,7 +14,7 @@ from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.evaluation.nested_batch import row_count, structure, take
 
 
-class Program(nn.Module):
+class ExportedModel(nn.Module):
     """What `torch.export` made, as a module.
 
     A program may demand a number of rows: as many as its example had, where the batch dimension was not exported as
@@ -47,12 +47,12 @@ class Program(nn.Module):
         self.least, self.most = _rows(program)
         self.forward = _signed(self._run, list(inspect.signature(self.module.forward).parameters.values()))
 
-    def train(self, mode: bool = True) -> Program:
+    def train(self, mode: bool = True) -> ExportedModel:
         """Note the mode; a program has the one that it was exported in, and torch refuses to be asked for another."""
         self.training = mode
         return self
 
-    def to(self, device: Any) -> Program:  # type: ignore[override]
+    def to(self, device: Any) -> ExportedModel:  # type: ignore[override]
         """Move it, with the devices that are written into its operators.
 
         Raises:
@@ -89,7 +89,7 @@ class Program(nn.Module):
         return torch.utils._pytree.tree_map(lambda leaf: _cut(leaf, padded, stop - start), outputs)
 
 
-class Scripted(nn.Module):
+class ScriptedModel(nn.Module):
     """A TorchScript model as a module that says which names it takes, as Python's functions do.
 
     Args:
@@ -112,11 +112,11 @@ def as_model(model: Any) -> Any:
         ConfigError: it is nothing that can be called with a batch.
     """
     if isinstance(model, ExportedProgram):
-        return Program(model)
+        return ExportedModel(model)
     if isinstance(model, type) or not callable(model):
         got = f"the class {model.__name__}" if isinstance(model, type) else repr(model)[:80]
         raise ConfigError(describe("model", got, "a module, an exported program or a function", "Make the model first"))
-    return Scripted(model) if isinstance(model, torch.jit.ScriptModule) else model
+    return ScriptedModel(model) if isinstance(model, torch.jit.ScriptModule) else model
 
 
 def _rows(program: ExportedProgram) -> tuple[int, int | None]:

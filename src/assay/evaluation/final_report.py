@@ -12,19 +12,19 @@ import torch
 from assay.devices.assign import Assigned
 from assay.devices.names import name_of
 from assay.errors import warn
-from assay.evaluation.coverage import Proof
-from assay.evaluation.data_source import Source
-from assay.evaluation.diagnostics import Details
+from assay.evaluation.coverage import Coverage
+from assay.evaluation.data_source import DataSource
+from assay.evaluation.diagnostics import Diagnostics
 from assay.evaluation.forward import Forward
 from assay.evaluation.loop import Loop
-from assay.evaluation.options import Options
-from assay.evaluation.report_section import measured
+from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.report_section import build_section
 from assay.metrics.base import Metric
 from assay.report import Report, Table
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedEvaluation:
     """An evaluation whose samples were all counted.
 
     Attributes:
@@ -40,16 +40,16 @@ class Done:
 
     loop: Loop
     metrics: Mapping[str, Metric]
-    details: Details
-    seen: Source
+    details: Diagnostics
+    seen: DataSource
     assigned: Assigned
-    options: Options
+    options: EvaluateOptions
     start: float
     alike: bool
 
 
 @dataclass(frozen=True)
-class Told:
+class RankSummary:
     """What one process tells the others."""
 
     device: str
@@ -58,7 +58,7 @@ class Told:
     rounded: list[tuple[str, str, str]]
 
 
-def reported(done: Done) -> Report:
+def build_report(done: FinishedEvaluation) -> Report:
     """The report, the same on all processes."""
     loop, options, ranks = done.loop, done.options, done.loop.ranks
     told = ranks.gather(lambda: _told(done))
@@ -66,14 +66,14 @@ def reported(done: Done) -> Report:
         warnings.simplefilter("always")
         total = loop.meter.sync()
         found = total.compute(only=done.metrics)
-    proof = loop.account.proof(ranks, total.rows)
-    followed = loop.followers.gathered(ranks)
+    proof = loop.coverage.proof(ranks, total.rows)
+    followed = loop.observers.gathered(ranks)
     failures = [failure for each in told for failure in each.failures]
     counting_s = loop.checkpoints.before_s + time.perf_counter() - done.start
     tables = [proof.table(), _decisions(done, told), _run(done, total.rows, counting_s)]
     if failures:
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
-    section, notes = measured(total, found, done.metrics, done.details, followed, options, tables)
+    section, notes = build_section(total, found, done.metrics, done.details, followed, options, tables)
     for each in caught:
         warn(str(each.message), each.category)
     notes = [str(each.message) for each in caught] + _notes(proof, done, failures) + notes
@@ -82,15 +82,15 @@ def reported(done: Done) -> Report:
     return Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
 
 
-def _told(done: Done) -> Told:
+def _told(done: FinishedEvaluation) -> RankSummary:
     loop = done.loop
-    return Told(str(done.assigned.device.value), loop.account.failures, str(loop.limit), _rounded(loop.forward))
+    return RankSummary(str(done.assigned.device.value), loop.coverage.failures, str(loop.limit), _rounded(loop.forward))
 
 
-def _notes(proof: Proof, done: Done, failures: list[tuple[str, str]]) -> list[str]:
+def _notes(proof: Coverage, done: FinishedEvaluation, failures: list[tuple[str, str]]) -> list[str]:
     known = proof.expected is not None or proof.twice is not None
     notes = [f"Every sample once: {proof}." if known else f"Samples are known by {proof.by}: {proof}."]
-    if proof.repeated and done.loop.account.keyed:
+    if proof.repeated and done.loop.coverage.keyed:
         notes.append(
             f"{proof.repeated:,} rows had the id of an earlier row that is the same, and were not counted again."
         )
@@ -106,7 +106,7 @@ def _notes(proof: Proof, done: Done, failures: list[tuple[str, str]]) -> list[st
     return notes
 
 
-def _run(done: Done, rows: int, counting_s: float) -> Table:
+def _run(done: FinishedEvaluation, rows: int, counting_s: float) -> Table:
     run = [
         ("samples", f"{rows:,}"),
         ("processes", f"{done.loop.ranks.count}"),
@@ -118,13 +118,13 @@ def _run(done: Done, rows: int, counting_s: float) -> Table:
     return Table("Run", ("what", "value"), tuple(run))
 
 
-def _decisions(done: Done, told: list[Told]) -> Table:
-    assigned, asked, seen = done.assigned, done.options.precision, done.seen
+def _decisions(done: FinishedEvaluation, told: list[RankSummary]) -> Table:
+    assigned, parse_slices, seen = done.assigned, done.options.precision, done.seen
     rows: list[tuple[str, str, str]] = [
         ("device", str(assigned.device.value), assigned.device.reason),
         ("pinned memory", _yes(assigned.pin.value), assigned.pin.reason),
         ("non-blocking copies", _yes(assigned.non_blocking.value), assigned.non_blocking.reason),
-        ("precision", asked or "the model's", "asked for" if asked else "none was asked for"),
+        ("precision", parse_slices or "the model's", "asked for" if parse_slices else "none was asked for"),
         ("data", seen.how, "" if seen.shares is None else seen.shares.how),
     ]
     memory = list(dict.fromkeys(each.memory for each in told))

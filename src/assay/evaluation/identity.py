@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Subset, TensorDataset
 
 from assay.errors import ConfigError, describe
-from assay.evaluation.coverage import Shares
-from assay.evaluation.data_source import Source, Unit
-from assay.evaluation.options import Options
+from assay.evaluation.coverage import SampleAssignment
+from assay.evaluation.data_source import DataSource, Unit
+from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.ranks import Ranks
-from assay.evaluation.slices import asked
+from assay.evaluation.slices import parse_slices
 from assay.evaluation.stable_digest import NoDigestError, stable_digest
 from assay.meter import Meter
 from assay.meter.file import Description
@@ -40,7 +40,7 @@ class Identity:
     def __init__(self, run_id: str | None) -> None:
         self._run_id = run_id
 
-    def of(self, model: Any, meter: Meter, seen: Source, options: Options, ranks: Ranks) -> dict[str, Any]:
+    def of(self, model: Any, meter: Meter, seen: DataSource, options: EvaluateOptions, ranks: Ranks) -> dict[str, Any]:
         """The identity of a run as plain values for JSON, the same on all ranks and in every process.
 
         How samples are loaded and where they are computed is no part of it: batch size, workers, device, ranks.
@@ -48,7 +48,7 @@ class Identity:
         Raises:
             ConfigError: something has no digest, and there is no `run_id`.
         """
-        slices = asked(options.slices)
+        slices = parse_slices(options.slices)
         groups = None if options.confidence_level is None else options.seed  # a seed assigns samples to groups
         followed = [options.keep_samples, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
         selectors = {name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "ids")}
@@ -75,7 +75,7 @@ class Identity:
         except NoDigestError as error:
             raise _refused(str(error)) from error
 
-    def _data(self, seen: Source, ranks: Ranks) -> Any:
+    def _data(self, seen: DataSource, ranks: Ranks) -> Any:
         if seen.shares is None:
             return f"a stream on {ranks.count} ranks"
         expected = seen.shares.expected
@@ -99,7 +99,7 @@ class Identity:
             return self.digest([self._content(each) for each in dataset.datasets], "data")
         return str(getattr(dataset, "content_digest", ""))
 
-    def _rows(self, shares: Shares, read: Callable[[list[int]], list[Unit]], ranks: Ranks) -> dict[str, str]:
+    def _rows(self, shares: SampleAssignment, read: Callable[[list[int]], list[Unit]], ranks: Ranks) -> dict[str, str]:
         """Digests of some samples, each read twice; every rank reads those that it counts."""
         own = np.concatenate([np.empty(0, np.int64), *shares.lists])
         mine = np.intersect1d(_chosen(np.flatnonzero(shares.expected)), own).tolist()

@@ -13,13 +13,13 @@ from assay.devices.memory import free_cached, is_out_of_memory
 from assay.errors import AssayError, CapacityError, ConfigError, ShapeError, describe
 from assay.evaluation.batch import Reader
 from assay.evaluation.checkpoint import Checkpoints
-from assay.evaluation.coverage import Account
+from assay.evaluation.coverage import CoverageTracker
 from assay.evaluation.data_source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
 from assay.evaluation.errors import BatchError, RankError
 from assay.evaluation.forward import Forward
 from assay.evaluation.memory import Limit
 from assay.evaluation.nested_batch import row_count, row_marks, structure, take
-from assay.evaluation.observers import Followers, Known
+from assay.evaluation.observers import Observers, RowMetadata
 from assay.evaluation.ranks import Ranks
 from assay.meter import Meter
 
@@ -54,8 +54,8 @@ class Loop:
     forward: Forward
     reader: Reader
     meter: Meter
-    followers: Followers
-    account: Account
+    observers: Observers
+    coverage: CoverageTracker
     checkpoints: Checkpoints
     ranks: Ranks
     on_error: str = "raise"
@@ -93,8 +93,8 @@ class Loop:
 
     def save(self) -> None:
         """Write what was counted so far, unless a failure left it between two batches."""
-        if not (self.torn or self.followers.broken):
-            self.checkpoints.save(self.meter, self.followers, self.account, self.position)
+        if not (self.torn or self.observers.broken):
+            self.checkpoints.save(self.meter, self.observers, self.coverage, self.position)
 
     def _one(self, unit: Unit) -> int:
         if unit.error is not None:
@@ -102,7 +102,7 @@ class Loop:
         index, batch = unit.index, unit.data
         if batch is ANOTHERS:
             return 0
-        if index is None and self.account.keyed:
+        if index is None and self.coverage.keyed:
             batch = self._new_rows(batch)
             if batch is None:
                 return 0
@@ -136,7 +136,7 @@ class Loop:
                 fits = self.limit.halve(size)
             else:
                 done += self._count(of_part, piece, predicted)
-                self.torn = index is None and not self.account.keyed  # a part of a batch cannot be gone on from
+                self.torn = index is None and not self.coverage.keyed  # a part of a batch cannot be gone on from
                 continue
             if not fits:
                 return done + self._too_large(of_part, piece)
@@ -159,30 +159,30 @@ class Loop:
             error.add_note(f"In the batch with {self._named(index, batch)}.")
             raise
         if known is not None:
-            self.followers.push(known, self.account.rows, preds, target, weights)
-        self.account.count(index, rows)
+            self.observers.push(known, self.coverage.rows, preds, target, weights)
+        self.coverage.count(index, rows)
         if index is None and ids is not None:
-            self.account.know(ids, self._marks(batch, rows))
+            self.coverage.know(ids, self._marks(batch, rows))
         self.torn = False
         return rows
 
-    def _known(self, index: Index, batch: Any, rows: int) -> tuple[list[Any] | None, Known | None]:
+    def _known(self, index: Index, batch: Any, rows: int) -> tuple[list[Any] | None, RowMetadata | None]:
         """The ids of the rows, and what followers must know of them; nothing is counted yet."""
-        ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.followers) else None
+        ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.observers) else None
         samples = index if index is not None else ids
         if samples is not None and rows != len(samples):
             got = f"{rows} rows of predictions for {len(samples)} samples ({structure(batch)})"
             do = "Give one row a sample; say with preds= which part of the outputs has them"
             raise ShapeError(describe("batch", got, "as many", do))
-        return ids, self.followers.known(index, ids, batch, rows) if self.followers else None
+        return ids, self.observers.known(index, ids, batch, rows) if self.observers else None
 
     def _new_rows(self, batch: Any) -> Any:
         """A batch of a stream without the samples whose ids were there before; None when none is left."""
         ids = self.reader.ids(batch)
-        kept = self.account.fresh(ids, self._marks(batch, len(ids)))
+        kept = self.coverage.fresh(ids, self._marks(batch, len(ids)))
         if len(kept) == len(ids):
             return batch
-        self.account.repeated += len(ids) - len(kept)
+        self.coverage.repeated += len(ids) - len(kept)
         return take(batch, len(ids), kept) if kept else None
 
     def _marks(self, batch: Any, rows: int) -> list[int]:
@@ -200,7 +200,7 @@ class Loop:
             do = 'Correct the sample or the model, or pass on_error="skip" to leave such batches out'
             raise BatchError(describe(f"batch with {named}{shown}", got, "predictions", do)) from error
         rows = len(index) if index is not None else (row_count(batch) or 0)
-        self.account.skip(index, rows, f"{type(error).__name__}: {error}", named)
+        self.coverage.skip(index, rows, f"{type(error).__name__}: {error}", named)
         return rows
 
     def _too_large(self, index: Index, batch: Any) -> int:

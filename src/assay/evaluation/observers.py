@@ -34,7 +34,7 @@ MOST_ROWS = 1 << 18
 
 
 @dataclass(frozen=True)
-class Rows:
+class SampleRows:
     """Samples that were counted.
 
     Attributes:
@@ -66,7 +66,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Known:
+class RowMetadata:
     """What the host knows of the rows of a batch; see `Rows`."""
 
     index: Array | None
@@ -74,13 +74,13 @@ class Known:
     parts: Mapping[str, Any]
 
 
-class Follower(Protocol):
+class Observer(Protocol):
     """What counts or keeps something of the samples. Parts of the samples may be counted apart, and are then joined.
 
     One that has an attribute `idle` gets no more rows once that is true.
     """
 
-    def count(self, rows: Rows) -> None:
+    def count(self, rows: SampleRows) -> None:
         """Count rows; nothing may be kept of their tensors, which are overwritten."""
 
     def saved(self) -> dict[str, Tensor]:
@@ -89,11 +89,11 @@ class Follower(Protocol):
     def load(self, tensors: Tensors) -> None:
         """Add what `saved` gave, on any process."""
 
-    def empty(self) -> Follower:
+    def empty(self) -> Observer:
         """A follower of the same kind that has counted nothing."""
 
 
-class Followers:
+class Observers:
     """All that follow the samples of an evaluation; false where nothing does, or none wants more rows.
 
     Args:
@@ -102,20 +102,20 @@ class Followers:
         stage_bytes: how much of a device's memory staged rows may take.
     """
 
-    def __init__(self, reader: Reader, followers: Mapping[str, Follower], stage_bytes: int = STAGE_BYTES) -> None:
-        self._reader, self._followers, self._stage_bytes = reader, dict(followers), stage_bytes
+    def __init__(self, reader: Reader, observers: Mapping[str, Observer], stage_bytes: int = STAGE_BYTES) -> None:
+        self._reader, self._followers, self._stage_bytes = reader, dict(observers), stage_bytes
         self._busy = list(self._followers.values())
         self._layout: tuple[Any, ...] = ()
         self._columns: tuple[Any, ...] = ()
         self._buffers: list[Tensor] = []
         self._capacity, self._limit, self._staged, self._first = 0, FIRST_ROWS, 0, 0
-        self._known: list[Known] = []
+        self._known: list[RowMetadata] = []
         self.broken = False
 
     def __bool__(self) -> bool:
         return bool(self._busy)
 
-    def known(self, index: Array | None, ids: list[Any] | None, batch: Any, rows: int) -> Known:
+    def known(self, index: Array | None, ids: list[Any] | None, batch: Any, rows: int) -> RowMetadata:
         """What the host knows of a batch; read before anything of it is counted.
 
         Raises:
@@ -127,9 +127,11 @@ class Followers:
             if len(values) != rows:
                 got = f"{len(values)} values for {rows} samples ({structure(batch)})"
                 raise ShapeError(describe(f"slices: {name}", got, "one value a sample", "Correct the name or function"))
-        return Known(index, ids, parts)
+        return RowMetadata(index, ids, parts)
 
-    def push(self, known: Known, first: int, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+    def push(
+        self, known: RowMetadata, first: int, preds: Tensor, target: Tensor | None, weights: Tensor | None
+    ) -> None:
         """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
         if not preds.ndim:
             preds = preds[None]
@@ -168,24 +170,24 @@ class Followers:
         """All that was counted, as tensors on the host."""
         self.flush()
         found = {}
-        for name, follower in self._followers.items():
-            found.update(prefixed(name, follower.saved()))
+        for name, observer in self._followers.items():
+            found.update(prefixed(name, observer.saved()))
         return found
 
     def load(self, tensors: Tensors) -> None:
         """Add what `saved` gave."""
-        for name, follower in self._followers.items():
-            follower.load(part_of(name, tensors))
+        for name, observer in self._followers.items():
+            observer.load(part_of(name, tensors))
 
     def gathered(self, ranks: Ranks) -> dict[str, Any]:
         """The followers with what all ranks counted, alike on all of them."""
         self.flush()
         if ranks.alone:
             return dict(self._followers)
-        everything = {name: follower.empty() for name, follower in self._followers.items()}
+        everything = {name: observer.empty() for name, observer in self._followers.items()}
         for tensors in ranks.gather(self.saved):
-            for name, follower in everything.items():
-                follower.load(part_of(name, tensors))
+            for name, observer in everything.items():
+                observer.load(part_of(name, tensors))
         return everything
 
     def _expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
@@ -209,11 +211,11 @@ class Followers:
         )
         ids = None if known[0].ids is None else [key for each in known for key in each.ids or ()]
         parts = {name: [each.parts[name] for each in known] for name in known[0].parts}
-        rows = Rows(preds, target, weights, index, ids, self._first, parts)
+        rows = SampleRows(preds, target, weights, index, ids, self._first, parts)
         with self._whole(), torch.no_grad():
-            for follower in self._busy:
-                follower.count(rows)
-        self._busy = [follower for follower in self._busy if not getattr(follower, "idle", False)]
+            for observer in self._busy:
+                observer.count(rows)
+        self._busy = [observer for observer in self._busy if not getattr(observer, "idle", False)]
 
     @contextmanager
     def _whole(self) -> Iterator[None]:

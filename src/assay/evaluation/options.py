@@ -20,7 +20,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path dro
 
 
 @dataclass(frozen=True)
-class Options:
+class EvaluateOptions:
     """How an evaluation is run; the arguments of `evaluate`.
 
     Raises:

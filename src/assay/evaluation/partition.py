@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import move
-from assay.evaluation.observers import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.meter import Meter
 
 Label: TypeAlias = tuple[str, ...]
@@ -32,7 +32,7 @@ class Partition:
         self._like = like
         self.meters: dict[Label, Meter] = {}
 
-    def count(self, rows: Rows, codes: Array, label_of: Callable[[int], Label]) -> None:
+    def count(self, rows: SampleRows, codes: Array, label_of: Callable[[int], Label]) -> None:
         """Count rows.
 
         Args:

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from assay.devices.placement import to_host
-from assay.evaluation.observers import Array, Rows, Tensors, as_bytes, from_bytes
+from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.metrics.base import Metric
 from assay.metrics.contributions import contributions, decisions
 from assay.report import Samples
 from assay.stats.sampling import mixed
 
-MOST = 2_000_000
+MOST_SAMPLES = 2_000_000
 """Samples that are kept; of more than that, none."""
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
@@ -26,7 +26,7 @@ _PRINTED = 4096  # bytes of a target
 
 
 @dataclass(frozen=True)
-class KeptSamples:
+class PerSampleValues:
     """All samples in the order of their ids.
 
     Attributes:
@@ -42,7 +42,7 @@ class KeptSamples:
     notes: tuple[str, ...] = ()
 
 
-class Kept:
+class PerSampleRecorder:
     """Contributions, decisions and targets of all samples so far.
 
     Args:
@@ -54,7 +54,7 @@ class Kept:
         terms: by metric, the column that it is the mean of, and the one that is divided by.
     """
 
-    def __init__(self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST) -> None:
+    def __init__(self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST_SAMPLES) -> None:
         self._metrics, self._expected, self._most = metrics, expected, most
         self._series: dict[str, list[Array]] = {}
         self._ids: list[Any] = []
@@ -71,11 +71,11 @@ class Kept:
         """Whether there were too many samples on this process already."""
         return self.full
 
-    def empty(self) -> Kept:
+    def empty(self) -> PerSampleRecorder:
         """One that has kept nothing."""
-        return Kept(self._metrics, self._expected, self._most)
+        return PerSampleRecorder(self._metrics, self._expected, self._most)
 
-    def count(self, rows: Rows) -> None:
+    def count(self, rows: SampleRows) -> None:
         """Keep what rows contribute; it is moved to the host at once."""
         if not self._room(len(rows)):
             return
@@ -128,7 +128,7 @@ class Kept:
         joined = {name: np.concatenate(parts) for name, parts in sorted(self._series.items())}
         return {name: series for name, series in joined.items() if len(series) == self._rows}
 
-    def result(self, classes: Sequence[str] = ()) -> KeptSamples:
+    def result(self, classes: Sequence[str] = ()) -> PerSampleValues:
         """The samples, ordered by their ids.
 
         Args:
@@ -136,11 +136,11 @@ class Kept:
         """
         if self.full:
             note = f"What each sample contributed was not kept: there are more than {self._most:,} samples."
-            return KeptSamples(notes=(note,))
+            return PerSampleValues(notes=(note,))
         series = self._whole()
         names, notes = _names(self._ids, series.get(_INDEX))
         if names is None:
-            return KeptSamples(notes=notes)
+            return PerSampleValues(notes=notes)
         order = np.argsort(names, kind="stable")
         ordered = {name: each[order] for name, each in series.items()}
         columns = {name.removeprefix(_COLUMN): each for name, each in ordered.items() if name.startswith(_COLUMN)}
@@ -157,7 +157,7 @@ class Kept:
             for name, (column, over) in self.terms.items()
             if {column, over or column} <= columns.keys()
         }
-        return KeptSamples(samples, terms, order, notes)
+        return PerSampleValues(samples, terms, order, notes)
 
 
 def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple[str, ...]]:

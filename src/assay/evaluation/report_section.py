@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from assay.evaluation.bootstrap_groups import Groups
-from assay.evaluation.diagnostics import Details, residuals
-from assay.evaluation.options import Options
-from assay.evaluation.per_sample import Kept, KeptSamples
-from assay.evaluation.report_values import Evidence, rest_of, values_of
-from assay.evaluation.slices import SliceFound, Slicer
+from assay.evaluation.bootstrap_groups import BootstrapGroups
+from assay.evaluation.diagnostics import Diagnostics, residuals
+from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
+from assay.evaluation.report_values import IntervalSources, rest_of, values_of
+from assay.evaluation.slices import Slicer, SliceResult
 from assay.meter import Meter
 from assay.meter.intervals import closed_forms
 from assay.metrics.base import Metric
@@ -21,13 +21,13 @@ from assay.report.sliced import slices_of
 SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
 
 
-def measured(
+def build_section(
     total: Meter,
     found: Mapping[str, Any],
     metrics: Mapping[str, Metric],
-    details: Details,
+    details: Diagnostics,
     followed: Mapping[str, Any],
-    options: Options,
+    options: EvaluateOptions,
     tables: Sequence[Table],
 ) -> tuple[Section, list[str]]:
     """Lay out what was counted.
@@ -44,10 +44,10 @@ def measured(
     Returns:
         The section, and what a reader must know of it.
     """
-    keeper: Kept | None = followed.get("samples")
-    kept = KeptSamples() if keeper is None else keeper.result(details.named)
-    groups: Groups | None = followed.get("groups")
-    evidence = Evidence(options.confidence_level, kept.samples, kept.terms)
+    keeper: PerSampleRecorder | None = followed.get("samples")
+    kept = PerSampleValues() if keeper is None else keeper.result(details.named)
+    groups: BootstrapGroups | None = followed.get("groups")
+    evidence = IntervalSources(options.confidence_level, kept.samples, kept.terms)
     if options.confidence_level is not None:
         drawn = {} if groups is None else groups.intervals(options.confidence_level, options.n_resamples)
         evidence = replace(evidence, closed=closed_forms(total, options.confidence_level), drawn=drawn)
@@ -78,7 +78,7 @@ def measured(
 
 
 def _slices(
-    found: Sequence[SliceFound], whole: Mapping[str, Any], metrics: Mapping[str, Metric], of_all: Evidence
+    found: Sequence[SliceResult], whole: Mapping[str, Any], metrics: Mapping[str, Metric], of_all: IntervalSources
 ) -> tuple[Slice, ...]:
     """The slices with the values that the section has, and their intervals."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))

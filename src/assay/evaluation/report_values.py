@@ -21,7 +21,7 @@ MOST_CLASSES = 100
 
 
 @dataclass(frozen=True)
-class Evidence:
+class IntervalSources:
     """What intervals of values are made from.
 
     Attributes:
@@ -63,14 +63,14 @@ class Evidence:
         return found
 
     def _of_terms(self, value: Value, confidence_level: float) -> Interval | None:
-        measured = Measured(value, self.samples, self.members)
-        if (share := measured.share()) is not None:
+        build_section = Measured(value, self.samples, self.members)
+        if (share := build_section.share()) is not None:
             return Interval(
                 *wilson(int(share[0].sum()), int(share[1].sum()), confidence_level),
                 confidence_level,
                 "Wilson's interval",
             )
-        found = interval_of(measured, confidence_level)
+        found = interval_of(build_section, confidence_level)
         if found.lower is None or found.upper is None:
             return None
         return Interval(found.lower, found.upper, confidence_level, found.method)

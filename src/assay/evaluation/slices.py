@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
-from assay.evaluation.observers import Array, Rows, Tensors, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.partition import Label, Partition
 from assay.meter import Meter
 
@@ -27,7 +27,7 @@ _BIN = 'Bin it by a function, such as slices={"decade": lambda batch: batch["age
 
 
 @dataclass(frozen=True)
-class Asked:
+class SliceSpec:
     """Which slices are asked for.
 
     Attributes:
@@ -39,7 +39,7 @@ class Asked:
     slices: Mapping[str, tuple[str, ...]]
 
 
-def asked(slices: Slices) -> Asked:
+def parse_slices(slices: Slices) -> SliceSpec:
     """Understand what `evaluate` was given.
 
     Example:
@@ -50,7 +50,7 @@ def asked(slices: Slices) -> Asked:
         ConfigError: it is nothing of what it may be, or a slice is crossed with one that is not there.
     """
     if slices is None:
-        return Asked({}, {})
+        return SliceSpec({}, {})
     if isinstance(slices, str) or not isinstance(slices, Mapping | Sequence):
         expected = "names of columns, or selectors by name"
         raise ConfigError(describe("slices", repr(slices), expected, f"Write slices=[{slices!r}]"))
@@ -66,7 +66,7 @@ def asked(slices: Slices) -> Asked:
             raise ConfigError(
                 describe(f"slices: {name}", repr(selector), expected, "Pass the name of a part of the batch")
             )
-    return Asked(selectors, {str(name): crossed.get(str(name), (str(name),)) for name in slices})
+    return SliceSpec(selectors, {str(name): crossed.get(str(name), (str(name),)) for name in slices})
 
 
 class Coding:
@@ -123,7 +123,7 @@ class Slicer:
         """One that has counted nothing."""
         return Slicer(self.slices, self._like, self._most)
 
-    def count(self, rows: Rows) -> None:
+    def count(self, rows: SampleRows) -> None:
         """Count rows into the meters of their slices."""
         codes = {part: coding.codes(_values(rows.parts[part], part)) for part, coding in self._codings.items()}
         for name, parts in self.slices.items():
@@ -170,7 +170,7 @@ class Slicer:
             partition.load(part_of(f"meters {name}", tensors))
             self._check_cells(name)
 
-    def found(self, order: Array | None) -> list[SliceFound]:
+    def found(self, order: Array | None) -> list[SliceResult]:
         """The slices, those of one name in the order of their values.
 
         Args:
@@ -191,12 +191,12 @@ class Slicer:
                         [texts[part][placed[part]] == text for part, text in zip(parts, label, strict=True)]
                     )
                 title = ", ".join(f"{part} = {text}" for part, text in zip(parts, label, strict=True))
-                found.append(SliceFound(title, meters[label], members))
+                found.append(SliceResult(title, meters[label], members))
         return found
 
 
 @dataclass(frozen=True)
-class SliceFound:
+class SliceResult:
     """One slice: its name, what was counted of it, and which samples it has where that is known."""
 
     name: str

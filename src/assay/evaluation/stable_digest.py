@@ -31,7 +31,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from assay.devices.placement import to_host
-from assay.evaluation.exported_models import Program
+from assay.evaluation.exported_models import ExportedModel
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)
@@ -182,7 +182,7 @@ class _Digester:
         return _joined("array", about, *(part.numpy().data for part in self._ends(torch.from_numpy(flat.copy()))))
 
     def _module(self, module: nn.Module, path: str) -> bytes:
-        if isinstance(module, Program):
+        if isinstance(module, ExportedModel):
             return self.of(module.program, path)
         if isinstance(module, torch.jit.ScriptModule):
             return _script(module)

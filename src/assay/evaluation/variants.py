@@ -16,10 +16,10 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
-from assay.evaluation.evaluate_model import evaluated
+from assay.evaluation.evaluate_model import evaluate_with_options
 from assay.evaluation.exported_models import as_model
-from assay.evaluation.observers import Array, Rows, Tensors, as_bytes, from_bytes
-from assay.evaluation.options import Options
+from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
+from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.ranks import Ranks, process_group
 from assay.report import Comparison, Report, compare
 
@@ -28,7 +28,7 @@ KEPT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Form:
+class Variant:
     """One form of a model.
 
     Args:
@@ -37,7 +37,7 @@ class Form:
         options: arguments of `assay.evaluate` of its own, such as ``{"precision": "bfloat16"}``.
 
     Example:
-        >>> Form(torch.nn.Identity(), options={"precision": "bfloat16"}).options["precision"]
+        >>> Variant(torch.nn.Identity(), options={"precision": "bfloat16"}).options["precision"]
         'bfloat16'
     """
 
@@ -47,7 +47,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Apart:
+class OutputDifference:
     """How far the outputs of a form are from those of the first.
 
     Attributes:
@@ -59,7 +59,7 @@ class Apart:
         why: why outputs were not compared, or not all; empty where they were.
     """
 
-    form: str
+    variant: str
     samples: int = 0
     alike: int = 0
     largest: float = 0.0
@@ -68,14 +68,14 @@ class Apart:
 
     def __str__(self) -> str:
         if not self.samples:
-            return f"Outputs of {self.form} were not compared: {self.why or 'there are no samples'}."
+            return f"Outputs of {self.variant} were not compared: {self.why or 'there are no samples'}."
         of = f"{self.alike:,} of {self.samples:,} samples have the same outputs to the bit"
         where = "" if self.at is None else f"; the largest difference is {self.largest:.4g}, at sample {self.at}"
-        return f"Outputs of {self.form}: {of}{where}.{f' Not all were compared: {self.why}.' if self.why else ''}"
+        return f"Outputs of {self.variant}: {of}{where}.{f' Not all were compared: {self.why}.' if self.why else ''}"
 
 
 @dataclass(frozen=True)
-class Parity:
+class VariantComparison:
     """What comparing forms found.
 
     Attributes:
@@ -86,7 +86,7 @@ class Parity:
 
     comparison: Comparison
     reports: tuple[Report, ...]
-    outputs: tuple[Apart, ...]
+    outputs: tuple[OutputDifference, ...]
 
     def show(self) -> None:
         """Print the comparison to the terminal."""
@@ -110,8 +110,8 @@ class Parity:
         return [*written, self.comparison.to_html(folder / "comparison.html")]
 
 
-def parity(
-    forms: Mapping[str, Any],
+def compare_variants(
+    variants: Mapping[str, Any],
     data: Any,
     metrics: Any,
     *,
@@ -119,7 +119,7 @@ def parity(
     correction: str = "holm",
     flips: int = 10,
     **options: Any,
-) -> Parity:
+) -> VariantComparison:
     """Measure forms of one model on the same samples, and compare them with the first.
 
     Args:
@@ -144,41 +144,42 @@ def parity(
         >>> data = torch.utils.data.TensorDataset(torch.randn(40, 4), torch.randint(3, (40,)))
         >>> forms = {"eager": net, "exported": torch.export.export(net, (torch.randn(8, 4),))}
         >>> from assay import Accuracy
-        >>> found = parity(forms, data, Accuracy(num_classes=3), device="cpu")
+        >>> found = compare_variants(forms, data, Accuracy(num_classes=3), device="cpu")
         >>> found.comparison.deltas[0].difference, found.outputs[0].samples
         (0.0, 40)
     """
-    if len(forms) < 2:
-        raise ConfigError(describe("forms", f"{len(forms)}", "two or more", "Give what is to be compared"))
-    names = {file_name(name): name for name in forms}
-    if len(names) < len(forms):
-        raise ConfigError(describe("forms", ", ".join(forms), "names that tell folders apart", "Rename one"))
+    if len(variants) < 2:
+        raise ConfigError(describe("forms", f"{len(variants)}", "two or more", "Give what is to be compared"))
+    names = {file_name(name): name for name in variants}
+    if len(names) < len(variants):
+        raise ConfigError(describe("forms", ", ".join(variants), "names that tell folders apart", "Rename one"))
     if isinstance(data, Iterator):
         do = "Give a data set, a loader or a list of batches"
         raise ConfigError(describe("data", type(data).__name__, "data that can be read once for each form", do))
-    asked = [
-        (name, _form(form), _options(name, _form(form), confidence_level, options)) for name, form in forms.items()
+    parse_slices = [
+        (name, _variant(variant), _options(name, _variant(variant), confidence_level, options))
+        for name, variant in variants.items()
     ]
     kept = _Outputs()
     reports: list[Report] = []
-    apart: list[Apart] = []
-    for name, form, settings in asked:
-        follower = kept if not reports else _Beside(name, kept)
-        given = data if form.data is None else form.data
-        report = evaluated(as_model(form.model), given, metrics, settings, {"outputs": follower})
+    apart: list[OutputDifference] = []
+    for name, variant, settings in parse_slices:
+        observer = kept if not reports else _Beside(name, kept)
+        given = data if variant.data is None else variant.data
+        report = evaluate_with_options(as_model(variant.model), given, metrics, settings, {"outputs": observer})
         reports.append(replace(report, title=name))
-        if isinstance(follower, _Beside):
-            apart.append(_over_ranks(follower, settings))
+        if isinstance(observer, _Beside):
+            apart.append(_over_ranks(observer, settings))
     found = compare(
         *reports,
         confidence_level=confidence_level,
         correction=correction,
-        seed=asked[0][2].seed,
+        seed=parse_slices[0][2].seed,
         flips=flips,
-        names=list(forms),
+        names=list(variants),
     )
     found = replace(found, notes=(*found.notes, *(str(each) for each in apart)))
-    return Parity(found, tuple(reports), tuple(apart))
+    return VariantComparison(found, tuple(reports), tuple(apart))
 
 
 def file_name(name: str) -> str:
@@ -191,16 +192,16 @@ def file_name(name: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "form"
 
 
-def _form(form: Any) -> Form:
-    return form if isinstance(form, Form) else Form(form)
+def _variant(variant: Any) -> Variant:
+    return variant if isinstance(variant, Variant) else Variant(variant)
 
 
-def _options(name: str, form: Form, confidence_level: float, options: Mapping[str, Any]) -> Options:
-    given = {"confidence_level": confidence_level, "title": "Parity", **options, **form.options}
+def _options(name: str, variant: Variant, confidence_level: float, options: Mapping[str, Any]) -> EvaluateOptions:
+    given = {"confidence_level": confidence_level, "title": "Parity", **options, **variant.options}
     if given.get("resume") is not None:
         given["resume"] = Path(given["resume"]) / file_name(name)
     try:
-        return Options(**given)
+        return EvaluateOptions(**given)
     except TypeError as error:
         raise ConfigError(
             describe("parity", str(error), "arguments of assay.evaluate", "See help(assay.evaluate) for their names")
@@ -217,7 +218,7 @@ class _Outputs:
         self._order: tuple[Array, Array, Tensor] | None = None
         self.why = ""
 
-    def count(self, rows: Rows) -> None:
+    def count(self, rows: SampleRows) -> None:
         if rows.index is None:
             self.why = "the samples of a stream have no numbers"
             return
@@ -257,30 +258,34 @@ class _Beside:
 
     def __init__(self, name: str, first: _Outputs) -> None:
         self._first = first
-        self.found = Apart(name)
+        self.found = OutputDifference(name)
         self.rows = 0
 
-    def count(self, rows: Rows) -> None:
+    def count(self, rows: SampleRows) -> None:
         self.rows += len(rows)
         known = None if rows.index is None else self._first.find(rows.index)
         if known is None:
-            self._add(Apart(self.found.form, why=self._first.why or "the first form was gone on from a checkpoint"))
+            self._add(
+                OutputDifference(
+                    self.found.variant, why=self._first.why or "the first form was gone on from a checkpoint"
+                )
+            )
             return
         mask, first = known
         second = to_host(rows.preds)[torch.from_numpy(mask)]
         if first.shape[1:] != second.shape[1:]:
             shapes = f"{tuple(second.shape[1:])} a sample, and {tuple(first.shape[1:])} of the first form"
-            self._add(Apart(self.found.form, why=f"their shapes differ: {shapes}"))
+            self._add(OutputDifference(self.found.variant, why=f"their shapes differ: {shapes}"))
             return
         names = np.asarray(rows.ids if rows.ids is not None else rows.index, dtype=object)[mask]
         why = "" if mask.all() else self._first.why or "the first form did not count the others"
-        self._add(_apart(self.found.form, first, second, names, why))
+        self._add(_apart(self.found.variant, first, second, names, why))
 
-    def _add(self, other: Apart) -> None:
+    def _add(self, other: OutputDifference) -> None:
         mine = self.found
         ahead = _ahead(mine, other)
-        self.found = Apart(
-            mine.form,
+        self.found = OutputDifference(
+            mine.variant,
             mine.samples + other.samples,
             mine.alike + other.alike,
             ahead.largest,
@@ -297,28 +302,32 @@ class _Beside:
     def load(self, tensors: Tensors) -> None:
         samples, alike, largest, at, why, rows = from_bytes(tensors["found"])
         self.rows += rows
-        self._add(Apart(self.found.form, samples, alike, math.inf if largest == "infinite" else largest, at, why))
+        self._add(
+            OutputDifference(
+                self.found.variant, samples, alike, math.inf if largest == "infinite" else largest, at, why
+            )
+        )
 
     def empty(self) -> _Beside:
-        return _Beside(self.found.form, self._first)
+        return _Beside(self.found.variant, self._first)
 
 
-def _apart(form: str, first: Tensor, second: Tensor, names: Array, why: str) -> Apart:
+def _apart(variant: str, first: Tensor, second: Tensor, names: Array, why: str) -> OutputDifference:
     if not len(first):
-        return Apart(form, why=why)
+        return OutputDifference(variant, why=why)
     a, b = (each.to(torch.float64).reshape(len(each), -1) for each in (first, second))
     same = (a == b) | (a.isnan() & b.isnan())
     far = torch.where(same, 0.0, (a - b).abs()).nan_to_num(nan=math.inf, posinf=math.inf)
     by_sample = far.amax(1) if far.shape[1] else torch.zeros(len(far))
     alike = int(same.all(1).sum())
     if alike == len(first):
-        return Apart(form, len(first), alike, why=why)
+        return OutputDifference(variant, len(first), alike, why=why)
     largest = float(by_sample.max())
     at = min(names[k] for k in (by_sample == largest).nonzero().flatten().tolist())
-    return Apart(form, len(first), alike, largest, at, why)
+    return OutputDifference(variant, len(first), alike, largest, at, why)
 
 
-def _ahead(a: Apart, b: Apart) -> Apart:
+def _ahead(a: OutputDifference, b: OutputDifference) -> OutputDifference:
     """The one whose outputs are further apart; of equal ones that of the first sample, on any number of processes."""
     if a.at is None or b.at is None:
         return b if a.at is None else a
@@ -327,7 +336,7 @@ def _ahead(a: Apart, b: Apart) -> Apart:
     return a if a.at <= b.at else b  # type: ignore[operator]
 
 
-def _over_ranks(beside: _Beside, options: Options) -> Apart:
+def _over_ranks(beside: _Beside, options: EvaluateOptions) -> OutputDifference:
     """What all processes found."""
     with process_group(), Ranks(options.rank_timeout_s) as ranks:
         if ranks.alone:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.quantize.analysis import for_budget, measure, sensitivity, sweep
+    from assay.quantize.analysis import measure, recipe_for_budget, sensitivity, sweep
     from assay.quantize.files.file import load, load_folder, save
     from assay.quantize.files.huggingface import register_with_transformers
     from assay.quantize.files.stream import quantize_shards
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
-    from assay.quantize.packed_weight import Integers
+    from assay.quantize.packed_weight import PackedWeight
     from assay.quantize.planning.plan import LayerPlan, Plan, plan
     from assay.quantize.planning.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from assay.quantize.tuning.measure import tune
 
 __all__ = [
-    "Integers",
     "LayerPlan",
+    "PackedWeight",
     "Plan",
     "QuantizedEmbedding",
     "QuantizedLinear",
     "Recipe",
     "Scheme",
-    "for_budget",
     "load",
     "load_folder",
     "measure",
     "plan",
     "quantize_shards",
     "quantize_weight",
+    "recipe_for_budget",
     "register_with_transformers",
     "save",
     "sensitivity",
@@ -44,9 +44,9 @@ __all__ = [
 _HOMES = {
     "files.file": ("load", "load_folder", "save"),
     "files.huggingface": ("register_with_transformers",),
-    "packed_weight": ("Integers",),
+    "packed_weight": ("PackedWeight",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
-    "analysis": ("for_budget", "measure", "sensitivity", "sweep"),
+    "analysis": ("recipe_for_budget", "measure", "sensitivity", "sweep"),
     "planning.plan": ("LayerPlan", "Plan", "plan"),
     "planning.recipe": ("Recipe",),
     "rounding": ("quantize_weight",),

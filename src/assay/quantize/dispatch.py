@@ -1,4 +1,4 @@
-"""Which path multiplies how many rows of activations: a small table of measured crossings, and what the device has."""
+"""Which kernel multiplies how many rows of activations: measured crossings, and what the device has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.devices.capabilities import device_type
-from assay.quantize.kernels import PATHS
+from assay.quantize.kernels import KERNELS
 from assay.quantize.scheme import Scheme
 from assay.quantize.tuning import table as tuned
 
@@ -29,7 +29,7 @@ def _on_cpu(name: str, packed: Steps = (), bfloat16: int = 28, wider: int = 40) 
     return {("cpu", dtype, name): (first[dtype], *torchs.get(dtype, ()), (last[dtype], FALLBACK)) for dtype in last}
 
 
-# (kind of device, dtype of activations, scheme or its bits) -> (from so many rows on, path); of two paths from the same
+# (kind of device, dtype of activations, scheme or its bits) -> (from so many rows on, kernel); of two from the same
 # row on, the first that the weight can take. Those of the CPU were measured (benchmarks/quantize.py). Those of other
 # devices were not: packed kernels read less memory, which counts for few rows, and use no more than a part of the
 # processor's arithmetic, which counts for many.
@@ -48,11 +48,11 @@ DEFAULTS: dict[Key, Steps] = {
 
 
 @dataclass(frozen=True)
-class Table:
-    """From how many rows on which path is the fastest.
+class DispatchTable:
+    """From how many rows on which kernel is the fastest.
 
     Attributes:
-        steps: (kind of device, dtype, scheme) -> (first number of rows, name of the path), in ascending order. A key
+        steps: (kind of device, dtype, scheme) -> (first number of rows, name of the kernel), in ascending order. A key
             may have ``"*"`` for any device or dtype, and ``"int4"`` stands for all schemes of 4 bits.
         source: where it was measured, as plans say it.
         note: what else a plan should say of it, such as why measurements of this machine are not used.
@@ -74,19 +74,19 @@ class Table:
 
 
 @cache
-def default_table(kind: str) -> Table:
+def default_table(kind: str) -> DispatchTable:
     """What was measured on this machine for a kind of device, where it was; else assay's own measurements.
 
     Example:
         >>> default_table("mps").source
         "assay's own measurements"
     """
-    found, why = tuned.read(kind, tuple(PATHS))
+    found, why = tuned.read(kind, tuple(KERNELS))
     if found is None:
-        return Table(note=f"{why}: measure again with assay quantize --tune" if why else "")
+        return DispatchTable(note=f"{why}: measure again with assay quantize --tune" if why else "")
     measured = {(each.dtype, each.scheme.partition(":")[0]) for each in found.measured}
     others = {key: steps for key, steps in DEFAULTS.items() if (key[1], key[2].partition(":")[0]) not in measured}
-    return Table({**others, **found.steps}, f"measured on this machine on {found.date}")
+    return DispatchTable({**others, **found.steps}, f"measured on this machine on {found.date}")
 
 
 def regimes(
@@ -94,13 +94,13 @@ def regimes(
     device: str | torch.device,
     scheme: Scheme,
     shape: Sequence[int],
-    table: Table | None = None,
+    table: DispatchTable | None = None,
     release: str | None = None,
 ) -> Steps:
-    """Which path multiplies from how many rows on.
+    """Which kernel multiplies from how many rows on.
 
-    A path that the weight cannot take there is left out, and what stands beside it takes its place. There is no silent
-    change of precision: every path computes in the dtype of the activations or wider.
+    A kernel that the weight cannot take there is left out, and the one beside it takes its place. There is no silent
+    change of precision: every kernel computes in the dtype of the activations or wider.
 
     Args:
         dtype: of the activations.
@@ -111,7 +111,7 @@ def regimes(
         release: of torch; by default the installed one.
 
     Returns:
-        (first number of rows, name of the path), in ascending order; the first of them from 1.
+        (first number of rows, name of the kernel), in ascending order; the first of them from 1.
 
     Example:
         >>> regimes("bfloat16", "mps", Scheme.parse("int4"), (4096, 4096))
@@ -122,8 +122,12 @@ def regimes(
     name = str(dtype).removeprefix("torch.")
     kind = device_type(device)
     for steps in (table or default_table(kind)).candidates(kind, name, scheme):
-        can = [(rows, path) for rows, path in steps if not PATHS[path].why_not(device, dtype, scheme, shape, release)]
-        if len(can) == len(steps) or any(path != FALLBACK for _, path in can):
+        can = [
+            (rows, kernel)
+            for rows, kernel in steps
+            if not KERNELS[kernel].why_not(device, dtype, scheme, shape, release)
+        ]
+        if len(can) == len(steps) or any(kernel != FALLBACK for _, kernel in can):
             return _joined([(1, can[0][1]), *can[1:]])
     return ((1, FALLBACK),)
 
@@ -134,10 +138,10 @@ def choose(
     device: str | torch.device,
     scheme: Scheme,
     shape: Sequence[int],
-    table: Table | None = None,
+    table: DispatchTable | None = None,
     release: str | None = None,
 ) -> str:
-    """The name of the path that multiplies so many rows; the arguments are those of :func:`regimes`.
+    """The name of the kernel that multiplies so many rows; the arguments are those of :func:`regimes`.
 
     Example:
         >>> choose(512, "bfloat16", "mps", Scheme.parse("int4"), (4096, 4096))
@@ -147,7 +151,7 @@ def choose(
 
 
 def at(rows: int, steps: Steps) -> str:
-    """The name of the path for so many rows.
+    """The name of the kernel for so many rows.
 
     Example:
         >>> at(31, ((1, "int4pack"), (32, "dequantize")))
@@ -162,9 +166,9 @@ def at(rows: int, steps: Steps) -> str:
 
 
 def _joined(steps: list[tuple[int, str]]) -> Steps:
-    """Without steps from the same row on as one before, and without steps to the path that is taken already."""
+    """Without steps from the same row on as one before, and without steps to the kernel that is taken already."""
     kept: list[tuple[int, str]] = []
-    for rows, path in steps:
-        if not kept or (rows > kept[-1][0] and path != kept[-1][1]):
-            kept.append((rows, path))
+    for rows, kernel in steps:
+        if not kept or (rows > kept[-1][0] and kernel != kept[-1][1]):
+            kept.append((rows, kernel))
     return tuple(kept)

@@ -1,4 +1,4 @@
-"""Layers that hold their weight as integers: the canonical form as buffers, and per device what its paths read."""
+"""Layers that hold their weight as integers: the canonical form as buffers, and per device what its kernels read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
-from assay.quantize.dispatch import Steps, Table, at, regimes
-from assay.quantize.kernels import Packed, path
-from assay.quantize.packed_weight import Integers
+from assay.quantize.dispatch import DispatchTable, Steps, at, regimes
+from assay.quantize.kernels import KernelWeight, kernel
+from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
 
 HELD = ("packed", "scales", "zeros")
@@ -22,12 +22,12 @@ class QuantizedWeight(nn.Module):
 
     Its buffers ``packed``, ``scales`` and ``zeros`` are the canonical form and nothing else: they are what
     ``state_dict`` has, they keep their dtypes whatever ``to(dtype)`` says, and a move leaves every bit as it was. What
-    a path reads is made of them at first use, and forgotten when they move or change.
+    a kernel reads is made of them at first use, and forgotten when they move or change.
 
     Args:
         integers: the weight.
         dtype: of the weight that it stands for, which ``to(dtype)`` changes.
-        table: from how many rows on which path is the fastest; by default assay's own measurements.
+        table: from how many rows on which kernel is the fastest; by default assay's own measurements.
 
     Example:
         >>> from assay.quantize import quantize_weight
@@ -39,11 +39,11 @@ class QuantizedWeight(nn.Module):
     packed: Tensor
     scales: Tensor
     zeros: Tensor | None
-    _packs: dict[tuple[str, torch.dtype], Packed]
+    _packs: dict[tuple[str, torch.dtype], KernelWeight]
     _steps: dict[torch.dtype, Steps]
     _stamp: tuple[Any, ...]
 
-    def __init__(self, integers: Integers, dtype: torch.dtype, table: Table | None = None) -> None:
+    def __init__(self, integers: PackedWeight, dtype: torch.dtype, table: DispatchTable | None = None) -> None:
         super().__init__()
         self.scheme: Scheme = integers.scheme
         self.shape: tuple[int, int] = integers.shape
@@ -61,16 +61,16 @@ class QuantizedWeight(nn.Module):
         return packed.device
 
     @property
-    def integers(self) -> Integers:
+    def integers(self) -> PackedWeight:
         """The canonical form; it shares the memory."""
-        return Integers(self.packed, self.scales, self.zeros, self.scheme, self.shape)
+        return PackedWeight(self.packed, self.scales, self.zeros, self.scheme, self.shape)
 
     def dequantize(self, dtype: torch.dtype | None = None) -> Tensor:
         """The weight that it stands for, of shape (N, K)."""
         return self.integers.dequantize(dtype or self.dtype)
 
-    def paths(self, dtype: torch.dtype) -> Steps:
-        """(first number of rows, name of the path) for activations of this dtype, where the weight is."""
+    def kernels(self, dtype: torch.dtype) -> Steps:
+        """(first number of rows, name of the kernel) for activations of this dtype, where the weight is."""
         if dtype not in self._steps:
             self._look_up(dtype)
         return self._steps[dtype]
@@ -80,8 +80,8 @@ class QuantizedWeight(nn.Module):
         self._steps[dtype] = regimes(dtype, self.device, self.scheme, self.shape, self.table)
 
     def prepare(self, dtype: torch.dtype | None = None) -> None:
-        """Make what the paths read now, rather than in the first call; before ``torch.compile`` with ``fullgraph``."""
-        for _, name in self.paths(dtype or self.dtype):
+        """Pack for the kernels now, rather than in the first call; before ``torch.compile`` with ``fullgraph``."""
+        for _, name in self.kernels(dtype or self.dtype):
             self._packed(name, dtype or self.dtype)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -105,36 +105,36 @@ class QuantizedWeight(nn.Module):
         if not (x.requires_grad and torch.is_grad_enabled()):
             return self._multiply(x)
         if torch.compiler.is_compiling():  # the compiler derives the gradient of elementary operators itself
-            return path("dequantize").matmul(x, self._canonical())
+            return kernel("dequantize").matmul(x, self._canonical())
         product: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
         return product
 
     def _multiply(self, x: Tensor) -> Tensor:
-        name = at(x.shape[0], self.paths(x.dtype))
-        return path(name).matmul(x, self._packed(name, x.dtype))
+        name = at(x.shape[0], self.kernels(x.dtype))
+        return kernel(name).matmul(x, self._packed(name, x.dtype))
 
-    def _canonical(self) -> Packed:
-        return path("dequantize").pack(self.integers, self.dtype)
+    def _canonical(self) -> KernelWeight:
+        return kernel("dequantize").pack(self.integers, self.dtype)
 
-    def _packed(self, name: str, dtype: torch.dtype) -> Packed:
-        """The weight as a path reads it, made when it is not there, is another device's, or the buffers changed."""
+    def _packed(self, name: str, dtype: torch.dtype) -> KernelWeight:
+        """The weight as a kernel reads it, made when it is not there, is another device's, or the buffers changed."""
         found = self._packs.get((name, dtype))
         if found is not None and (torch.compiler.is_compiling() or self._is_of_now(found, name)):
             return found
-        made: Packed = self._pack(name, dtype)
+        made: KernelWeight = self._pack(name, dtype)
         return made
 
-    def _is_of_now(self, found: Packed, name: str) -> bool:
-        return found.layout == path(name).layout(self.device) and self._stamp == self._stamp_now()
+    def _is_of_now(self, found: KernelWeight, name: str) -> bool:
+        return found.layout == kernel(name).layout(self.device) and self._stamp == self._stamp_now()
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _pack(self, name: str, dtype: torch.dtype) -> Packed:
+    def _pack(self, name: str, dtype: torch.dtype) -> KernelWeight:
         now = self._stamp_now()
         if now != self._stamp:
             self._packs.clear()
             self._stamp = now
         with torch.no_grad():
-            self._packs[name, dtype] = path(name).pack(self.integers, dtype)
+            self._packs[name, dtype] = kernel(name).pack(self.integers, dtype)
         return self._packs[name, dtype]
 
     def _stamp_now(self) -> tuple[Any, ...]:
@@ -220,10 +220,10 @@ class QuantizedLinear(nn.Module):
 
     def __init__(
         self,
-        weight: Integers | QuantizedWeight,
+        weight: PackedWeight | QuantizedWeight,
         bias: Tensor | None = None,
         dtype: torch.dtype | None = None,
-        table: Table | None = None,
+        table: DispatchTable | None = None,
     ) -> None:
         super().__init__()
         self.weight = _weight(weight, dtype or (torch.float32 if bias is None else bias.dtype), table)
@@ -237,7 +237,7 @@ class QuantizedLinear(nn.Module):
             self.register_buffer("bias", bias)
 
     @property
-    def integers(self) -> Integers:
+    def integers(self) -> PackedWeight:
         """The canonical form of the weight; it shares the memory."""
         return self.weight.integers
 
@@ -278,7 +278,7 @@ class QuantizedEmbedding(nn.Module):
 
     def __init__(
         self,
-        weight: Integers | QuantizedWeight,
+        weight: PackedWeight | QuantizedWeight,
         padding_idx: int | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -288,7 +288,7 @@ class QuantizedEmbedding(nn.Module):
         self.padding_idx = padding_idx
 
     @property
-    def integers(self) -> Integers:
+    def integers(self) -> PackedWeight:
         """The canonical form of the weight; it shares the memory."""
         return self.weight.integers
 
@@ -310,10 +310,10 @@ class QuantizedEmbedding(nn.Module):
         return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
-def _weight(weight: object, dtype: torch.dtype, table: Table | None) -> QuantizedWeight:
+def _weight(weight: object, dtype: torch.dtype, table: DispatchTable | None) -> QuantizedWeight:
     if isinstance(weight, QuantizedWeight):
         return weight
-    if isinstance(weight, Integers):
+    if isinstance(weight, PackedWeight):
         return QuantizedWeight(weight, dtype, table)
-    expected = "Integers or a QuantizedWeight"
+    expected = "PackedWeight or a QuantizedWeight"
     raise ConfigError(describe("weight", type(weight).__name__, expected, "Quantize it with quantize_weight"))

@@ -96,7 +96,7 @@ def _common(bits: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Integers:
+class PackedWeight:
     """A quantized weight in its canonical form; the module says how it is laid out.
 
     Args:
@@ -115,7 +115,7 @@ class Integers:
     Example:
         >>> packed = torch.tensor([[240, 8]], dtype=torch.uint8)
         >>> scales = torch.tensor([[0.5, 2.0]])
-        >>> Integers(packed, scales, None, Scheme(4, 2, symmetric=True), (1, 4)).dequantize()
+        >>> PackedWeight(packed, scales, None, Scheme(4, 2, symmetric=True), (1, 4)).dequantize()
         tensor([[ -4.0000,   3.5000,   0.0000, -16.0000]])
     """
 
@@ -191,31 +191,31 @@ class Integers:
             weight[first : first + block] = expand(part.values(), part.scales, part.zeros, dtype)
         return weight
 
-    def rows(self, which: slice | Tensor) -> Integers:
+    def rows(self, which: slice | Tensor) -> PackedWeight:
         """Some of the rows: a slice of them shares the memory, an int64 tensor of shape (n,) takes copies.
 
         Example:
             >>> packed, scales = torch.zeros(8, 4, dtype=torch.uint8), torch.ones(8, 1)
-            >>> Integers(packed, scales, None, Scheme(8, None, symmetric=True), (8, 4)).rows(slice(2, 5)).shape
+            >>> PackedWeight(packed, scales, None, Scheme(8, None, symmetric=True), (8, 4)).rows(slice(2, 5)).shape
             (3, 4)
         """
         packed, scales = _rows(self.packed, which), _rows(self.scales, which)
         zeros = None if self.zeros is None else _rows(self.zeros, which)
-        return Integers(packed, scales, zeros, self.scheme, (packed.shape[0], self.shape[1]))
+        return PackedWeight(packed, scales, zeros, self.scheme, (packed.shape[0], self.shape[1]))
 
-    def to(self, device: str | torch.device) -> Integers:
+    def to(self, device: str | torch.device) -> PackedWeight:
         """The same on another device."""
         zeros = None if self.zeros is None else self.zeros.to(device)
         return replace(self, packed=self.packed.to(device), scales=self.scales.to(device), zeros=zeros)
 
-    def equal(self, other: Integers) -> bool:
+    def equal(self, other: PackedWeight) -> bool:
         """Whether both have the same scheme, shape, dtype of scales, and the same bits. Reads values on the host."""
         mine, theirs = self._tensors(), other._tensors()
         return (self.scheme, self.shape, self.scales.dtype) == (other.scheme, other.shape, other.scales.dtype) and all(
             bool((_bits(a) == _bits(b.to(a.device))).all()) for a, b in zip(mine, theirs, strict=True)
         )
 
-    def check(self, name: str = "weight") -> Integers:
+    def check(self, name: str = "weight") -> PackedWeight:
         """Itself, where its scales and zeros are finite. Reads values on the host.
 
         Raises:
@@ -231,9 +231,8 @@ class Integers:
 
     def __repr__(self) -> str:
         scales = str(self.scales.dtype).removeprefix("torch.")
-        return (
-            f"Integers({self.scheme}, shape={self.shape}, scales={scales}, device={self.device}, {self.nbytes} bytes)"
-        )
+        held = f"shape={self.shape}, scales={scales}, device={self.device}, {self.nbytes} bytes"
+        return f"PackedWeight({self.scheme}, {held})"
 
 
 def expand(values: Tensor, scales: Tensor, zeros: Tensor | None, dtype: torch.dtype) -> Tensor:

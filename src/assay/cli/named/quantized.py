@@ -10,7 +10,7 @@ from torch import nn
 from assay.cli.named.functions import made
 from assay.cli.named.models import Model
 from assay.errors import ConfigError, describe
-from assay.evaluation.exported_models import Program, Scripted
+from assay.evaluation.exported_models import ExportedModel, ScriptedModel
 
 
 def open_quantized(path: Path, factory: str, seed: int) -> Model:
@@ -69,7 +69,7 @@ def quantized(model: Model, scheme: str, device: str) -> Model:
     """
     from assay.quantize import plan
 
-    if not isinstance(model.model, nn.Module) or isinstance(model.model, Program | Scripted):
+    if not isinstance(model.model, nn.Module) or isinstance(model.model, ExportedModel | ScriptedModel):
         do = "Name the module that it was made of"
         raise ConfigError(describe("--versus", f"{scheme} of {model.what}", "a module to quantize", do))
     made_of = plan(model.model, scheme, device).apply(model.model)

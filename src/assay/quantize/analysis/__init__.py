@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach
 
 if TYPE_CHECKING:
-    from assay.quantize.analysis.budget import Budget, Chosen, for_budget
+    from assay.quantize.analysis.budget import Budget, BudgetResult, recipe_for_budget
     from assay.quantize.analysis.layer_sensitivity import Sensitivities, Sensitivity, sensitivity
-    from assay.quantize.analysis.output_comparison import Reading
+    from assay.quantize.analysis.output_comparison import DataSpec
     from assay.quantize.analysis.quantization_cost import measure
     from assay.quantize.analysis.scheme_sweep import Sweep, SweepPoint, sweep
 
 __all__ = [
     "Budget",
-    "Chosen",
-    "Reading",
+    "BudgetResult",
+    "DataSpec",
     "Sensitivities",
     "Sensitivity",
     "Sweep",
     "SweepPoint",
-    "for_budget",
     "measure",
+    "recipe_for_budget",
     "sensitivity",
     "sweep",
 ]
 
 _HOMES = {
-    "budget": ("Budget", "Chosen", "for_budget"),
+    "budget": ("Budget", "BudgetResult", "recipe_for_budget"),
     "quantization_cost": ("measure",),
     "layer_sensitivity": ("Sensitivities", "Sensitivity", "sensitivity"),
     "scheme_sweep": ("Sweep", "SweepPoint", "sweep"),
-    "output_comparison": ("Reading",),
+    "output_comparison": ("DataSpec",),
 }
 
 __getattr__, __dir__ = attach(

@@ -1,4 +1,4 @@
-"""`for_budget`: a scheme for each layer so that a model has a given size and its outputs move least."""
+"""`recipe_for_budget`: a scheme for each layer so that a model has a given size and its outputs move least."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from assay.errors import ConfigError, describe
 from assay.quantize.analysis.layer_sensitivity import Sensitivities, Sensitivity, sensitivity
-from assay.quantize.analysis.output_comparison import Reading
+from assay.quantize.analysis.output_comparison import DataSpec
 from assay.quantize.analysis.scheme_sweep import SCHEMES as ALL
 from assay.quantize.analysis.scheme_sweep import Sweep, named, sweep
 from assay.quantize.analysis.speed import nbytes
@@ -81,7 +81,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class BudgetResult:
     """A recipe for a size, and what it does.
 
     Attributes:
@@ -105,7 +105,7 @@ class Chosen:
     report: Report
 
 
-def for_budget(
+def recipe_for_budget(
     model: nn.Module,
     data: Any,
     budget: str | float | Budget,
@@ -116,9 +116,9 @@ def for_budget(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     confidence_level: float = 0.95,
-    reading: Reading | None = None,
+    data_spec: DataSpec | None = None,
     title: str = "Recipe for a size",
-) -> Chosen:
+) -> BudgetResult:
     """Choose a scheme for each layer so that the model has a given size and its outputs move least.
 
     Each layer is measured alone in each scheme. All begin in the smallest; then the step to a larger one that takes
@@ -135,7 +135,7 @@ def for_budget(
         include: patterns; where there are any, other layers stay as they are.
         exclude: patterns of layers that stay as they are.
         confidence_level: of the intervals.
-        reading: how data are read and outputs compared.
+        data_spec: how data are read and outputs compared.
         title: of the report.
 
     Returns:
@@ -157,7 +157,7 @@ def for_budget(
         include=include,
         exclude=exclude,
         confidence_level=confidence_level,
-        reading=reading,
+        data_spec=data_spec,
     )
     order = {name: k for k, (name, _) in enumerate(model.named_modules())}
     by_layer: dict[str, list[Sensitivity]] = {}
@@ -181,7 +181,7 @@ def for_budget(
         include=include,
         exclude=exclude,
         confidence_level=confidence_level,
-        reading=reading,
+        data_spec=data_spec,
     )
     point = next(each for each in measured.points if each.name == CHOSEN)
     expected = sum(option.distance for option in chosen.values() if option is not None)
@@ -189,7 +189,7 @@ def for_budget(
     bits = 8 * taken / weights
     sections = (_section(chosen, by_layer, asked, bits, point.distance, expected, title), *measured.report.sections)
     report = replace(measured.report, title=title, sections=sections)
-    return Chosen(recipe, bits, point.nbytes, point.distance, expected, found, measured, report)
+    return BudgetResult(recipe, bits, point.nbytes, point.distance, expected, found, measured, report)
 
 
 def choose_options(

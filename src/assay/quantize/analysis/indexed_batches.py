@@ -16,7 +16,7 @@ from assay.evaluation.nested_batch import row_count, structure
 NUMBER, BATCH = "number", "batch"
 
 
-def numbered(data: Any, batch_size: int) -> Any:
+def indexed_batches(data: Any, batch_size: int) -> Any:
     """The same data as batches `{"number": int64 (B,), "batch": the batch}`.
 
     Numbers are indices of the data set, or positions where there are only batches.
@@ -32,14 +32,14 @@ def numbered(data: Any, batch_size: int) -> Any:
         if data.batch_sampler is None:
             return _Stream(data)
         return DataLoader(
-            _Numbered(data.dataset),
+            _IndexedDataset(data.dataset),
             batch_sampler=data.batch_sampler,
             collate_fn=_Collate(data.collate_fn),
             num_workers=data.num_workers,
             generator=data.generator,
         )
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, list | tuple | dict | Tensor):
-        return DataLoader(_Numbered(data), batch_size=batch_size, collate_fn=_Collate(default_collate))
+        return DataLoader(_IndexedDataset(data), batch_size=batch_size, collate_fn=_Collate(default_collate))
     if isinstance(data, IterableDataset):
         return _Stream(DataLoader(data, batch_size=batch_size))
     if isinstance(data, dict | Tensor | str | bytes) or not hasattr(data, "__iter__"):
@@ -51,7 +51,7 @@ def numbered(data: Any, batch_size: int) -> Any:
     return _Stream(data)
 
 
-class _Numbered(Dataset[tuple[int, Any]]):
+class _IndexedDataset(Dataset[tuple[int, Any]]):
     def __init__(self, data: Any) -> None:
         self._data = data
 

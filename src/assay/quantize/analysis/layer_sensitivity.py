@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from assay.quantize.analysis.layer_swaps import Layer, compare_layers, layers, untied
-from assay.quantize.analysis.output_comparison import Reading
+from assay.quantize.analysis.layer_swaps import TrialLayer, compare_layers, layers, untied
+from assay.quantize.analysis.output_comparison import DataSpec
 from assay.quantize.analysis.output_report import distance_name, headline
 from assay.quantize.planning.recipe import RecipeLike
 from assay.quantize.rounding.gptq import Calibration
@@ -74,7 +74,7 @@ def sensitivity(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     confidence_level: float = 0.95,
-    reading: Reading | None = None,
+    data_spec: DataSpec | None = None,
     title: str = "Sensitivity",
 ) -> Sensitivities:
     """Quantize each layer alone and measure how far the outputs move.
@@ -91,7 +91,7 @@ def sensitivity(
         include: patterns; where there are any, other layers are left out.
         exclude: patterns of layers that are left out.
         confidence_level: of the intervals.
-        reading: how data are read and outputs compared.
+        data_spec: how data are read and outputs compared.
         title: of the report.
 
     Returns:
@@ -103,17 +103,17 @@ def sensitivity(
     Example:
         >>> import torch
         >>> model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
-        >>> found = sensitivity(model, [torch.randn(8, 32)], "int2:g32", reading=Reading(device="cpu"))
+        >>> found = sensitivity(model, [torch.randn(8, 32)], "int2:g32", data_spec=DataSpec(device="cpu"))
         >>> sorted(each.layer for each in found.layers)
         ['0', '2']
     """
-    reading = reading or Reading()
+    data_spec = data_spec or DataSpec()
     asked: list[Any] = list(scheme) if isinstance(scheme, list | tuple) else [scheme]
-    found: dict[str, Layer] = {}
+    found: dict[str, TrialLayer] = {}
     for each in asked:
         for layer in untied(layers(model, each, method, include, exclude, calibration)):
             found[f"{layer.name} {layer.scheme}"] = layer
-    outcomes, loop = compare_layers(model, {name: [layer] for name, layer in found.items()}, data, reading, title)
+    outcomes, loop = compare_layers(model, {name: [layer] for name, layer in found.items()}, data, data_spec, title)
     rows = []
     for name, layer in found.items():
         value = headline(outcomes[name], confidence_level)

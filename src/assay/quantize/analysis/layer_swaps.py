@@ -11,7 +11,7 @@ from torch import nn
 from assay.errors import ConfigError, describe
 from assay.language import CausalModel
 from assay.language.scoring import BATCH_SIZE
-from assay.quantize.analysis.output_comparison import Outcome, Reading, Swapped, compare_outputs, of_text
+from assay.quantize.analysis.output_comparison import DataSpec, OutputComparison, SwappedModel, compare_outputs, of_text
 from assay.quantize.files.progress import Bar
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.planning.candidates import candidates
@@ -27,7 +27,7 @@ AT_ONCE = 2**31
 
 
 @dataclass(frozen=True)
-class Layer:
+class TrialLayer:
     """A layer in a scheme, not made yet.
 
     Attributes:
@@ -85,15 +85,15 @@ def layers(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     calibration: Calibration | None = None,
-) -> list[Layer]:
+) -> list[TrialLayer]:
     """The layers that a recipe quantizes, those with a weight of their own.
 
     Args:
         model: the model.
         recipe: a scheme, or rules by name.
         method: how weights are rounded.
-        include: patterns; where there are any, other layers are left alone.
-        exclude: patterns of layers that are left alone.
+        include: patterns; where there are any, other layers are skipped.
+        exclude: patterns of layers that are skipped.
         calibration: what went into the layers; then linear layers are rounded by GPTQ.
 
     Raises:
@@ -101,17 +101,17 @@ def layers(
     """
     found, _ = candidates(model)
     chosen = choose(found, Recipe.parse(recipe), include, exclude)
-    return [Layer(each, method, calibration) for each in chosen if each.scheme]
+    return [TrialLayer(each, method, calibration) for each in chosen if each.scheme]
 
 
-def untied(found: Sequence[Layer]) -> list[Layer]:
+def untied(found: Sequence[TrialLayer]) -> list[TrialLayer]:
     """Those that can be changed alone: no other layer shares their weight."""
     return [each for each in found if not each.choice.candidate.tied]
 
 
 def compare_layers(
-    model: nn.Module, jobs: Mapping[str, Sequence[Layer]], data: Any, reading: Reading, title: str
-) -> tuple[dict[str, Outcome], Report]:
+    model: nn.Module, jobs: Mapping[str, Sequence[TrialLayer]], data: Any, data_spec: DataSpec, title: str
+) -> tuple[dict[str, OutputComparison], Report]:
     """Hold a model with some layers replaced against the model as it is, for several such sets of layers.
 
     The model is run with layers swapped and gets its own back after each batch, also when something fails. Sets are
@@ -121,25 +121,25 @@ def compare_layers(
         model: the model.
         jobs: sets of layers by name.
         data: what to run on.
-        reading: how it is done.
+        data_spec: how it is done.
         title: what to call it.
 
     Returns:
         The outcomes by name, and the report of the first pass.
     """
-    windows = of_text(model, data, reading)
+    windows = of_text(model, data, data_spec)
     runs: Callable[..., Any] = model
     if windows is not None:
         runs, data = CausalModel(model), windows
-        reading = replace(reading, batch_size=reading.batch_size or BATCH_SIZE)
-    found: dict[str, Outcome] = {}
+        data_spec = replace(data_spec, batch_size=data_spec.batch_size or BATCH_SIZE)
+    found: dict[str, OutputComparison] = {}
     first: Report | None = None
     groups = list(_groups(jobs))
     for number, names in enumerate(groups):
-        made = _made({name: jobs[name] for name in names}, reading)
-        others = {name: Swapped(runs, model, replacements) for name, replacements in made.items()}
+        made = _made({name: jobs[name] for name in names}, data_spec)
+        others = {name: SwappedModel(runs, model, replacements) for name, replacements in made.items()}
         part = f"{title}, part {number + 1} of {len(groups)}" if len(groups) > 1 else title
-        outcomes, report = compare_outputs(runs, others, data, reading, part)
+        outcomes, report = compare_outputs(runs, others, data, data_spec, part)
         found |= outcomes
         first = first or report
     if first is None:
@@ -147,10 +147,10 @@ def compare_layers(
     return found, first
 
 
-def _made(jobs: Mapping[str, Sequence[Layer]], reading: Reading) -> dict[str, dict[str, nn.Module]]:
+def _made(jobs: Mapping[str, Sequence[TrialLayer]], data_spec: DataSpec) -> dict[str, dict[str, nn.Module]]:
     """The layers of each job by their names; with a bar, as it may take long."""
     found: dict[str, dict[str, nn.Module]] = {name: {} for name in jobs}
-    with Bar(sum(each.bytes_before for job in jobs.values() for each in job), reading.progress) as bar:
+    with Bar(sum(each.bytes_before for job in jobs.values() for each in job), data_spec.progress) as bar:
         for name, job in jobs.items():
             for each in job:
                 bar.step("Quantizing", each.name)
@@ -159,7 +159,7 @@ def _made(jobs: Mapping[str, Sequence[Layer]], reading: Reading) -> dict[str, di
     return found
 
 
-def _groups(jobs: Mapping[str, Sequence[Layer]]) -> Iterator[list[str]]:
+def _groups(jobs: Mapping[str, Sequence[TrialLayer]]) -> Iterator[list[str]]:
     """Names of jobs, in order, as many together as may be held at once."""
     group: list[str] = []
     held = 0

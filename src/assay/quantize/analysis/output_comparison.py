@@ -23,14 +23,14 @@ from assay.language import CausalModel, Tokenizer, Tokens, Windows, tokens_of
 from assay.language.windows import IGNORED, sizes
 from assay.metrics import Mean
 from assay.quantize.analysis.divergence import AGREES, ERROR, KL, SIZE, Outputs, divergence
-from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, numbered
+from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, indexed_batches
 from assay.report import Report
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Reading:
+class DataSpec:
     """How data are read and outputs compared; everything but the models and the data.
 
     Attributes:
@@ -65,7 +65,7 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class OutputComparison:
     """How far one model was from the one it was held against.
 
     Attributes:
@@ -97,7 +97,7 @@ class Outcome:
         return self.mean(AGREES) if AGREES in self.columns else None
 
 
-class Swapped(nn.Module):
+class SwappedModel(nn.Module):
     """A model with some of its layers replaced while it runs, and only then.
 
     Args:
@@ -135,26 +135,28 @@ class Swapped(nn.Module):
 
 
 @dataclass
-class _Kept:
+class _BatchRecords:
     numbers: list[Tensor] = field(default_factory=list)
     rows: list[Tensor] = field(default_factory=list)
     counted: list[Tensor] = field(default_factory=list)
 
 
-class _All(nn.Module):
+class _SideBySide(nn.Module):
     """Runs all models on a batch and keeps what their outputs differ by, on the device."""
 
-    def __init__(self, before: Callable[..., Any], others: Mapping[str, Callable[..., Any]], reading: Reading) -> None:
+    def __init__(
+        self, before: Callable[..., Any], others: Mapping[str, Callable[..., Any]], data_spec: DataSpec
+    ) -> None:
         super().__init__()
-        self.before, self.others, self.reading = before, others, reading
+        self.before, self.others, self.data_spec = before, others, data_spec
         self.held = nn.ModuleList(each for each in others.values() if isinstance(each, nn.Module))
-        self.reader = Reader(before, inputs=reading.inputs, target=reading.target, preds=reading.preds)
-        self.kept = {name: _Kept() for name in others}
+        self.reader = Reader(before, inputs=data_spec.inputs, target=data_spec.target, preds=data_spec.preds)
+        self.kept = {name: _BatchRecords() for name in others}
         self.names: tuple[str, ...] = ()
 
     def forward(self, number: Tensor, batch: Any) -> Tensor:
         (args, options), target, _ = self.reader.read(batch)
-        reading = self.reading
+        data_spec = self.data_spec
         before = self.reader.preds(self.before(*args, **options))
         found: dict[str, tuple[Tensor, Tensor]] = {}
         for name, other in self.others.items():
@@ -163,9 +165,9 @@ class _All(nn.Module):
                 before,
                 after,
                 target if isinstance(target, Tensor) else None,
-                outputs=reading.outputs,
-                class_dim=reading.class_dim,
-                ignore_index=reading.ignore_index,
+                outputs=data_spec.outputs,
+                class_dim=data_spec.class_dim,
+                ignore_index=data_spec.ignore_index,
             )
             found[name] = rows, counted
         for name, (rows, counted) in found.items():  # only when all of them worked
@@ -177,7 +179,7 @@ class _All(nn.Module):
         mean = torch.where(counted, first[..., 0], 0).sum(1) / counted.sum(1).clamp(min=1)
         return mean.nan_to_num(0.0, math.inf)  # for the bar; NaN is told when all is read
 
-    def outcome(self, name: str) -> Outcome:
+    def outcome(self, name: str) -> OutputComparison:
         """What was kept of one model, on the host and in the order of the samples."""
         kept = self.kept[name]
         if not kept.rows:
@@ -190,12 +192,12 @@ class _All(nn.Module):
         columns = {column: sums_BK[:, k] for k, column in enumerate(self.names)}
         spread = values_BPK[..., 0][counted_BP]
         _check_values(columns, name)
-        return Outcome(numbers[order], counted_BP.sum(1)[order].astype(np.float64), columns, spread)
+        return OutputComparison(numbers[order], counted_BP.sum(1)[order].astype(np.float64), columns, spread)
 
 
 def compare_outputs(
-    before: Callable[..., Any], others: Mapping[str, Callable[..., Any]], data: Any, reading: Reading, title: str
-) -> tuple[dict[str, Outcome], Report]:
+    before: Callable[..., Any], others: Mapping[str, Callable[..., Any]], data: Any, data_spec: DataSpec, title: str
+) -> tuple[dict[str, OutputComparison], Report]:
     """Run a model and others on the same data, each sample once.
 
     The loop is that of `assay.evaluate`: its report proves that every sample was counted once.
@@ -204,7 +206,7 @@ def compare_outputs(
         before: the model that the others are held against.
         others: the others by name.
         data: a loader, a data set, or batches.
-        reading: how it is done.
+        data_spec: how it is done.
         title: what to call it.
 
     Returns:
@@ -218,15 +220,15 @@ def compare_outputs(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         do = "Run it without torchrun"
         raise ConfigError(describe("processes", os.environ["WORLD_SIZE"], "one: models are compared in one", do))
-    every = _All(before, others, reading)
+    every = _SideBySide(before, others, data_spec)
     report = evaluate(
         every,
-        numbered(data, reading.batch_size or 64),
+        indexed_batches(data, data_spec.batch_size or 64),
         {"distance": Mean()},
-        device=reading.device,
+        device=data_spec.device,
         inputs=_parts,
-        precision=reading.precision,
-        progress=reading.progress,
+        precision=data_spec.precision,
+        progress=data_spec.progress,
         title=title,
         confidence_level=None,
         keep_samples=False,
@@ -239,15 +241,15 @@ def _parts(batch: Mapping[str, Any]) -> dict[str, Any]:
     return {NUMBER: batch[NUMBER], BATCH: batch[BATCH]}
 
 
-def of_text(model: Callable[..., Any], data: Any, reading: Reading) -> Windows | None:
+def of_text(model: Callable[..., Any], data: Any, data_spec: DataSpec) -> Windows | None:
     """The windows of a text or of tokens; None for other data."""
     if isinstance(data, Windows):
         return data
     is_series = isinstance(data, Tensor) and data.ndim == 1 and not data.is_floating_point()
     if not isinstance(data, str | Tokens) and not is_series:
         return None
-    tokens = tokens_of(data, reading.tokenizer)
-    return Windows(tokens, *sizes(reading.window, reading.stride, CausalModel(model).positions))
+    tokens = tokens_of(data, data_spec.tokenizer)
+    return Windows(tokens, *sizes(data_spec.window, data_spec.stride, CausalModel(model).positions))
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:

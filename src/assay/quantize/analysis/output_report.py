@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from assay.quantize.analysis.divergence import AGREES, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
-from assay.quantize.analysis.output_comparison import Floats, Outcome
+from assay.quantize.analysis.output_comparison import Floats, OutputComparison
 from assay.report import Distribution, Plot, Samples, Section, Table, Value
 from assay.report.evidence import Measured, interval_of
 from assay.report.plain import Cell
@@ -20,7 +20,12 @@ _QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
 def section(
-    outcome: Outcome, *, name: str, confidence_level: float, worst: int, told: Callable[[int], str] | None = None
+    outcome: OutputComparison,
+    *,
+    name: str,
+    confidence_level: float,
+    worst: int,
+    told: Callable[[int], str] | None = None,
 ) -> Section:
     """Lay out an outcome.
 
@@ -40,17 +45,17 @@ def section(
     return Section(name, tuple(values), tuple(tables), _plots(outcome), note=note, samples=samples)
 
 
-def distance_name(outcome: Outcome) -> str:
+def distance_name(outcome: OutputComparison) -> str:
     """What the number is that ranks."""
     return KL if KL in outcome.columns else RELATIVE_ERROR
 
 
-def headline(outcome: Outcome, confidence_level: float) -> Value:
+def headline(outcome: OutputComparison, confidence_level: float) -> Value:
     """The number that ranks, with its interval."""
     return _with_interval(_values(outcome)[0], _samples(outcome), confidence_level)
 
 
-def _samples(outcome: Outcome) -> Samples:
+def _samples(outcome: OutputComparison) -> Samples:
     columns = dict(outcome.columns)
     if LOSS_BEFORE in columns:
         columns[LOSS_CHANGE] = _changes(outcome)
@@ -59,7 +64,7 @@ def _samples(outcome: Outcome) -> Samples:
     return Samples.pack(outcome.ids, {**columns, PREDICTIONS: outcome.counts})
 
 
-def _changes(outcome: Outcome) -> Floats:
+def _changes(outcome: OutputComparison) -> Floats:
     """What each sample's loss changed by; NaN where both models call its target impossible."""
     with np.errstate(invalid="ignore"):
         changes: Floats = outcome.columns[LOSS_AFTER] - outcome.columns[LOSS_BEFORE]
@@ -72,7 +77,7 @@ def _total(values: Floats) -> float:
         return math.fsum(values) if np.isfinite(values).all() else float(values.sum())
 
 
-def _values(outcome: Outcome) -> list[Value]:
+def _values(outcome: OutputComparison) -> list[Value]:
     count = int(outcome.counts.sum())
     single = bool((outcome.counts == 1).all())
     if ERROR in outcome.columns:
@@ -100,7 +105,7 @@ def _with_interval(value: Value, samples: Samples, confidence_level: float) -> V
     return replace(value, lower=found.lower, upper=found.upper, confidence_level=confidence_level, note=note)
 
 
-def _perplexities(values: list[Value], outcome: Outcome) -> list[Value]:
+def _perplexities(values: list[Value], outcome: OutputComparison) -> list[Value]:
     """The losses as perplexities, and how many times as large the second is."""
     names = {LOSS_BEFORE: "perplexity before", LOSS_AFTER: "perplexity after", LOSS_CHANGE: "perplexity ratio"}
     if (outcome.counts == 1).all():
@@ -127,7 +132,7 @@ def _exp(number: float) -> float:
         return math.inf
 
 
-def _spread(outcome: Outcome) -> Table:
+def _spread(outcome: OutputComparison) -> Table:
     """Quantiles over predictions: a mean may hide a few that went wrong."""
     what = KL if KL in outcome.columns else ERROR
     found = outcome.by_prediction
@@ -138,7 +143,7 @@ def _spread(outcome: Outcome) -> Table:
     return Table(f"{what} of single predictions", ("predictions", what), tuple(rows))
 
 
-def _worst(outcome: Outcome, count: int, told: Callable[[int], str] | None) -> Table:
+def _worst(outcome: OutputComparison, count: int, told: Callable[[int], str] | None) -> Table:
     what = KL if KL in outcome.columns else ERROR
     with np.errstate(all="ignore"):
         each = {name: sums / outcome.counts for name, sums in outcome.columns.items()}
@@ -158,7 +163,7 @@ def _worst(outcome: Outcome, count: int, told: Callable[[int], str] | None) -> T
     )
 
 
-def _plots(outcome: Outcome) -> tuple[Plot, ...]:
+def _plots(outcome: OutputComparison) -> tuple[Plot, ...]:
     found = outcome.by_prediction[outcome.by_prediction > 0]
     if KL not in outcome.columns or not len(found):
         return ()

@@ -19,8 +19,8 @@ from assay.language.scoring import BATCH_SIZE, how, spoken
 from assay.metrics.base import Metric
 from assay.quantize.analysis import output_report as shown
 from assay.quantize.analysis.divergence import Outputs
-from assay.quantize.analysis.indexed_batches import BATCH, numbered
-from assay.quantize.analysis.output_comparison import Reading, check_pair, compare_outputs, of_text
+from assay.quantize.analysis.indexed_batches import BATCH, indexed_batches
+from assay.quantize.analysis.output_comparison import DataSpec, check_pair, compare_outputs, of_text
 from assay.quantize.analysis.speed import nbytes, paces
 from assay.report import Report, Section, Table, Value, compare
 
@@ -104,7 +104,7 @@ def measure(
 
     Source: KL divergence as the measure of quantization: llama.cpp, tools/perplexity/README.md.
     """
-    reading = Reading(
+    data_spec = DataSpec(
         outputs,
         class_dim,
         ignore_index,
@@ -120,30 +120,30 @@ def measure(
         progress,
     )
     check_pair(before, after)
-    before, after, data, reading = prepared(before, after, data, reading)
-    found, loop = compare_outputs(before, {AFTER: after}, data, reading, title)
+    before, after, data, data_spec = prepared(before, after, data, data_spec)
+    found, loop = compare_outputs(before, {AFTER: after}, data, data_spec, title)
     windows = data if isinstance(data, Windows) else None
     told = beginning(windows, tokenizer) if windows is not None else None
     first = shown.section(found[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, told=told)
     sections = [first if windows is None else replace(first, note=spoken(windows))]
     if metrics is not None:
-        sections.append(_quality(before, after, data, metrics, reading, confidence_level, seed))
+        sections.append(_quality(before, after, data, metrics, data_spec, confidence_level, seed))
     sections.append(_size(before, after))
     if speed:
-        sections.append(_speed(before, after, data, reading, speed))
+        sections.append(_speed(before, after, data, data_spec, speed))
     sections.append(_measured(loop, windows))
     return replace(loop, title=title, sections=tuple(sections))
 
 
 def prepared(
-    before: Callable[..., Any], after: Callable[..., Any], data: Any, reading: Reading
-) -> tuple[Callable[..., Any], Callable[..., Any], Any, Reading]:
+    before: Callable[..., Any], after: Callable[..., Any], data: Any, data_spec: DataSpec
+) -> tuple[Callable[..., Any], Callable[..., Any], Any, DataSpec]:
     """Models and data as they are run: of a text windows, and models that give logits for them."""
-    windows = of_text(before, data, reading)
+    windows = of_text(before, data, data_spec)
     if windows is None:
-        return before, after, data, reading
-    reading = replace(reading, batch_size=reading.batch_size or BATCH_SIZE)
-    return CausalModel(before), CausalModel(after), windows, reading
+        return before, after, data, data_spec
+    data_spec = replace(data_spec, batch_size=data_spec.batch_size or BATCH_SIZE)
+    return CausalModel(before), CausalModel(after), windows, data_spec
 
 
 def beginning(windows: Windows, tokenizer: Tokenizer | None) -> Callable[[int], str]:
@@ -162,7 +162,7 @@ def beginning(windows: Windows, tokenizer: Tokenizer | None) -> Callable[[int], 
 
 
 def _quality(
-    before: Any, after: Any, data: Any, metrics: Metrics, reading: Reading, confidence_level: float, seed: int
+    before: Any, after: Any, data: Any, metrics: Metrics, data_spec: DataSpec, confidence_level: float, seed: int
 ) -> Section:
     """The user's metrics of both models, and their differences."""
 
@@ -171,13 +171,13 @@ def _quality(
             model,
             data,
             metrics,
-            device=reading.device,
-            inputs=reading.inputs,
-            target=reading.target,
-            preds=reading.preds,
-            precision=reading.precision,
-            batch_size=reading.batch_size or 64,
-            progress=reading.progress,
+            device=data_spec.device,
+            inputs=data_spec.inputs,
+            target=data_spec.target,
+            preds=data_spec.preds,
+            precision=data_spec.precision,
+            batch_size=data_spec.batch_size or 64,
+            progress=data_spec.progress,
             title="Quality",
         )
 
@@ -208,17 +208,17 @@ def _size(before: Any, after: Any) -> Section:
     return Section("Size", (ratio,), (Table("Size", ("model", "bytes", "MiB"), rows, note=note),))
 
 
-def _speed(before: Any, after: Any, data: Any, reading: Reading, sizes: Sequence[int]) -> Section:
-    device = assign(reading.device, locations(before)).device.value
-    reader = Reader(before, inputs=reading.inputs, target=reading.target, preds=reading.preds)
+def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Sequence[int]) -> Section:
+    device = assign(data_spec.device, locations(before)).device.value
+    reader = Reader(before, inputs=data_spec.inputs, target=data_spec.target, preds=data_spec.preds)
     if any(not isinstance(size, int) or size < 1 for size in sizes):
         raise ConfigError(describe("speed", repr(tuple(sizes)), "sizes of batches, 1 or more", "Pass speed=(1, 32)"))
-    batch = next(iter(numbered(data, max(sizes))))[BATCH]
+    batch = next(iter(indexed_batches(data, max(sizes))))[BATCH]
 
     def running(model: Any) -> Callable[[Any], Any]:
         def run(batch: Any) -> Any:
             (args, options), _, _ = reader.read(batch)
-            with autocast(reading.precision, device):
+            with autocast(data_spec.precision, device):
                 return model(*move(args, device), **move(options, device))
 
         return run

@@ -10,8 +10,8 @@ from torch import nn
 
 from assay.errors import ConfigError, describe
 from assay.quantize.analysis.divergence import LOSS_AFTER, LOSS_BEFORE
-from assay.quantize.analysis.layer_swaps import Layer, compare_layers, layers
-from assay.quantize.analysis.output_comparison import Outcome, Reading
+from assay.quantize.analysis.layer_swaps import TrialLayer, compare_layers, layers
+from assay.quantize.analysis.output_comparison import DataSpec, OutputComparison
 from assay.quantize.analysis.output_report import distance_name, headline
 from assay.quantize.analysis.speed import nbytes
 from assay.quantize.planning.recipe import RecipeLike
@@ -80,7 +80,7 @@ def sweep(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     confidence_level: float = 0.95,
-    reading: Reading | None = None,
+    data_spec: DataSpec | None = None,
     title: str = "Sweep",
 ) -> Sweep:
     """Measure a model in several schemes: what each takes, and how far the outputs move.
@@ -91,10 +91,10 @@ def sweep(
         schemes: schemes, or recipes by name.
         method: how weights are rounded; with calibration, how the scales of a group are chosen.
         calibration: what went into the layers; then linear layers are rounded by GPTQ.
-        include: patterns; where there are any, other layers are left alone.
-        exclude: patterns of layers that are left alone.
+        include: patterns; where there are any, other layers are skipped.
+        exclude: patterns of layers that are skipped.
         confidence_level: of the intervals.
-        reading: how data are read and outputs compared.
+        data_spec: how data are read and outputs compared.
         title: of the report.
 
     Returns:
@@ -106,13 +106,13 @@ def sweep(
     Example:
         >>> import torch
         >>> model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
-        >>> found = sweep(model, [torch.randn(64, 32)], ["int8", "int2:g32"], reading=Reading(device="cpu"))
+        >>> found = sweep(model, [torch.randn(64, 32)], ["int8", "int2:g32"], data_spec=DataSpec(device="cpu"))
         >>> [point.name for point in found.points], found.points[0].distance > found.points[1].distance
         (['int2:g32', 'int8'], True)
     """
     recipes = named(schemes)
     jobs = {name: layers(model, recipe, method, include, exclude, calibration) for name, recipe in recipes.items()}
-    outcomes, loop = compare_layers(model, jobs, data, reading or Reading(), title)
+    outcomes, loop = compare_layers(model, jobs, data, data_spec or DataSpec(), title)
     whole = nbytes(model)
     every = {layer.name: layer for found in jobs.values() for layer in found}
     points = [_point(name, jobs[name], every, outcome, whole, confidence_level) for name, outcome in outcomes.items()]
@@ -134,23 +134,23 @@ def named(schemes: Sequence[str] | Mapping[str, RecipeLike]) -> Mapping[str, Rec
     return schemes if isinstance(schemes, Mapping) else {str(each): each for each in schemes}
 
 
-def bits_of(found: Sequence[Layer], every: Mapping[str, Layer]) -> float:
+def bits_of(found: Sequence[TrialLayer], every: Mapping[str, TrialLayer]) -> float:
     """Bits that a weight of all layers by name takes when some of them are quantized, scales and zeros included."""
     names = {each.name for each in found}
     kept = sum(each.bytes_before for name, each in every.items() if name not in names)
     return 8 * (kept + sum(each.bytes_after for each in found)) / sum(each.weights for each in every.values())
 
 
-def bytes_with(found: Sequence[Layer], whole: int) -> int:
+def bytes_with(found: Sequence[TrialLayer], whole: int) -> int:
     """Bytes of a model of `whole` bytes with these layers."""
     return whole - sum(each.bytes_before - each.bytes_after for each in found)
 
 
 def _point(
     name: str,
-    found: Sequence[Layer],
-    every: Mapping[str, Layer],
-    outcome: Outcome,
+    found: Sequence[TrialLayer],
+    every: Mapping[str, TrialLayer],
+    outcome: OutputComparison,
     whole: int,
     confidence_level: float,
 ) -> SweepPoint:
@@ -173,7 +173,7 @@ def _sections(
     dots = [Point(each.name, each.bits, each.distance, each.lower, each.upper) for each in points]
     picture = Points("Size and quality", "bits a weight", what, tuple(dots))
     size = f"The model takes {whole / 2**20:,.2f} MiB as it is."
-    note = f"{size} Bits are over the {count} layers that any scheme takes; what one leaves alone counts as it is."
+    note = f"{size} Bits are over the {count} layers that any scheme takes; what one skips counts as it is."
     (proof,) = loop.sections
     return (
         Section(title, (), (Table("Schemes", heads, tuple(rows)),), (picture,), note=note),

@@ -46,7 +46,7 @@ Metadata: TypeAlias = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """What one tensor of a file will be.
 
     Raises:
@@ -62,7 +62,7 @@ class Entry:
             raise DtypeError(describe(self.name, str(self.dtype), "a dtype that safetensors has", "Convert it before"))
 
     @classmethod
-    def of(cls, name: str, tensor: Tensor) -> Entry:
+    def of(cls, name: str, tensor: Tensor) -> TensorEntry:
         """The entry of a tensor that is there."""
         return cls(name, tensor.dtype, tuple(tensor.shape))
 
@@ -89,7 +89,7 @@ class Container:
     def __init__(
         self,
         path: Path,
-        entries: Sequence[Entry],
+        entries: Sequence[TensorEntry],
         metadata: Callable[[Mapping[str, str]], Metadata],
         part: Path,
     ) -> None:
@@ -182,7 +182,7 @@ def sha256(tensor: Tensor) -> str:
     return hashlib.sha256(raw(tensor)).hexdigest()
 
 
-def in_shards(groups: Iterable[Sequence[Entry]], shard_bytes: int) -> list[list[Entry]]:
+def in_shards(groups: Iterable[Sequence[TensorEntry]], shard_bytes: int) -> list[list[TensorEntry]]:
     """Cut entries into files of at most so many bytes; a group stays together, and a larger one has a file of its own.
 
     Example:
@@ -190,7 +190,7 @@ def in_shards(groups: Iterable[Sequence[Entry]], shard_bytes: int) -> list[list[
         >>> [[entry.name for entry in shard] for shard in in_shards(groups, 12)]
         [['a', 'b'], ['c']]
     """
-    shards: list[list[Entry]] = [[]]
+    shards: list[list[TensorEntry]] = [[]]
     room = shard_bytes
     for group in groups:
         needed = sum(entry.nbytes for entry in group)
@@ -212,7 +212,7 @@ def unwritable(path: Path, error: OSError, needed: int) -> ConfigError | StateEr
     return StateError(describe(str(path), f"{reason.lower()}", f"room for {needed / 1e6:,.1f} MB", do))
 
 
-def _spans(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
+def _spans(entries: Sequence[TensorEntry]) -> dict[str, tuple[int, int]]:
     spans, end = {}, 0
     for entry in entries:
         spans[entry.name] = (end, end + entry.nbytes)

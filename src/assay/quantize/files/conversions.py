@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from assay.errors import ConfigError, describe
-from assay.quantize.files.container import Entry
-from assay.quantize.files.description import Weight
-from assay.quantize.files.meta_models import of_config, of_names, skeleton
-from assay.quantize.files.source import Source, Stored
+from assay.quantize.files.container import TensorEntry
+from assay.quantize.files.description import WeightDescription
+from assay.quantize.files.meta_models import from_config, from_names, meta_model
+from assay.quantize.files.source import Stored, TensorSource
 from assay.quantize.planning.apply import check_planned
 from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.layers import Choice, choose
@@ -26,7 +26,7 @@ SCALES = torch.bfloat16  # what torch's kernels in bfloat16 read exactly
 
 
 @dataclass(frozen=True)
-class Piece:
+class TensorConversion:
     """One tensor of the source and what is written for it.
 
     Attributes:
@@ -38,39 +38,39 @@ class Piece:
     """
 
     stored: Stored
-    entries: tuple[Entry, ...]
-    weight: Weight | None = None
+    entries: tuple[TensorEntry, ...]
+    weight: WeightDescription | None = None
     transposed: bool = False
     same_as: str = ""
 
 
 @dataclass
-class Pieces:
+class Conversions:
     """All pieces of a source, in its order.
 
     Attributes:
         pieces: by the name of the tensor.
-        alone: layers that are left alone, and why.
+        skipped: layers that are skipped, and why.
         tied: further names of weights -> the name under which they are stored.
         notes: what a reader should know about how the layers were found.
     """
 
-    pieces: dict[str, Piece]
-    alone: dict[str, str] = field(default_factory=dict)
+    pieces: dict[str, TensorConversion]
+    skipped: dict[str, str] = field(default_factory=dict)
     tied: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-def pieces(
-    source: Source, recipe: Recipe | Plan, model: ModelLike, include: Sequence[str], exclude: Sequence[str]
-) -> Pieces:
+def plan_conversions(
+    source: TensorSource, recipe: Recipe | Plan, model: ModelLike, include: Sequence[str], exclude: Sequence[str]
+) -> Conversions:
     """Decide what becomes of each tensor.
 
     Raises:
         ConfigError: nothing can be quantized, a rule takes no layer, or the source lacks a weight of the model.
         StateError: the layers are not those of the plan.
     """
-    made = Pieces({name: Piece(stored, (_entry(stored),)) for name, stored in source.tensors.items()})
+    made = Conversions({name: TensorConversion(stored, (_entry(stored),)) for name, stored in source.tensors.items()})
     modules = _modules(source, model, made.notes)
     found, _ = candidates(modules)
     if isinstance(recipe, Plan):
@@ -85,29 +85,29 @@ def pieces(
     return made
 
 
-def _modules(source: Source, model: ModelLike, notes: list[str]) -> nn.Module:
+def _modules(source: TensorSource, model: ModelLike, notes: list[str]) -> nn.Module:
     """The modules whose layers the recipe speaks of."""
     if isinstance(model, nn.Module):
         return model
     if callable(model):
-        return skeleton(model)
+        return meta_model(model)
     if model not in ("auto", "names"):
         expected = 'a module, a factory, "auto" or "names"'
         raise ConfigError(describe("model", repr(model), expected, "Pass one of them"))
-    configured = of_config(source.folder) if model == "auto" and source.config and source.folder else None
+    configured = from_config(source.folder) if model == "auto" and source.config and source.folder else None
     if configured is not None:
         return configured
     notes.append("linear layers were told from embeddings by their names and shapes")
-    return of_names(source.tensors.values())
+    return from_names(source.tensors.values())
 
 
-def _place(choice: Choice, source: Source, made: Pieces) -> None:
+def _place(choice: Choice, source: TensorSource, made: Conversions) -> None:
     """Enter the choice for one layer under the tensor that holds its weight."""
     each = choice.candidate
     names = [_tensor(name, source) for name in (each.name, *each.tied)]
     there = [name for name in names if name in source.tensors]
     if choice.scheme is None:
-        made.alone[each.name] = choice.why
+        made.skipped[each.name] = choice.why
     elif not there:
         do = "Name the folder that belongs to the model, or pass model='names'"
         raise ConfigError(describe(str(source.path), f"no {names[0]}", "every weight of the model", do))
@@ -122,18 +122,18 @@ def _place(choice: Choice, source: Source, made: Pieces) -> None:
         raise ConfigError(describe(str(source.path), f"{first} of shape {shape}", f"shape {each.shape}", do))
     if choice.scheme is None:
         return
-    weight = Weight(each.kind, choice.scheme, each.shape, stored.dtype)
+    weight = WeightDescription(each.kind, choice.scheme, each.shape, stored.dtype)
     entries = tuple(weight.entries(first, SCALES))
-    made.pieces[first] = Piece(stored, entries, weight, each.transposed)
+    made.pieces[first] = TensorConversion(stored, entries, weight, each.transposed)
     for other in there:
         if other != first:
-            made.pieces[other] = Piece(source.tensors[other], (), same_as=first)
+            made.pieces[other] = TensorConversion(source.tensors[other], (), same_as=first)
 
 
-def _tensor(name: str, source: Source) -> str:
+def _tensor(name: str, source: TensorSource) -> str:
     """The tensor of a layer; ties also name parameters that are no weight of a layer."""
     return name if name in source.tensors else f"{name}.weight"
 
 
-def _entry(stored: Stored) -> Entry:
-    return Entry(stored.name, stored.dtype, stored.shape)
+def _entry(stored: Stored) -> TensorEntry:
+    return TensorEntry(stored.name, stored.dtype, stored.shape)

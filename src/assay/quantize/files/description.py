@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 from assay.errors import AssayError, StateError, describe
-from assay.quantize.files.container import Entry, Metadata
-from assay.quantize.packed_weight import Integers
+from assay.quantize.files.container import Metadata, TensorEntry
+from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
 
 VERSION = 1
@@ -25,7 +25,7 @@ _AGAIN = "Save the model again"
 
 
 @dataclass(frozen=True)
-class Weight:
+class WeightDescription:
     """One quantized weight of a file: its tensors are ``<name>.packed``, ``<name>.scales`` and ``<name>.zeros``.
 
     Attributes:
@@ -40,15 +40,15 @@ class Weight:
     shape: tuple[int, int]
     dtype: torch.dtype
 
-    def entries(self, name: str, scales: torch.dtype) -> list[Entry]:
+    def entries(self, name: str, scales: torch.dtype) -> list[TensorEntry]:
         """What its tensors will be."""
         rows, width = self.shape
         groups = (rows, width // self.scheme.group(width))
         found = [
-            Entry(f"{name}.packed", torch.uint8, (rows, self.scheme.row_bytes(width))),
-            Entry(f"{name}.scales", scales, groups),
+            TensorEntry(f"{name}.packed", torch.uint8, (rows, self.scheme.row_bytes(width))),
+            TensorEntry(f"{name}.scales", scales, groups),
         ]
-        return found if self.scheme.symmetric else [*found, Entry(f"{name}.zeros", scales, groups)]
+        return found if self.scheme.symmetric else [*found, TensorEntry(f"{name}.zeros", scales, groups)]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON has it; every part of the scheme is said, so that no default can change it."""
@@ -56,7 +56,7 @@ class Weight:
         return {"kind": self.kind, "shape": list(self.shape), "dtype": dtype, "scheme": asdict(self.scheme)}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Weight:
+    def from_json(cls, said: Mapping[str, Any]) -> WeightDescription:
         """Read it.
 
         Raises:
@@ -72,17 +72,17 @@ class Weight:
 
 
 @dataclass(frozen=True)
-class Description:
+class FileDescription:
     """What a file says of itself, or all files of a model together.
 
     Attributes:
-        weights: the quantized ones by the name that the weight had. All other tensors were left alone.
+        weights: the quantized ones by the name that the weight had. All other tensors were skipped.
         tensors: SHA-256 of the bytes of each tensor.
         tied: further names of tensors or weights -> the name under which they are stored.
         whole: the checksum of all files of the model together; the same in each.
     """
 
-    weights: Mapping[str, Weight] = field(default_factory=dict)
+    weights: Mapping[str, WeightDescription] = field(default_factory=dict)
     tensors: Mapping[str, str] = field(default_factory=dict)
     tied: Mapping[str, str] = field(default_factory=dict)
     whole: str = NO_CHECKSUM
@@ -112,13 +112,13 @@ class Description:
         kept = FIELDS[:2] if self.weights[name].scheme.symmetric else FIELDS
         return [f"{name}.{part}" for part in kept]
 
-    def alone(self) -> list[str]:
+    def unquantized(self) -> list[str]:
         """The names of the tensors that were left as they are."""
         taken = {part for name in self.weights for part in self.parts(name)}
         return [name for name in self.tensors if name not in taken]
 
     @classmethod
-    def from_metadata(cls, metadata: Mapping[str, str] | None, where: str) -> Description:
+    def from_metadata(cls, metadata: Mapping[str, str] | None, where: str) -> FileDescription:
         """Read that of one file.
 
         Raises:
@@ -135,7 +135,7 @@ class Description:
         try:
             said = json.loads(text)
             _check_version(said.get("version"), where)
-            weights = {str(name): Weight.from_json(weight) for name, weight in said["weights"].items()}
+            weights = {str(name): WeightDescription.from_json(weight) for name, weight in said["weights"].items()}
             tensors = {str(name): str(checksum) for name, checksum in said["tensors"].items()}
             tied = {str(name): str(other) for name, other in said["tied"].items()}
             return cls(weights, tensors, tied, str(said["whole"]))
@@ -146,26 +146,26 @@ class Description:
             raise StateError(describe(where, got, "that of a quantized model", _AGAIN)) from error
 
 
-def merged(parts: Iterable[Description]) -> Description:
+def merged(parts: Iterable[FileDescription]) -> FileDescription:
     """What all files of a model say together."""
-    weights: dict[str, Weight] = {}
+    weights: dict[str, WeightDescription] = {}
     tensors: dict[str, str] = {}
     tied: dict[str, str] = {}
     for part in parts:
         weights |= part.weights
         tensors |= part.tensors
         tied |= part.tied
-    whole = Description(weights, tensors, tied)
+    whole = FileDescription(weights, tensors, tied)
     return _with(whole, whole.digest())
 
 
-def tensors_of(name: str, integers: Integers) -> dict[str, torch.Tensor]:
+def tensors_of(name: str, integers: PackedWeight) -> dict[str, torch.Tensor]:
     """The tensors of a weight by their names in a file."""
     parts = zip(FIELDS, (integers.packed, integers.scales, integers.zeros), strict=True)
     return {f"{name}.{part}": tensor for part, tensor in parts if tensor is not None}
 
 
-def integers_of(weight: Weight, name: str, tensors: Mapping[str, torch.Tensor]) -> Integers:
+def integers_of(weight: WeightDescription, name: str, tensors: Mapping[str, torch.Tensor]) -> PackedWeight:
     """The canonical form of a weight from its tensors.
 
     Raises:
@@ -174,11 +174,11 @@ def integers_of(weight: Weight, name: str, tensors: Mapping[str, torch.Tensor]) 
     packed, scales, zeros = (tensors.get(f"{name}.{part}") for part in FIELDS)
     assert packed is not None
     assert scales is not None
-    return Integers(packed, scales, zeros, weight.scheme, weight.shape).check(name)
+    return PackedWeight(packed, scales, zeros, weight.scheme, weight.shape).check(name)
 
 
-def _with(description: Description, whole: str) -> Description:
-    return Description(description.weights, description.tensors, description.tied, whole)
+def _with(description: FileDescription, whole: str) -> FileDescription:
+    return FileDescription(description.weights, description.tensors, description.tied, whole)
 
 
 def _check_version(version: object, where: str) -> None:

@@ -18,14 +18,22 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from assay.errors import AssayError, ConfigError, MissingDependencyError, StateError, describe
-from assay.quantize.files.container import Entry, sha256
-from assay.quantize.files.description import KEY, Description, Kind, Weight, integers_of, merged, tensors_of
+from assay.quantize.files.container import TensorEntry, sha256
+from assay.quantize.files.description import (
+    KEY,
+    FileDescription,
+    Kind,
+    WeightDescription,
+    integers_of,
+    merged,
+    tensors_of,
+)
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
 from assay.quantize.files.huggingface import mark
-from assay.quantize.files.meta_models import of_config
-from assay.quantize.files.model_loader import fit
+from assay.quantize.files.meta_models import from_config
+from assay.quantize.files.model_loader import find_replacements
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
-from assay.quantize.packed_weight import Integers
+from assay.quantize.packed_weight import PackedWeight
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 _AGAIN = "Copy all files of the model again, or save it again"
@@ -33,14 +41,14 @@ _AGAIN = "Copy all files of the model again, or save it again"
 
 @dataclass
 class _Contents:
-    """What is written: quantized weights, tensors that were left alone, and further names of both."""
+    """What is written: quantized weights, tensors that were skipped, and further names of both."""
 
-    weights: dict[str, tuple[Weight, Integers]] = field(default_factory=dict)
+    weights: dict[str, tuple[WeightDescription, PackedWeight]] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     tied: dict[str, str] = field(default_factory=dict)
 
 
-def save(model: nn.Module | Mapping[str, Integers], path: PathLike, *, shard_bytes: int = SHARD_BYTES) -> Path:
+def save(model: nn.Module | Mapping[str, PackedWeight], path: PathLike, *, shard_bytes: int = SHARD_BYTES) -> Path:
     """Write a quantized model: safetensors with a description and checksums.
 
     A single file is the old one or the new one whatever happens, never a part. Of several files each is whole, and all
@@ -119,9 +127,11 @@ def load(
         raise ConfigError(describe("model", type(model).__name__, "a torch.nn.Module", do))
     description, tensors = read(path)
     weights = {name: _integers(name, description, tensors, str(path)) for name in description.weights}
-    alone = {name: tensors[name] for name in description.alone()}
-    fitted = fit(model, description, weights, alone, where=str(path), strict=strict, device=device)
-    fitted.apply()
+    unquantized = {name: tensors[name] for name in description.unquantized()}
+    replacements = find_replacements(
+        model, description, weights, unquantized, where=str(path), strict=strict, device=device
+    )
+    replacements.apply()
     mark(model)
     return model
 
@@ -142,7 +152,7 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
         MissingDependencyError: without Transformers.
     """
     description = describe_file(path)
-    model = of_config(Path(path))
+    model = from_config(Path(path))
     if model is None:
         if find_spec("transformers") is None:
             raise MissingDependencyError("transformers", extra="hf", purpose="models in folders")
@@ -152,7 +162,7 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
     return load(model, path, device=device).eval()
 
 
-def load_integers(path: PathLike) -> dict[str, Integers]:
+def load_packed_weights(path: PathLike) -> dict[str, PackedWeight]:
     """The quantized weights of a file or folder by their names, on the host.
 
     Raises:
@@ -162,7 +172,7 @@ def load_integers(path: PathLike) -> dict[str, Integers]:
     return {name: _integers(name, description, tensors, str(path)) for name in description.weights}
 
 
-def describe_file(path: PathLike) -> Description:
+def describe_file(path: PathLike) -> FileDescription:
     """What the files of a quantized model say of themselves; only their headers are read.
 
     Raises:
@@ -181,7 +191,7 @@ def is_quantized(path: PathLike) -> bool:
         return False
 
 
-def read(path: PathLike) -> tuple[Description, dict[str, Tensor]]:
+def read(path: PathLike) -> tuple[FileDescription, dict[str, Tensor]]:
     """All tensors of a quantized model, on the host, after their checksums were found to be right.
 
     Raises:
@@ -195,7 +205,7 @@ def read(path: PathLike) -> tuple[Description, dict[str, Tensor]]:
     return whole, tensors
 
 
-def _described(files: list[Path], where: str) -> tuple[Description, list[Description]]:
+def _described(files: list[Path], where: str) -> tuple[FileDescription, list[FileDescription]]:
     parts = [_header(file) for file in files]
     whole = merged(parts)
     for file, part in zip(files, parts, strict=True):
@@ -205,14 +215,14 @@ def _described(files: list[Path], where: str) -> tuple[Description, list[Descrip
     return whole, parts
 
 
-def _header(file: Path) -> Description:
+def _header(file: Path) -> FileDescription:
     try:
         with safe_open(file, framework="pt") as handle:
             metadata, names = handle.metadata(), set(handle.keys())
     except (SafetensorError, OSError) as error:
         got = f"no whole safetensors file ({error})"
         raise StateError(describe(str(file), got, "what assay.quantize.save wrote", _AGAIN)) from error
-    description = Description.from_metadata(metadata, str(file))
+    description = FileDescription.from_metadata(metadata, str(file))
     expected = set(description.tensors)
     if names != expected:
         different = sorted(names ^ expected)[0]
@@ -221,7 +231,7 @@ def _header(file: Path) -> Description:
     return description
 
 
-def _tensors(file: Path, description: Description) -> dict[str, Tensor]:
+def _tensors(file: Path, description: FileDescription) -> dict[str, Tensor]:
     """The tensors of one file, as copies: a mapping of the file would change when the file does."""
     found = {}
     with safe_open(file, framework="pt") as handle:
@@ -232,7 +242,7 @@ def _tensors(file: Path, description: Description) -> dict[str, Tensor]:
     return found
 
 
-def _integers(name: str, description: Description, tensors: Mapping[str, Tensor], where: str) -> Integers:
+def _integers(name: str, description: FileDescription, tensors: Mapping[str, Tensor], where: str) -> PackedWeight:
     try:
         return integers_of(description.weights[name], name, tensors)
     except AssayError as error:
@@ -242,16 +252,18 @@ def _integers(name: str, description: Description, tensors: Mapping[str, Tensor]
 def _fileset(contents: _Contents, path: Path, shard_bytes: int) -> FileSet:
     weights = {name: weight for name, (weight, _) in contents.weights.items()}
     groups = [weights[name].entries(name, integers.scales.dtype) for name, (_, integers) in contents.weights.items()]
-    groups += [[Entry.of(name, tensor)] for name, tensor in contents.tensors.items()]
+    groups += [[TensorEntry.of(name, tensor)] for name, tensor in contents.tensors.items()]
     return FileSet(path, groups, weights, contents.tied, shard_bytes, mark=f"{secrets.token_hex(4)}.part")
 
 
-def _of_integers(given: Mapping[str, Integers]) -> _Contents:
-    strange = next((name for name, each in given.items() if not isinstance(each, Integers)), None)
+def _of_integers(given: Mapping[str, PackedWeight]) -> _Contents:
+    strange = next((name for name, each in given.items() if not isinstance(each, PackedWeight)), None)
     if not given or strange is not None:
         got = f"{type(given[strange]).__name__} under {strange!r}" if strange is not None else "nothing"
-        raise ConfigError(describe("model", got, "a module, or Integers by name", "Quantize weights first"))
-    made = {name: Weight("linear", each.scheme, each.shape, each.scales.dtype) for name, each in given.items()}
+        raise ConfigError(describe("model", got, "a module, or PackedWeight by name", "Quantize weights first"))
+    made = {
+        name: WeightDescription("linear", each.scheme, each.shape, each.scales.dtype) for name, each in given.items()
+    }
     return _Contents({name: (made[name], given[name]) for name in given})
 
 
@@ -269,7 +281,7 @@ def _of_model(model: nn.Module) -> _Contents:
             contents.tied[own] = first[weight]
             continue
         kind: Kind = "embedding" if isinstance(layer, QuantizedEmbedding) else "linear"
-        contents.weights[own] = (Weight(kind, weight.scheme, weight.shape, weight.dtype), weight.integers)
+        contents.weights[own] = (WeightDescription(kind, weight.scheme, weight.shape, weight.dtype), weight.integers)
     if not contents.weights:
         do = "Apply a plan first, or save it with safetensors"
         raise ConfigError(describe("model", "no quantized layer", "at least one", do))

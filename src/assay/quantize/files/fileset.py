@@ -13,8 +13,8 @@ from torch import Tensor
 
 from assay._atomic import write_text
 from assay.errors import StateError, describe
-from assay.quantize.files.container import Container, Entry, Metadata, in_shards
-from assay.quantize.files.description import KEY, NO_CHECKSUM, Description, Weight, merged
+from assay.quantize.files.container import Container, Metadata, TensorEntry, in_shards
+from assay.quantize.files.description import KEY, NO_CHECKSUM, FileDescription, WeightDescription, merged
 
 # Not "model.safetensors": Transformers would read that, find none of the weights that it looks for, and fill them with
 # random numbers, with no more than a report in its log.
@@ -41,8 +41,8 @@ class FileSet:
     def __init__(
         self,
         path: Path,
-        groups: Sequence[Sequence[Entry]],
-        weights: Mapping[str, Weight],
+        groups: Sequence[Sequence[TensorEntry]],
+        weights: Mapping[str, WeightDescription],
         tied: Mapping[str, str],
         shard_bytes: int = SHARD_BYTES,
         mark: str = "part",
@@ -58,7 +58,7 @@ class FileSet:
         self._containers = [self._container(*each, mark) for each in zip(names, shards, strict=True)]
         self._home = {entry.name: k for k, shard in enumerate(shards) for entry in shard}
 
-    def _container(self, name: str, entries: Sequence[Entry], mark: str) -> Container:
+    def _container(self, name: str, entries: Sequence[TensorEntry], mark: str) -> Container:
         def metadata(sums: Mapping[str, str]) -> Metadata:
             return self._described(entries, sums).to_metadata() | self._origin({entry.name for entry in entries})
 
@@ -119,12 +119,14 @@ class FileSet:
             with contextlib.suppress(OSError):
                 container.part.unlink()
 
-    def _described(self, entries: Sequence[Entry], sums: Mapping[str, str]) -> Description:
+    def _described(self, entries: Sequence[TensorEntry], sums: Mapping[str, str]) -> FileDescription:
         """What one file says of itself. A weight of several names is told in the file that holds it."""
         names = {entry.name for entry in entries}
         weights = {name: weight for name, weight in self.weights.items() if f"{name}.packed" in names}
         tied = {name: other for name, other in self.tied.items() if other in names or other in weights}
-        return Description(weights, {name: sums.get(name, NO_CHECKSUM) for name in sorted(names)}, tied, self._whole)
+        return FileDescription(
+            weights, {name: sums.get(name, NO_CHECKSUM) for name in sorted(names)}, tied, self._whole
+        )
 
     def _index(self) -> None:
         path = self.folder / INDEX

@@ -18,9 +18,9 @@ from safetensors import safe_open
 from torch import nn
 
 from assay.errors import AssayError, MissingDependencyError, StateError, describe
-from assay.quantize.files.description import FIELDS, Weight
+from assay.quantize.files.description import FIELDS, WeightDescription
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
-from assay.quantize.packed_weight import Integers
+from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.planning.candidates import Candidate, candidates
 
 METHOD = "assay"
@@ -104,7 +104,7 @@ def weights_of(model: nn.Module) -> dict[str, dict[str, Any]]:
     for name, module in named:
         weight: QuantizedWeight = module.weight
         kind = "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
-        found[name] = Weight(kind, weight.scheme, weight.shape, weight.dtype).to_json()  # type: ignore[arg-type]
+        found[name] = WeightDescription(kind, weight.scheme, weight.shape, weight.dtype).to_json()  # type: ignore[arg-type]
         found[name]["scales"] = dtype_name(weight.scales.dtype)
         if first.setdefault(weight, name) != name:
             found[name]["tied"] = first[weight]
@@ -191,10 +191,10 @@ def _layer(
     if candidate is None or candidate.why_not:
         raise _refused(name, entry, candidate.why_not if candidate else "no linear layer or embedding of the model")
     try:
-        weight = Weight.from_json(entry)
+        weight = WeightDescription.from_json(entry)
         entries = weight.entries("", getattr(torch, entry["scales"]))
         packed, scales, *zeros = (torch.empty(each.shape, dtype=each.dtype, device="meta") for each in entries)
-        integers = Integers(packed, scales, zeros[0] if zeros else None, weight.scheme, weight.shape)
+        integers = PackedWeight(packed, scales, zeros[0] if zeros else None, weight.scheme, weight.shape)
     except (AssayError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise _refused(name, entry, f"{type(error).__name__}: {error}") from error
     if (weight.kind, weight.shape) != (candidate.kind, candidate.shape):

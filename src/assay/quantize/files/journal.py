@@ -14,7 +14,7 @@ from assay.errors import StateError, describe
 
 
 @dataclass(frozen=True)
-class Done:
+class WrittenWeight:
     """One weight that is written: the SHA-256 of its source, and of each tensor that was made from it."""
 
     name: str
@@ -35,13 +35,13 @@ class Journal:
 
     def __init__(self, path: Path, job: Mapping[str, Any]) -> None:
         self.path = path
-        self.done: dict[str, Done] = {}
+        self.done: dict[str, WrittenWeight] = {}
         if path.exists():
             self._read(job)
         else:
             write_text(path, json.dumps(dict(job), sort_keys=True) + "\n")
 
-    def add(self, done: Done) -> None:
+    def add(self, done: WrittenWeight) -> None:
         """Note what is on the disk now."""
         self.done[done.name] = done
         with open(self.path, "a", encoding="utf-8", newline="\n") as file:
@@ -63,7 +63,7 @@ class Journal:
             os.truncate(self.path, len(whole) + 1)
         try:
             first, *lines = (json.loads(line) for line in whole.decode().splitlines())
-            self.done = {line["name"]: Done(**line) for line in lines}
+            self.done = {line["name"]: WrittenWeight(**line) for line in lines}
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(describe(str(self.path), f"no journal ({error})", "its own lines", ANEW)) from error
         others = [name for name in job if first.get(name) != job[name]]

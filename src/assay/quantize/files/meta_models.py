@@ -17,7 +17,7 @@ from assay.quantize.files.source import Stored
 EMBEDDINGS = re.compile(r"embed|(^|[._])(emb|wte|wpe|tok|pos)([._]|$)|position", re.IGNORECASE)
 
 
-def skeleton(factory: Callable[[], nn.Module]) -> nn.Module:
+def meta_model(factory: Callable[[], nn.Module]) -> nn.Module:
     """Make a model whose parameters take no memory. Buffers are real, as few files hold all of them.
 
     ``torch.device("meta")`` would leave buffers without values that no file brings, such as the frequencies of rotary
@@ -33,7 +33,7 @@ def skeleton(factory: Callable[[], nn.Module]) -> nn.Module:
         ConfigError: it makes no module.
 
     Example:
-        >>> skeleton(lambda: nn.Linear(10**4, 10**4)).weight.is_meta
+        >>> meta_model(lambda: nn.Linear(10**4, 10**4)).weight.is_meta
         True
     """
     hook = register_module_parameter_registration_hook(_to_meta)  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ def skeleton(factory: Callable[[], nn.Module]) -> nn.Module:
     return model
 
 
-def of_config(folder: Path) -> nn.Module | None:
+def from_config(folder: Path) -> nn.Module | None:
     """The skeleton of the model that ``config.json`` describes; None without Transformers, or for one that it lacks."""
     try:
         import transformers
@@ -58,10 +58,10 @@ def of_config(folder: Path) -> nn.Module | None:
     except (OSError, ValueError, KeyError):
         return None
     cls: Any = next((each for each in named if each is not None), None)
-    return None if cls is None else skeleton(lambda: cls(config))
+    return None if cls is None else meta_model(lambda: cls(config))
 
 
-def of_names(tensors: Iterable[Stored]) -> nn.Module:
+def from_names(tensors: Iterable[Stored]) -> nn.Module:
     """Modules that have tensors of these names: what is 2-D and named ``weight`` is linear or an embedding, by name."""
     root = nn.Module()
     by_name = {stored.name: stored for stored in tensors}

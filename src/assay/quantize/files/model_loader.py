@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from assay.errors import AssayWarning, ConfigError, StateError, describe, warn
-from assay.quantize.files.description import Description
+from assay.quantize.files.description import FileDescription
 from assay.quantize.layers import QuantizedWeight
-from assay.quantize.packed_weight import Integers
+from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.planning.candidates import QUANTIZED, Candidate, candidates
 
 SHOWN = 3
@@ -20,7 +20,7 @@ OTHER_MODEL = "Make the model that was saved"
 
 
 @dataclass
-class Fitted:
+class Replacements:
     """What takes which place in a model.
 
     Attributes:
@@ -57,23 +57,23 @@ class Slot:
         return self.names[0]
 
 
-def fit(
+def find_replacements(
     model: nn.Module,
-    description: Description,
-    weights: Mapping[str, Integers],
-    alone: Mapping[str, Tensor],
+    description: FileDescription,
+    weights: Mapping[str, PackedWeight],
+    unquantized: Mapping[str, Tensor],
     *,
     where: str,
     strict: bool,
     device: str | torch.device | None,
-) -> Fitted:
+) -> Replacements:
     """Find the place of everything in a file.
 
     Args:
         model: where to.
         description: of the file.
         weights: its quantized weights.
-        alone: its other tensors.
+        unquantized: its other tensors.
         where: the file, as messages say it.
         strict: raise where the file and the model have not the same names.
         device: where the tensors shall be; None: where the model has them.
@@ -83,9 +83,9 @@ def fit(
         ConfigError: a layer cannot be replaced.
     """
     slots = _slots(model)
-    stored = {name: name for name in (*weights, *alone)} | dict(description.tied)
+    stored = {name: name for name in (*weights, *unquantized)} | dict(description.tied)
     _check_names(slots, stored, where, strict)
-    fitted = Fitted(model)
+    replacements = Replacements(model)
     layers = _layers(model)
     made: dict[object, QuantizedWeight | Tensor] = {}
     for slot in slots:
@@ -95,13 +95,13 @@ def fit(
             weight = QuantizedWeight(weights[name].to(_home(slot.held, device)), kind.dtype)
             shared = made.setdefault(name, weight)
             assert isinstance(shared, QuantizedWeight)
-            fitted.layers += _replaced(slot, layers, shared, where)
+            replacements.layers += _replaced(slot, layers, shared, where)
         elif name:
-            fitted.tensors[id(slot.held)] = _tensor(slot, alone[name], made, name, where, device)
-    for _, layer in fitted.layers:
-        _take_bias(layer, fitted.tensors)
-    _check_values(fitted, where)
-    return fitted
+            replacements.tensors[id(slot.held)] = _tensor(slot, unquantized[name], made, name, where, device)
+    for _, layer in replacements.layers:
+        _take_bias(layer, replacements.tensors)
+    _check_values(replacements, where)
+    return replacements
 
 
 def _slots(model: nn.Module) -> list[Slot]:
@@ -137,7 +137,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
-def _content(slot: Slot, stored: Mapping[str, str], description: Description, where: str) -> str:
+def _content(slot: Slot, stored: Mapping[str, str], description: FileDescription, where: str) -> str:
     """The name under which the file has what belongs into a slot; empty where it has nothing."""
     named = list(dict.fromkeys(stored[name] for name in slot.names if name in stored))
     if len({_sums(name, description) for name in named}) > 1:
@@ -146,7 +146,7 @@ def _content(slot: Slot, stored: Mapping[str, str], description: Description, wh
     return named[0] if named else ""
 
 
-def _sums(name: str, description: Description) -> tuple[object, ...]:
+def _sums(name: str, description: FileDescription) -> tuple[object, ...]:
     weight = description.weights.get(name)
     parts = [name] if weight is None else description.parts(name)
     return (weight, *(description.tensors[part] for part in parts))
@@ -225,19 +225,19 @@ def _home(held: Tensor | QuantizedWeight, device: str | torch.device | None) -> 
     return torch.device("cpu") if held.device == torch.device("meta") else held.device
 
 
-def _check_values(fitted: Fitted, where: str) -> None:
+def _check_values(replacements: Replacements, where: str) -> None:
     """Raise where something of the model would stay without values.
 
     Raises:
         ConfigError: a parameter or buffer is on the meta device and the file has nothing for it.
     """
-    replaced = {module for each, _ in fitted.layers for module in each.module.modules()}
-    for name, module in fitted.model.named_modules():
+    replaced = {module for each, _ in replacements.layers for module in each.module.modules()}
+    for name, module in replacements.model.named_modules():
         if module in replaced:
             continue
         for kind in (module._parameters, module._buffers):
             for part, held in kind.items():
-                if held is not None and held.is_meta and id(held) not in fitted.tensors:
+                if held is not None and held.is_meta and id(held) not in replacements.tensors:
                     got = f"nothing for {name}.{part}".replace(" .", " ")
                     do = "Make the model with assay.quantize.files.meta_models, which keeps buffers"
                     raise ConfigError(describe(where, got, "values for what is on the meta device", do))

@@ -40,7 +40,7 @@ class Stored:
         return int(torch.Size(self.shape).numel()) * self.dtype.itemsize
 
 
-class Source:
+class TensorSource:
     """The tensors of a model that need not fit into memory.
 
     Args:

@@ -22,12 +22,12 @@ from assay import __version__
 from assay._atomic import write_text, write_whole
 from assay.errors import AssayError, ConfigError, InvalidValuesError, StateError, describe
 from assay.quantize.files.container import Metadata, sha256, unwritable
-from assay.quantize.files.conversions import SCALES, ModelLike, Piece, Pieces, pieces
+from assay.quantize.files.conversions import SCALES, Conversions, ModelLike, TensorConversion, plan_conversions
 from assay.quantize.files.description import NO_CHECKSUM, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
-from assay.quantize.files.journal import Done, Journal
+from assay.quantize.files.journal import Journal, WrittenWeight
 from assay.quantize.files.progress import Bar
-from assay.quantize.files.source import CONFIG, WEIGHTS, Source
+from assay.quantize.files.source import CONFIG, WEIGHTS, TensorSource
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
@@ -44,7 +44,7 @@ class Streamed:
         target: the folder.
         files: those with weights, in order.
         quantized: how many weights became integers.
-        alone: layers that were left alone, and why.
+        skipped: layers that were skipped, and why.
         bytes_before: of all tensors of the source.
         bytes_after: of all files with weights.
         seconds: how long this run took.
@@ -55,7 +55,7 @@ class Streamed:
     target: Path
     files: tuple[str, ...]
     quantized: int
-    alone: Mapping[str, str]
+    skipped: Mapping[str, str]
     bytes_before: int
     bytes_after: int
     seconds: float
@@ -66,7 +66,7 @@ class Streamed:
         resumed = f", {self.resumed} of them before" if self.resumed else ""
         sizes = f"{self.bytes_before / 1e6:,.1f} MB -> {self.bytes_after / 1e6:,.1f} MB"
         lines = [f"{self.target}: {self.quantized} weights quantized{resumed}; {sizes} in {self.seconds:,.1f} s"]
-        lines += [f"  left alone: {name}: {why}" for name, why in self.alone.items()]
+        lines += [f"  skipped: {name}: {why}" for name, why in self.skipped.items()]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
@@ -94,8 +94,8 @@ def quantize_shards(
         model: what says which tensors belong to linear layers: a module, which may be on the meta device, a factory,
             ``"auto"`` (the model of ``config.json`` where Transformers has it, else names) or ``"names"`` (what is 2-D
             and named ``weight``; an embedding by its name).
-        include: patterns; where there are any, other layers are left alone.
-        exclude: patterns of layers that are left alone.
+        include: patterns; where there are any, other layers are skipped.
+        exclude: patterns of layers that are skipped.
         method: ``"nearest"`` (the default, unless the plan says otherwise), ``"search"`` or ``"hqq"``; methods with
             calibration data need the model.
         shard_bytes: the most that one file of the target may hold.
@@ -118,19 +118,19 @@ def quantize_shards(
         raise ConfigError(describe("method", repr(method), " or ".join(map(repr, METHODS)), do))
     if type(shard_bytes) is not int or shard_bytes < 1:
         raise ConfigError(describe("shard_bytes", repr(shard_bytes), "a number of bytes", "Pass 5 * 10**9"))
-    read = Source(source)
+    read = TensorSource(source)
     folder = _target(read, Path(target))
-    plan = pieces(read, planned, model, include, exclude)
-    work = _Work(read, folder, plan, method, shard_bytes)
+    plan = plan_conversions(read, planned, model, include, exclude)
+    work = _StreamJob(read, folder, plan, method, shard_bytes)
     with _alone(folder):
         resumed = work.run(progress)
     return work.result(resumed, time.monotonic() - start)
 
 
-class _Work:
+class _StreamJob:
     """One job: the pieces of a source, the files that they go to, and what of it is done."""
 
-    def __init__(self, source: Source, folder: Path, plan: Pieces, method: str, shard_bytes: int) -> None:
+    def __init__(self, source: TensorSource, folder: Path, plan: Conversions, method: str, shard_bytes: int) -> None:
         self._source, self._folder, self._plan, self._method = source, folder, plan, method
         self._origins = dict.fromkeys(plan.pieces, NO_CHECKSUM)
         weights = {name: piece.weight for name, piece in plan.pieces.items() if piece.weight is not None}
@@ -156,7 +156,7 @@ class _Work:
         files, plan = self._files, self._plan
         sizes = self._source.nbytes, files.nbytes
         return Streamed(
-            self._folder, files.files, len(files.weights), plan.alone, *sizes, seconds, resumed, tuple(plan.notes)
+            self._folder, files.files, len(files.weights), plan.skipped, *sizes, seconds, resumed, tuple(plan.notes)
         )
 
     def _finished(self, bar: Bar) -> bool:
@@ -222,7 +222,7 @@ class _Work:
                 journal.forget(name)
         return sum(self._plan.pieces[name].weight is not None for name in journal.done)
 
-    def _make(self, piece: Piece) -> Done:
+    def _make(self, piece: TensorConversion) -> WrittenWeight:
         """Write what one tensor becomes, and wait until it is on the disk."""
         name = piece.stored.name
         tensor = self._source.read(name)
@@ -232,13 +232,13 @@ class _Work:
             if source != self._origins.get(piece.same_as, source):
                 got, do = f"{name} unlike {piece.same_as}, which the model shares", "Pass the model that they belong to"
                 raise ConfigError(describe(str(self._source.path), got, "the same values", do))
-            return Done(name, source, {})
+            return WrittenWeight(name, source, {})
         made = {name: tensor} if piece.weight is None else self._rounded(piece, tensor)
         sums = {each: self._files.put(each, part) for each, part in made.items()}
         self._files.sync(list(sums))
-        return Done(name, source, sums)
+        return WrittenWeight(name, source, sums)
 
-    def _rounded(self, piece: Piece, tensor: Tensor) -> dict[str, Tensor]:
+    def _rounded(self, piece: TensorConversion, tensor: Tensor) -> dict[str, Tensor]:
         assert piece.weight is not None
         name = piece.stored.name
         weight = tensor.t().contiguous() if piece.transposed else tensor
@@ -274,7 +274,7 @@ class _Work:
         return StateError(describe(str(self._source.path), f"another {name} than before", "the same source", do))
 
 
-def _target(source: Source, folder: Path) -> Path:
+def _target(source: TensorSource, folder: Path) -> Path:
     """The folder to write.
 
     Raises:

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from assay.errors import ConfigError, describe
-from assay.quantize.kernels.base import Packed, Path
+from assay.quantize.kernels.base import Kernel, KernelWeight
 from assay.quantize.kernels.compiled import Native
 from assay.quantize.kernels.int4 import Int4Pack, Int4PackCpu
 from assay.quantize.kernels.int8 import Int8Dynamic, Int8Pack
 from assay.quantize.kernels.portable import Dequantize
 
-__all__ = ["PATHS", "Packed", "Path", "path"]
+__all__ = ["KERNELS", "Kernel", "KernelWeight", "kernel"]
 
-PATHS: dict[str, Path] = {
+KERNELS: dict[str, Kernel] = {
     each.name: each for each in (Native(), Int8Pack(), Int4Pack(), Int4PackCpu(), Int8Dynamic(), Dequantize())
 }
 
 
-def path(name: str) -> Path:
-    """The path of a name.
+def kernel(name: str) -> Kernel:
+    """The kernel of a name.
 
     Raises:
         ConfigError: there is none of that name.
 
     Example:
-        >>> path("dequantize").summary
+        >>> kernel("dequantize").summary
         'expands the weight block by block and multiplies, in plain torch'
     """
-    if name not in PATHS:
-        raise ConfigError(describe("path", repr(name), f"one of {', '.join(PATHS)}", "Check the spelling"))
-    return PATHS[name]
+    if name not in KERNELS:
+        raise ConfigError(describe("kernel", repr(name), f"one of {', '.join(KERNELS)}", "Check the spelling"))
+    return KERNELS[name]

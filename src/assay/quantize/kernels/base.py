@@ -1,4 +1,4 @@
-"""What a path is: one way to multiply activations by a quantized weight, and where it can be had."""
+"""What a kernel is: one way to multiply activations by a quantized weight, and where it can be had."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import torch
 from torch import Tensor
 
 from assay.devices.operators.support import borrowed, falls_short, kernel, lacks, layout_of
-from assay.quantize.packed_weight import Integers
+from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
-    """A weight as one path reads it: for this device and processor, this dtype of activations, and no other.
+class KernelWeight:
+    """A weight as one kernel reads it: for this device and processor, this dtype of activations, and no other.
 
     Attributes:
-        path: the name of the path.
-        layout: what the layout of its tensors depends on; :func:`assay.devices.operators.support.layout_of`.
-        tensors: what the path's matmul takes.
+        kernel: the name of the kernel.
+        layout: what the layout of its tensors depends on; :func:`assay.devices.operators.layout_of`.
+        tensors: what the kernel's matmul takes.
         scheme: of the weight.
         shape: of the weight, ``(N, K)``.
     """
 
-    path: str
+    kernel: str
     layout: str
     tensors: tuple[Tensor, ...]
     scheme: Scheme
     shape: tuple[int, int]
 
 
-class Path(ABC):
+class Kernel(ABC):
     """One way to multiply activations of shape (M, K) by a quantized weight of shape (N, K).
 
     Attributes:
@@ -53,7 +53,7 @@ class Path(ABC):
         shape: Sequence[int],
         release: str | None = None,
     ) -> str:
-        """Why a weight cannot take this path; empty if it can.
+        """Why a weight cannot take this kernel; empty if it can.
 
         Args:
             device: any device or its name, of this machine or not.
@@ -63,15 +63,15 @@ class Path(ABC):
             release: of torch; by default the installed one.
 
         Returns:
-            A reason that can follow the name of the path.
+            A reason that can follow the name of the kernel.
         """
 
     @abstractmethod
-    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """What :meth:`matmul` needs, on the device of the integers; made of their bytes by elementary operators."""
 
     @abstractmethod
-    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         """``x @ wᵀ`` of shape (M, N), in the dtype of ``x``, which is contiguous, of shape (M, K), and not empty."""
 
     def extra_bytes(self, device: str | torch.device, scheme: Scheme, shape: Sequence[int]) -> int:
@@ -82,14 +82,14 @@ class Path(ABC):
         """What the layout of its tensors depends on, on this device here."""
         return "canonical"
 
-    def pack(self, integers: Integers, dtype: torch.dtype) -> Packed:
-        """The weight as this path reads it, on the device where its integers are."""
+    def pack(self, integers: PackedWeight, dtype: torch.dtype) -> KernelWeight:
+        """The weight as this kernel reads it, on the device where its integers are."""
         layout = self.layout(integers.device)
-        return Packed(self.name, layout, self.tensors(integers, dtype), integers.scheme, integers.shape)
+        return KernelWeight(self.name, layout, self.tensors(integers, dtype), integers.scheme, integers.shape)
 
 
-class TorchPath(Path):
-    """A path through one of torch's operators for quantized weights.
+class TorchKernel(Kernel):
+    """A kernel through one of torch's operators for quantized weights.
 
     Attributes:
         operator: its name, ``_weight_int8pack_mm``.

@@ -1,4 +1,4 @@
-"""The path through assay's own compiled code, which multiplies by the canonical bytes in host memory as they are."""
+"""The kernel through assay's own compiled code, which multiplies by the canonical bytes in host memory as they are."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 
 from assay.devices.policies import reads_compiled
 from assay.native import weights
-from assay.quantize.kernels.base import Packed, Path
+from assay.quantize.kernels.base import Kernel, KernelWeight
 from assay.quantize.kernels.portable import rounded_rows
-from assay.quantize.packed_weight import Integers
+from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
 
 
-class Native(Path):
+class Native(Kernel):
     """Integers become floats in registers, sums are float32: nothing is packed, and no dtype is a slow one.
 
     With activations in bfloat16 it uses the processor's products of pairs of bfloat16, where it has them; the integers
@@ -39,14 +39,14 @@ class Native(Path):
             return f"it takes float32, bfloat16 and float16, not {str(dtype).removeprefix('torch.')}"
         return scheme.why_not(shape) or weights.why_not(scheme.group(shape[1]))
 
-    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
         scales, zeros = integers.scales, integers.zeros
         if scales.dtype == torch.float16:  # which it does not read; float32 holds them exactly
             scales, zeros = scales.float(), None if zeros is None else zeros.float()
         held = (integers.packed, scales) if zeros is None else (integers.packed, scales, zeros)
         return tuple(tensor.contiguous() for tensor in held)
 
-    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         if packed.scheme.activations:
             x = rounded_rows(x)
         integers, scales, *zeros = packed.tensors

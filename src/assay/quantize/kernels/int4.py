@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from assay.devices.operators.support import kernel, layout_of
-from assay.quantize.kernels.base import Packed, TorchPath, padded
-from assay.quantize.packed_weight import Integers
+from assay.quantize.kernels.base import KernelWeight, TorchKernel, padded
+from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
 
 SCALE_BYTES = 2
 
 
-class Int4Pack(TorchPath):
+class Int4Pack(TorchKernel):
     """``aten::_weight_int4pack_mm`` on cuda, mps and xpu. No operator packs: the layouts are made of the bytes."""
 
     name = "int4pack"
@@ -29,11 +29,11 @@ class Int4Pack(TorchPath):
     operator = "_weight_int4pack_mm"
     bits = 4
 
-    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
         integers = _filled_up(integers, self.operator)
         return LAYOUTS[layout_of(integers.device)](integers.packed), scales_and_zeros(integers, dtype)
 
-    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         weight, scales = packed.tensors
         y = torch._weight_int4pack_mm(x, weight, packed.scheme.group(packed.shape[1]), scales)
         return y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
@@ -56,7 +56,7 @@ class Int4Pack(TorchPath):
         return _bytes_of_scales(scheme, (rows, shape[1])) + (0 if shares else rows * shape[1] // 2)
 
 
-class Int4PackCpu(TorchPath):
+class Int4PackCpu(TorchKernel):
     """``aten::_weight_int4pack_mm_for_cpu``, whose layout depends on the processor's vector instructions."""
 
     name = "int4pack-cpu"
@@ -64,13 +64,13 @@ class Int4PackCpu(TorchPath):
     operator = "_weight_int4pack_mm_for_cpu"
     bits = 4
 
-    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
         integers = _filled_up(integers, self.operator)
         unsigned = integers.values().to(torch.int32).add_(8)  # the packing operator takes no other dtype
         weight = torch._convert_weight_to_int4pack_for_cpu(unsigned, 1)
         return weight, scales_and_zeros(integers, dtype)
 
-    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         weight, scales = packed.tensors
         y = torch.ops.aten._weight_int4pack_mm_for_cpu(x, weight, packed.scheme.group(packed.shape[1]), scales)
         found: Tensor = y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
@@ -85,7 +85,7 @@ def _bytes_of_scales(scheme: Scheme, shape: Sequence[int]) -> int:
     return shape[0] * shape[1] // scheme.group(shape[1]) * 2 * SCALE_BYTES
 
 
-def scales_and_zeros(integers: Integers, dtype: torch.dtype) -> Tensor:
+def scales_and_zeros(integers: PackedWeight, dtype: torch.dtype) -> Tensor:
     """The scales and zeros as torch's kernels for 4 bits read them, of shape (K / group, N, 2)."""
     zeros = torch.zeros_like(integers.scales) if integers.zeros is None else integers.zeros
     return torch.stack([integers.scales.t(), zeros.t()], -1).to(dtype).contiguous()
@@ -140,7 +140,7 @@ def inner_tiles(width: int) -> int:
 LAYOUTS = {"cuda": for_cuda, "mps": for_mps, "xpu": for_xpu}
 
 
-def _filled_up(integers: Integers, operator: str) -> Integers:
+def _filled_up(integers: PackedWeight, operator: str) -> PackedWeight:
     """The integers with rows of zeros at the end, to as many as the kernel takes."""
     takes = kernel(integers.device, operator)
     assert takes is not None, "why_not() was not asked"
@@ -150,4 +150,4 @@ def _filled_up(integers: Integers, operator: str) -> Integers:
         return integers
     packed, scales = F.pad(integers.packed, (0, 0, 0, extra)), F.pad(integers.scales, (0, 0, 0, extra))
     zeros = None if integers.zeros is None else F.pad(integers.zeros, (0, 0, 0, extra))
-    return Integers(packed, scales, zeros, integers.scheme, (rows, integers.shape[1]))
+    return PackedWeight(packed, scales, zeros, integers.scheme, (rows, integers.shape[1]))

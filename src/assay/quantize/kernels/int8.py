@@ -7,14 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from assay.devices.operators.support import kernel
-from assay.quantize.kernels.base import Packed, TorchPath, padded
+from assay.quantize.kernels.base import KernelWeight, TorchKernel, padded
 from assay.quantize.kernels.portable import quantize_rows
-from assay.quantize.packed_weight import Integers
+from assay.quantize.packed_weight import PackedWeight
 
 LEAST_ROWS = 17  # of activations: CUDA's int8 matmul wants more than 16, and a multiple of 8 (aten cuda/Blas.cpp)
 
 
-class Int8Pack(TorchPath):
+class Int8Pack(TorchKernel):
     """``aten::_weight_int8pack_mm``: the canonical integers as they are, multiplied in the dtype of the activations."""
 
     name = "int8pack"
@@ -22,7 +22,7 @@ class Int8Pack(TorchPath):
     operator = "_weight_int8pack_mm"
     bits = 8
 
-    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
         takes = kernel(integers.device, self.operator)
         assert takes is not None, "why_not() was not asked"
         extra = padded(integers.shape[0], takes.rows) - integers.shape[0]
@@ -31,12 +31,12 @@ class Int8Pack(TorchPath):
             values, scales = F.pad(values, (0, 0, 0, extra)), F.pad(scales, (0, extra))
         return values, scales
 
-    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         y = torch._weight_int8pack_mm(x, *packed.tensors)
         return y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
 
 
-class Int8Dynamic(TorchPath):
+class Int8Dynamic(TorchKernel):
     """``aten::_int_mm``: activations rounded to 8 bits row by row, an exact product of integers, then both scales."""
 
     name = "int8dynamic"
@@ -45,13 +45,13 @@ class Int8Dynamic(TorchPath):
     bits = 8
     activations = "int8"
 
-    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
         takes = kernel(integers.device, self.operator)
         assert takes is not None, "why_not() was not asked"
         extra = padded(integers.shape[0], takes.rows) - integers.shape[0]
         return F.pad(integers.values(), (0, 0, 0, extra)) if extra else integers.values(), integers.scales.float().t()
 
-    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         weight, scales = packed.tensors
         values, row_scales = quantize_rows(x)
         rows = x.shape[0]

@@ -1,4 +1,4 @@
-"""The path that every device, dtype and scheme has: expand the weight block by block and multiply, in plain torch."""
+"""The kernel that every device, dtype and scheme has: expand the weight block by block and multiply, in plain torch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 from assay.devices.policies import chunk_elements, product_dtype, reads_compiled
 from assay.native import weights
-from assay.quantize.kernels.base import Packed, Path
-from assay.quantize.packed_weight import Integers, expand, unpack
+from assay.quantize.kernels.base import Kernel, KernelWeight
+from assay.quantize.packed_weight import PackedWeight, expand, unpack
 from assay.quantize.scheme import Scheme
 
 LEAST = 2**20  # weights in a block: as many as stay in a core's cache, and no fewer than make calls worth while
 
 
-class Dequantize(Path):
+class Dequantize(Kernel):
     """Blocks of rows are expanded to the dtype of the activations and multiplied; the whole weight never is at once."""
 
     name = "dequantize"
@@ -33,11 +33,11 @@ class Dequantize(Path):
     ) -> str:
         return scheme.why_not(shape)
 
-    def tensors(self, integers: Integers, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
         zeros = () if integers.zeros is None else (integers.zeros,)
         return tuple(tensor.contiguous() for tensor in (integers.packed, integers.scales, *zeros))
 
-    def matmul(self, x: Tensor, packed: Packed) -> Tensor:
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         dtype = x.dtype
         if packed.scheme.activations:
             x = rounded_rows(x)
@@ -50,13 +50,13 @@ class Dequantize(Path):
         return (torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]).to(dtype)
 
 
-def _compiled(x: Tensor, packed: Packed) -> bool:
+def _compiled(x: Tensor, packed: KernelWeight) -> bool:
     """Whether compiled code can expand the weight, to the same bits."""
     plain = not torch.compiler.is_compiling() and type(x) is Tensor and x.dtype in (torch.float32, torch.bfloat16)
     return plain and reads_compiled(x.device) and not weights.why_not(weights.GROUPS, packed.tensors[1].dtype)
 
 
-def _expanded(packed: Packed, which: slice, dtype: torch.dtype, scratch: Tensor | None) -> Tensor:
+def _expanded(packed: KernelWeight, which: slice, dtype: torch.dtype, scratch: Tensor | None) -> Tensor:
     integers, scales, *rest = (tensor[which] for tensor in packed.tensors)
     zeros, bits, width = rest[0] if rest else None, packed.scheme.bits, packed.shape[1]
     if scratch is not None:

@@ -12,8 +12,8 @@ from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.quantize.files.huggingface import mark
 from assay.quantize.files.progress import Bar
 from assay.quantize.layers import QuantizedWeight
-from assay.quantize.packed_weight import Integers
-from assay.quantize.planning.candidates import Candidate, Place, candidates
+from assay.quantize.packed_weight import PackedWeight
+from assay.quantize.planning.candidates import Candidate, ParentSlot, candidates
 from assay.quantize.planning.plan import LayerPlan
 from assay.quantize.rounding import Calibration, gptq, quantize_weight
 from assay.quantize.scheme import Scheme
@@ -94,10 +94,10 @@ def _check_calibration(method: str, calibration: Calibration | None) -> None:
         raise ConfigError(describe("calibration", "data", f"none for the method {method}", do))
 
 
-def _rounding(method: str, calibration: Calibration | None) -> Callable[[Candidate, Scheme], Integers]:
+def _rounding(method: str, calibration: Calibration | None) -> Callable[[Candidate, Scheme], PackedWeight]:
     """How the weight of a layer becomes integers."""
 
-    def rounded(candidate: Candidate, scheme: Scheme) -> Integers:
+    def rounded(candidate: Candidate, scheme: Scheme) -> PackedWeight:
         if calibration is not None and isinstance(candidate.module, nn.Linear):
             return gptq(candidate.weight(), calibration.hessian(candidate.name), scheme)
         return quantize_weight(candidate.weight(), scheme, WITHOUT_INPUTS if method == GPTQ else method)
@@ -108,7 +108,7 @@ def _rounding(method: str, calibration: Calibration | None) -> Callable[[Candida
 def _weight(
     candidate: Candidate,
     layer: LayerPlan,
-    rounded: Callable[[Candidate, Scheme], Integers],
+    rounded: Callable[[Candidate, Scheme], PackedWeight],
     weights: dict[str, QuantizedWeight],
 ) -> QuantizedWeight:
     """The integers of a layer; those of another one that shares its weight, where it was made before."""
@@ -124,7 +124,7 @@ def _weight(
     return weights[candidate.name]
 
 
-def _replace(new: Sequence[tuple[Place, nn.Module]]) -> None:
+def _replace(new: Sequence[tuple[ParentSlot, nn.Module]]) -> None:
     """Put the layers in their places; if that is interrupted, the old ones go back."""
     old = [(place, place.parent._modules[place.attribute]) for place, _ in new]
     try:

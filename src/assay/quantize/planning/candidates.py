@@ -36,7 +36,7 @@ IN_THE_MAKING = re.compile(r"__init__|init|reset|tie|load|extra_repr")  # method
 
 
 @dataclass(frozen=True)
-class Place:
+class ParentSlot:
     """Where a module hangs: an attribute of its parent."""
 
     parent: nn.Module = field(repr=False)
@@ -54,14 +54,14 @@ class Candidate:
         transposed: its weight is ``(in, out)``, as that of ``Conv1D`` in Transformers.
         places: everywhere it hangs.
         tied: the first names of the other modules that share its weight.
-        why_not: why it is left alone; empty where nothing speaks against it.
+        why_not: why it is skipped; empty where nothing speaks against it.
     """
 
     name: str
     kind: Literal["linear", "embedding"]
     module: nn.Module = field(repr=False)
     transposed: bool
-    places: tuple[Place, ...] = field(repr=False)
+    places: tuple[ParentSlot, ...] = field(repr=False)
     tied: tuple[str, ...] = ()
     why_not: str = ""
 
@@ -124,7 +124,7 @@ def candidates(model: nn.Module) -> tuple[list[Candidate], list[Rest]]:
         model: any module; its weights may be on the meta device.
 
     Returns:
-        The linear layers and embeddings in the model's order, each with the reason if it must be left alone; and what
+        The linear layers and embeddings in the model's order, each with the reason if it must be skipped; and what
         else holds parameters, by class.
 
     Raises:
@@ -157,13 +157,13 @@ def _check(model: nn.Module) -> None:
         raise ConfigError(describe("model", "a compiled module", "the module itself", do))
 
 
-def _places(model: nn.Module) -> dict[nn.Module, tuple[Place, ...]]:
+def _places(model: nn.Module) -> dict[nn.Module, tuple[ParentSlot, ...]]:
     """Every attribute that holds a module; a module that is shared has several."""
-    places: dict[nn.Module, list[Place]] = defaultdict(list)
+    places: dict[nn.Module, list[ParentSlot]] = defaultdict(list)
     for parent in model.modules():
         for attribute, child in parent._modules.items():
             if child is not None:
-                places[child].append(Place(parent, attribute))
+                places[child].append(ParentSlot(parent, attribute))
     return defaultdict(tuple, {module: tuple(held) for module, held in places.items()})
 
 
@@ -179,7 +179,7 @@ def _is_conv1d(module: nn.Module) -> bool:
     return (type(module).__module__, type(module).__name__) == CONV1D
 
 
-def _candidate(name: str, module: nn.Module, places: tuple[Place, ...]) -> Candidate:
+def _candidate(name: str, module: nn.Module, places: tuple[ParentSlot, ...]) -> Candidate:
     kind = _kind(module)
     assert kind is not None
     why = _why_not(module) or next((why for place in places if (why := _read_past(place))), "")
@@ -228,7 +228,7 @@ _SAYS_NOTHING = {"__module__", "__qualname__", "__doc__", "__init__", "__annotat
 }
 
 
-def _read_past(place: Place) -> str:
+def _read_past(place: ParentSlot) -> str:
     """Whether the parent multiplies with the weight itself, so that a layer without one would break it."""
     parent: type = type(place.parent)
     reader = _readers(parent).get(place.attribute)

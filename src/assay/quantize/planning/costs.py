@@ -1,4 +1,4 @@
-"""What a path costs beside the dense layer, where it was measured: facts for plans, no promise for other machines."""
+"""What a kernel costs beside the dense layer, where it was measured: facts for plans, no promise for other machines."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Costs:
 
     Attributes:
         where: on which machine, and what.
-        times: (dtype, scheme but for its groups, path) -> time over that of the dense layer, at so many ROWS.
+        times: (dtype, scheme but for its groups, kernel) -> time over that of the dense layer, at so many ROWS.
     """
 
     where: str
     times: dict[Key, tuple[float, ...]]
 
     def of(self, dtype: str, scheme: Scheme, steps: Sequence[tuple[int, str]]) -> str:
-        """What a layer costs at few and at many rows, on the path that it takes there; empty if not measured.
+        """What a layer costs at few and at many rows, on the kernel that it takes there; empty if not measured.
 
         Example:
             >>> times = {("bfloat16", "int4", "a"): (0.3, 1.8, 2.5), ("bfloat16", "int4", "b"): (5.5, 3.1, 1.2)}
@@ -56,5 +56,5 @@ def family(scheme: Scheme) -> str:
 def measured() -> Costs:
     """What comes with assay."""
     read = tomllib.loads(files("assay.quantize.planning").joinpath("costs.toml").read_text(encoding="utf-8"))
-    times = {(row["dtype"], row["scheme"], row["path"]): tuple(row["times"]) for row in read["costs"]}
+    times = {(row["dtype"], row["scheme"], row["kernel"]): tuple(row["times"]) for row in read["costs"]}
     return Costs(read["where"], times)

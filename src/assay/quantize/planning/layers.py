@@ -1,4 +1,4 @@
-"""What a recipe makes of each layer of a model: its scheme, or why it is left alone."""
+"""What a recipe makes of each layer of a model: its scheme, or why it is skipped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from assay.errors import ConfigError, describe
 from assay.quantize.planning.candidates import Candidate
-from assay.quantize.planning.recipe import Recipe, Rule, matches
+from assay.quantize.planning.recipe import Recipe, RecipeRule, matches
 from assay.quantize.scheme import Scheme
 
 GROUPS = (256, 128, 64, 32, 16)
@@ -27,13 +27,13 @@ class Choice:
 def choose(
     found: Sequence[Candidate], recipe: Recipe, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> list[Choice]:
-    """Give each candidate a scheme, or the reason why it is left alone.
+    """Give each candidate a scheme, or the reason why it is skipped.
 
     Args:
         found: the candidates of a model.
         recipe: the rules.
-        include: patterns; where there are any, other layers are left alone.
-        exclude: patterns of layers that are left alone.
+        include: patterns; where there are any, other layers are skipped.
+        exclude: patterns of layers that are skipped.
 
     Raises:
         ConfigError: a pattern or a rule that no layer falls under, or nothing that could be quantized.
@@ -65,10 +65,10 @@ def _unnamed(each: Candidate) -> str:
     return 'embedding; "embedding:*" in a recipe takes it' if each.kind == "embedding" else "no rule names it"
 
 
-def _fitting(each: Candidate, rule: Rule) -> Choice:
+def _fitting(each: Candidate, rule: RecipeRule) -> Choice:
     """The first scheme of a rule that the layer's shape allows."""
     if not rule.schemes:
-        return Choice(each, None, f"left alone by {rule.key!r}")
+        return Choice(each, None, f"skipped by {rule.key!r}")
     reasons = [_why_not(each, scheme) for scheme in rule.schemes]
     for scheme, reason in zip(rule.schemes, reasons, strict=True):
         if not reason:
@@ -108,7 +108,7 @@ def _tied(choice: Choice, by_name: dict[str, Choice]) -> Choice:
             return Choice(choice.candidate, None, f"shares its weight with {name}, which is no layer")
         if other.scheme is not None:
             return Choice(choice.candidate, None, f"shares its weight with {name}, which gets {other.scheme}")
-        return Choice(choice.candidate, None, f"shares its weight with {name}, which is left alone")
+        return Choice(choice.candidate, None, f"shares its weight with {name}, which is skipped")
     return choice
 
 

@@ -1,4 +1,4 @@
-"""What works on which device: for every scheme and dtype the paths of a layer, looked up, and as a Markdown table."""
+"""What works on which device: for every scheme and dtype the kernels of a layer, looked up, and as a Markdown table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from assay._atomic import write_text
 from assay.devices.capabilities import DEVICES
-from assay.quantize.dispatch import Steps, Table, regimes
-from assay.quantize.planning.show import paths, spelled
+from assay.quantize.dispatch import DispatchTable, Steps, regimes
+from assay.quantize.planning.show import kernels, spelled
 from assay.quantize.scheme import Scheme
 
 SCHEMES = ("int8", "int8:g128", "int4", "int4:g32:sym", "int4:channel", "int3:g64", "int8:dynamic", "int4:dynamic")
@@ -21,7 +21,7 @@ BEGIN, END = "<!-- written by: assay quantize --matrix -->", "<!-- end -->"
 
 @dataclass(frozen=True)
 class Cell:
-    """The paths of a layer of one scheme, for one dtype of activations, on one device."""
+    """The kernels of a layer of one scheme, for one dtype of activations, on one device."""
 
     scheme: Scheme
     dtype: str
@@ -34,7 +34,7 @@ def matrix(schemes: Sequence[str] = SCHEMES, shape: tuple[int, int] = SHAPE, rel
 
     Args:
         schemes: as :meth:`Scheme.parse` reads them.
-        shape: of the weight; a width or a height that kernels do not take has other paths.
+        shape: of the weight; a width or a height that kernels do not take has other kernels.
         release: of torch; by default the installed one.
 
     Example:
@@ -43,7 +43,7 @@ def matrix(schemes: Sequence[str] = SCHEMES, shape: tuple[int, int] = SHAPE, rel
     """
     parsed = [Scheme.parse(scheme) for scheme in schemes]
     return [
-        Cell(scheme, dtype, device, regimes(dtype, device, scheme, shape, Table(), release))
+        Cell(scheme, dtype, device, regimes(dtype, device, scheme, shape, DispatchTable(), release))
         for scheme in parsed
         for dtype in DTYPES
         for device in DEVICES
@@ -56,7 +56,7 @@ def markdown(cells: Sequence[Cell]) -> str:
     for scheme in dict.fromkeys(cell.scheme for cell in cells):
         alike: dict[tuple[str, ...], list[str]] = {}
         for dtype in DTYPES:
-            row = tuple(paths(cell.steps) for cell in cells if (cell.scheme, cell.dtype) == (scheme, dtype))
+            row = tuple(kernels(cell.steps) for cell in cells if (cell.scheme, cell.dtype) == (scheme, dtype))
             alike.setdefault(row, []).append(dtype)
         lines += [f"| {spelled(scheme)} | {', '.join(kinds)} | {' | '.join(row)} |" for row, kinds in alike.items()]
     return "\n".join(lines) + "\n"

@@ -29,12 +29,12 @@ class LayerPlan:
         kind: ``"linear"`` or ``"embedding"``.
         shape: of its weight, ``(out, in)`` or ``(rows, width)``.
         dtype: of its weight now.
-        scheme: what its weight becomes; ``None`` where it is left alone.
-        paths: (from how many rows of activations on, the path that multiplies them), in the order of the rows.
+        scheme: what its weight becomes; ``None`` where it is skipped.
+        kernels: (from how many rows of activations on, the kernel that multiplies them), in the order of the rows.
         bytes_before: of its weight now; 0 where another layer that shares it counts them.
         bytes_after: of its weight then, with scales and zeros; the same.
         bytes_packed: what a kernel keeps beside it on the device, in a layout of its own, once it has run.
-        why: why it is left alone, or why it does not get the first scheme that was asked for.
+        why: why it is skipped, or why it does not get the first scheme that was asked for.
         tied: the layers that share its weight, and go on sharing it.
     """
 
@@ -43,7 +43,7 @@ class LayerPlan:
     shape: tuple[int, int]
     dtype: str
     scheme: Scheme | None
-    paths: tuple[tuple[int, str], ...]
+    kernels: tuple[tuple[int, str], ...]
     bytes_before: int
     bytes_after: int
     bytes_packed: int = 0
@@ -96,7 +96,7 @@ class Plan:
         return tuple(layer for layer in self.layers if layer.scheme is not None)
 
     @property
-    def left_alone(self) -> tuple[LayerPlan, ...]:
+    def skipped(self) -> tuple[LayerPlan, ...]:
         """The layers that stay as they are, each with the reason."""
         return tuple(layer for layer in self.layers if layer.scheme is None)
 
@@ -166,9 +166,9 @@ class Plan:
     @property
     def recipe(self) -> Recipe:
         """The plan as a recipe: one rule for each layer, by its whole name."""
-        from assay.quantize.planning.recipe import Recipe, Rule
+        from assay.quantize.planning.recipe import Recipe, RecipeRule
 
-        rules = [Rule(layer.name, (layer.scheme,) if layer.scheme else (), layer.kind) for layer in self.layers]
+        rules = [RecipeRule(layer.name, (layer.scheme,) if layer.scheme else (), layer.kind) for layer in self.layers]
         return Recipe(tuple(rules), self.device, self.dtype, self.method)
 
     def apply(self, model: nn.Module, *, calibration: Calibration | None = None) -> nn.Module:
@@ -216,8 +216,8 @@ def plan(
         device: where the model shall run; it need not be here. ``"auto"``: the first accelerator of this machine.
         recipe: schemes by the names of layers, instead of ``scheme``; see :meth:`Recipe.parse`.
         dtype: of the activations; that of the weights unless given.
-        include: names, or parts of them between dots; where given, other layers are left alone.
-        exclude: names, or parts of them between dots, of layers that are left alone.
+        include: names, or parts of them between dots; where given, other layers are skipped.
+        exclude: names, or parts of them between dots, of layers that are skipped.
         method: how weights are rounded: ``"nearest"`` (unless the recipe says otherwise), ``"search"``, ``"hqq"``, or
             ``"gptq"``, which needs calibration data when the plan is applied.
         release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then.
@@ -233,7 +233,7 @@ def plan(
         >>> from torch import nn
         >>> model = nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10)).bfloat16()
         >>> made = plan(model, "int4", device="mps")
-        >>> made.layers[0].paths[0], made.left_alone[0].why
+        >>> made.layers[0].kernels[0], made.skipped[0].why
         ((1, 'int4pack'), 'its rows of 64 weights cannot be cut into groups of 128; int4:g64 fits')
         >>> type(made.apply(model)[0]).__name__
         'QuantizedLinear'
@@ -242,6 +242,6 @@ def plan(
         Which operator a device has: ``native_functions.yaml`` of the installed torch; what its kernels take:
         ``devices/known/quantization.toml``; what older releases lacked: ``devices/known/history.toml``.
     """
-    from assay.quantize.planning.plan_builder import Asked, make
+    from assay.quantize.planning.plan_builder import PlanRequest, build_plan
 
-    return make(model, Asked(scheme, device, recipe, dtype, include, exclude, method, release))
+    return build_plan(model, PlanRequest(scheme, device, recipe, dtype, include, exclude, method, release))

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from assay.devices import default_device
+from assay.devices import default_device, operators
 from assay.devices.capabilities import DEVICES, device_type, kind
-from assay.devices.operators.support import kernel, lacks
+from assay.devices.operators.support import lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
-from assay.quantize.dispatch import FALLBACK, Steps, Table, default_table, regimes
-from assay.quantize.kernels import PATHS
-from assay.quantize.kernels.base import TorchPath
+from assay.quantize.dispatch import FALLBACK, DispatchTable, Steps, default_table, regimes
+from assay.quantize.kernels import KERNELS
+from assay.quantize.kernels.base import TorchKernel
 from assay.quantize.planning.apply import GPTQ, WITHOUT_INPUTS
 from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.costs import family, measured
@@ -32,7 +32,7 @@ PACKING = {"_weight_int4pack_mm": "_convert_weight_to_int4pack"}  # what torch w
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanRequest:
     """The arguments of :func:`assay.quantize.plan`."""
 
     scheme: RecipeLike | None
@@ -45,31 +45,31 @@ class Asked:
     release: str | None
 
 
-def make(model: nn.Module, asked: Asked) -> Plan:
+def build_plan(model: nn.Module, request: PlanRequest) -> Plan:
     """Make the plan that was asked for; see :func:`assay.quantize.plan`."""
-    recipe = _recipe(asked)
-    device, dtype = _device(asked.device, recipe.device), _dtype(asked.dtype or recipe.dtype)
-    method = _method(asked.method or recipe.method or "nearest")
+    recipe = _recipe(request)
+    device, dtype = _device(request.device, recipe.device), _dtype(request.dtype or recipe.dtype)
+    method = _method(request.method or recipe.method or "nearest")
     found, rest = candidates(model)
-    choices = choose(found, recipe, _patterns(asked.include), _patterns(asked.exclude))
+    choices = choose(found, recipe, _patterns(request.include), _patterns(request.exclude))
     activations = dtype or _usual(choices)
     _check_held(device, activations)
-    layers = tuple(_layers(choices, device, activations, asked.release))
+    layers = tuple(_layers(choices, device, activations, request.release))
     return Plan(
         layers=layers,
         others=tuple(Others(each.kind, each.count, each.nbytes) for each in rest),
         device=device,
         dtype=activations,
         method=method,
-        torch=asked.release or torch.__version__,
-        notes=(*recipe.notes, *_of_method(method), *_notes(layers, device, activations, asked.release)),
+        torch=request.release or torch.__version__,
+        notes=(*recipe.notes, *_of_method(method), *_notes(layers, device, activations, request.release)),
     )
 
 
-def _recipe(asked: Asked) -> Recipe:
-    if asked.recipe is not None and asked.scheme is not None:
+def _recipe(request: PlanRequest) -> Recipe:
+    if request.recipe is not None and request.scheme is not None:
         raise ConfigError(describe("plan", "a scheme and a recipe", "one of them", "Write the scheme into the recipe"))
-    given = asked.recipe if asked.recipe is not None else asked.scheme
+    given = request.recipe if request.recipe is not None else request.scheme
     recipe = Recipe.parse("int4" if given is None else given)
     if not recipe.rules:
         do = "Add a rule such as linear:int4"
@@ -81,9 +81,9 @@ def _patterns(given: Sequence[str] | str) -> Sequence[str]:
     return (given,) if isinstance(given, str) else given
 
 
-def _device(asked: str | torch.device, of_recipe: str) -> str:
+def _device(request: str | torch.device, of_recipe: str) -> str:
     """The device that was asked for, else the recipe's, else the first accelerator of this machine."""
-    name = str(asked)
+    name = str(request)
     if name == "auto":
         name = of_recipe or name
     if name == "auto":
@@ -94,18 +94,18 @@ def _device(asked: str | torch.device, of_recipe: str) -> str:
     return name
 
 
-def _dtype(asked: str | torch.dtype | None) -> str:
-    name = str(asked or "").removeprefix("torch.")
+def _dtype(request: str | torch.dtype | None) -> str:
+    name = str(request or "").removeprefix("torch.")
     if name and name not in DTYPES:
         raise ConfigError(describe("dtype", repr(name), f"one of {', '.join(DTYPES)}", "Name one of these"))
     return name
 
 
-def _method(asked: str) -> str:
+def _method(request: str) -> str:
     known = (*METHODS, GPTQ)
-    if asked not in known:
-        raise ConfigError(describe("method", repr(asked), f"one of {', '.join(known)}", "Check the spelling"))
-    return asked
+    if request not in known:
+        raise ConfigError(describe("method", repr(request), f"one of {', '.join(known)}", "Check the spelling"))
+    return request
 
 
 def _usual(choices: Sequence[Choice]) -> str:
@@ -138,7 +138,7 @@ def _layers(choices: Sequence[Choice], device: str, dtype: str, release: str | N
             shape=each.shape,
             dtype=each.dtype,
             scheme=scheme,
-            paths=steps,
+            kernels=steps,
             bytes_before=before,
             bytes_after=scheme.nbytes(each.shape) * first if scheme else before,
             bytes_packed=_packed(device, steps, scheme, each.shape),
@@ -156,8 +156,8 @@ def _steps(choice: Choice, device: str, dtype: str, release: str | None) -> Step
 
 
 def _packed(device: str, steps: Steps, scheme: Scheme | None, shape: tuple[int, int]) -> int:
-    """What the paths keep beside the integers."""
-    return sum(PATHS[name].extra_bytes(device, scheme, shape) for _, name in steps) if scheme else 0
+    """What the kernels keep beside the integers."""
+    return sum(KERNELS[name].extra_bytes(device, scheme, shape) for _, name in steps) if scheme else 0
 
 
 def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | None) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | 
         yield f"nothing here was run or timed on a real {known.name} by this project: it rests on torch's sources"
     yield from dict.fromkeys(note for layer in linear for note in _of_paths(layer, device, release))
     yield from dict.fromkeys(note for layer in linear for note in _not_taken(layer, device, dtype, release))
-    if any(len(layer.paths) > 1 for layer in linear):
+    if any(len(layer.kernels) > 1 for layer in linear):
         yield from _of_table(device)
     yield from dict.fromkeys(note for layer in linear for note in _costs(layer, device, dtype))
     if any(layer.kind == "embedding" and layer.scheme for layer in layers):
@@ -186,11 +186,11 @@ def _of_method(method: str) -> Iterator[str]:
 
 
 def _of_paths(layer: LayerPlan, device: str, release: str | None) -> Iterator[str]:
-    """What the paths of a layer are, and how its weight gets into their layout."""
-    for _, name in layer.paths:
-        path = PATHS[name]
-        yield f"{name}: {path.summary}"
-        packing = PACKING.get(path.operator) if isinstance(path, TorchPath) else None
+    """What the kernels of a layer are, and how its weight gets into their layout."""
+    for _, name in layer.kernels:
+        kernel = KERNELS[name]
+        yield f"{name}: {kernel.summary}"
+        packing = PACKING.get(kernel.operator) if isinstance(kernel, TorchKernel) else None
         if packing and device_type(device) in PACKED_ON:
             missing = lacks(device, packing, release)
             why = f"{missing}; it is not needed: " if missing else ""
@@ -206,23 +206,25 @@ PACKED_ON = ("cuda", "mps", "xpu")
 def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -> Iterator[str]:
     """Why a kernel of the device for weights of so many bits is not used, and what that means."""
     assert layer.scheme is not None
-    taken = {name for _, name in layer.paths}
-    fitting = [path for path in PATHS.values() if isinstance(path, TorchPath) and path.bits == layer.scheme.bits]
-    fitting = [path for path in fitting if path.activations == layer.scheme.activations]
-    there = [path for path in fitting if kernel(device, path.operator)]
-    for path in there:
-        if path.name not in taken:
-            why = path.why_not(device, dtype, layer.scheme, layer.shape, release) or _slow(path, device, dtype)
-            yield f"{path.name} is not used for {layer.scheme}: {why}"
+    taken = {name for _, name in layer.kernels}
+    fitting = [
+        kernel for kernel in KERNELS.values() if isinstance(kernel, TorchKernel) and kernel.bits == layer.scheme.bits
+    ]
+    fitting = [kernel for kernel in fitting if kernel.activations == layer.scheme.activations]
+    there = [kernel for kernel in fitting if operators.kernel(device, kernel.operator)]
+    for kernel in there:
+        if kernel.name not in taken:
+            why = kernel.why_not(device, dtype, layer.scheme, layer.shape, release) or _slow(kernel, device, dtype)
+            yield f"{kernel.name} is not used for {layer.scheme}: {why}"
     if not there:
         what = f"{layer.scheme.bits}-bit weights" + (" with 8-bit activations" if layer.scheme.activations else "")
         yield f"torch has no kernel for {what} on {device_type(device)}: expanding them saves memory and not time"
 
 
 def _of_table(device: str) -> Iterator[str]:
-    """Where it was measured from how many rows on another path is taken."""
+    """Where it was measured from how many rows on another kernel is taken."""
     table = default_table(device_type(device))
-    untried = table.source == Table().source and device_type(device) != "cpu"
+    untried = table.source == DispatchTable().source and device_type(device) != "cpu"
     yield "from how many rows on: " + (f"assumed, not measured on {device_type(device)}" if untried else table.source)
     if table.note:
         yield table.note
@@ -230,13 +232,13 @@ def _of_table(device: str) -> Iterator[str]:
 
 def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
     assert layer.scheme is not None
-    told = measured().of(dtype, layer.scheme, layer.paths) if device_type(device) == "cpu" else ""
+    told = measured().of(dtype, layer.scheme, layer.kernels) if device_type(device) == "cpu" else ""
     if told:
         yield f"cost of {family(layer.scheme)} in {dtype}: {told}"
 
 
-def _slow(path: TorchPath, device: str, dtype: str) -> str:
-    takes = kernel(device, path.operator)
+def _slow(kernel: TorchKernel, device: str, dtype: str) -> str:
+    takes = operators.kernel(device, kernel.operator)
     note = takes.note if takes else ""
     return note if dtype in note else f"for {dtype} it was measured to be slower than expanding the weight"
 

@@ -56,7 +56,7 @@ def _layer(data: dict[str, Any]) -> LayerPlan:
         | {
             "shape": (rows, columns),
             "scheme": None if data["scheme"] is None else Scheme.parse(data["scheme"]),
-            "paths": tuple((start, name) for start, name in data["paths"]),
+            "kernels": tuple((start, name) for start, name in data["kernels"]),
             "tied": tuple(data["tied"]),
         }
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from assay.errors import ConfigError, describe
-from assay.quantize.planning.torchchat import Step, is_torchchat, steps
+from assay.quantize.planning.torchchat import TorchChatStep, is_torchchat, steps
 from assay.quantize.scheme import Scheme
 
 Kind: TypeAlias = Literal["linear", "embedding"]
@@ -23,12 +23,12 @@ KEYS = ("layers", "device", "dtype", "method")
 
 
 @dataclass(frozen=True)
-class Rule:
+class RecipeRule:
     """What happens to the layers of one kind whose names match a pattern.
 
     Attributes:
         pattern: a name, or a part of one between dots; ``*`` and ``?`` as in the names of files.
-        schemes: the first that a layer's shape allows is taken; none leaves the layers alone.
+        schemes: the first that a layer's shape allows is taken; none skips the layers.
         kind: ``"linear"`` or ``"embedding"``.
     """
 
@@ -67,7 +67,7 @@ class Recipe:
         notes: what the source of the recipe asked for and is done in another way here.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[RecipeRule, ...]
     device: str = ""
     dtype: str = ""
     method: str = ""
@@ -98,7 +98,7 @@ class Recipe:
         if isinstance(given, Recipe):
             return given
         if isinstance(given, Scheme):
-            return cls((Rule("*", (given,)),))
+            return cls((RecipeRule("*", (given,)),))
         if isinstance(given, Mapping):
             return _of_mapping(given, "recipe")
         if isinstance(given, os.PathLike) or (isinstance(given, str) and given.strip().endswith(FILES)):
@@ -106,11 +106,11 @@ class Recipe:
         if isinstance(given, str) and given.lstrip().startswith("{"):
             return _of_mapping(_json(given, "recipe"), "recipe")
         if isinstance(given, str):
-            return cls((Rule("*", _schemes(given, "scheme")),))
+            return cls((RecipeRule("*", _schemes(given, "scheme")),))
         expected = "a scheme, a mapping, a file or JSON"
         raise ConfigError(describe("recipe", type(given).__name__, expected, 'Write "int4" or {"*": "int4"}'))
 
-    def rule_for(self, name: str, kind: Kind) -> Rule | None:
+    def rule_for(self, name: str, kind: Kind) -> RecipeRule | None:
         """The rule for one layer: the one that is exactly its name, else the first that matches; or none."""
         matching = [rule for rule in self.rules if rule.matches(name, kind)]
         return next((rule for rule in matching if rule.pattern == name), matching[0] if matching else None)
@@ -143,7 +143,7 @@ def matches(pattern: str, name: str) -> bool:
     return fnmatchcase(f".{name}.", f"*.{pattern}.*")
 
 
-def _written(rule: Rule) -> str | list[str]:
+def _written(rule: RecipeRule) -> str | list[str]:
     texts = [str(scheme) for scheme in rule.schemes]
     return texts if len(texts) > 1 else texts[0] if texts else SKIP
 
@@ -206,11 +206,11 @@ def _text(value: object, where: str) -> str:
     raise ConfigError(describe(where, repr(value), "a text", "Write it in quotes"))
 
 
-def _rules(given: Mapping[str, Any], where: str) -> tuple[Rule, ...]:
+def _rules(given: Mapping[str, Any], where: str) -> tuple[RecipeRule, ...]:
     return tuple(_rule(key, value, where) for key, value in given.items())
 
 
-def _rule(key: object, value: object, where: str) -> Rule:
+def _rule(key: object, value: object, where: str) -> RecipeRule:
     if not isinstance(key, str) or not key.removeprefix(EMBEDDING):
         raise ConfigError(
             describe(
@@ -218,7 +218,7 @@ def _rule(key: object, value: object, where: str) -> Rule:
             )
         )
     kind: Kind = "embedding" if key.startswith(EMBEDDING) else "linear"
-    return Rule(key.removeprefix(EMBEDDING), _schemes(value, f"{where}: {key}"), kind)
+    return RecipeRule(key.removeprefix(EMBEDDING), _schemes(value, f"{where}: {key}"), kind)
 
 
 def _schemes(value: object, where: str) -> tuple[Scheme, ...]:
@@ -234,9 +234,11 @@ def _schemes(value: object, where: str) -> tuple[Scheme, ...]:
     return tuple(each if isinstance(each, Scheme) else Scheme.parse(str(each).strip()) for each in parts)
 
 
-def _of_steps(read: Sequence[Step]) -> Recipe:
+def _of_steps(read: Sequence[TorchChatStep]) -> Recipe:
     """The recipe that TorchChat's steps are: a layer that one step took is not seen by those after it."""
-    rules = [Rule(step.pattern, (step.scheme,) if step.scheme else (), step.kind) for step in read if step.pattern]
+    rules = [
+        RecipeRule(step.pattern, (step.scheme,) if step.scheme else (), step.kind) for step in read if step.pattern
+    ]
     return Recipe(
         tuple(rules),
         device=_last([step.device for step in read]),

@@ -1,4 +1,4 @@
-"""A plan in a terminal and as Markdown: layers of one form in one row, what is left alone and why, and the sums."""
+"""A plan in a terminal and as Markdown: layers of one form in one row, what is skipped and why, and the sums."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Row:
     count: int
     shape: str
     scheme: str
-    paths: str
+    kernels: str
     before: int
     after: int
     why: str
@@ -85,12 +85,12 @@ def _taken(found: Sequence[Row]) -> Table:
     table.add_column("layer", overflow="fold", ratio=4, min_width=19)
     table.add_column("weight", no_wrap=True)
     table.add_column("becomes", overflow="fold")
-    table.add_column("path, by rows of input", overflow="fold", ratio=5)
+    table.add_column("kernel, by rows of input", overflow="fold", ratio=5)
     table.add_column("memory", justify="right", no_wrap=True)
     for row in found:
         memory = _memory(row)
-        paths = Text(row.paths + (f"\n{row.why}" if row.why else ""))
-        table.add_row(_named(row), row.shape, Text(row.scheme, style="green"), paths, memory)
+        kernels = Text(row.kernels + (f"\n{row.why}" if row.why else ""))
+        table.add_row(_named(row), row.shape, Text(row.scheme, style="green"), kernels, memory)
     return table
 
 
@@ -154,7 +154,7 @@ def rows(layers: Sequence[LayerPlan]) -> list[Row]:
     """
     alike: dict[tuple[object, ...], list[LayerPlan]] = {}
     for layer in layers:
-        what = (layer.kind, layer.shape, layer.dtype, str(layer.scheme), layer.paths, _unnumbered(layer.why))
+        what = (layer.kind, layer.shape, layer.dtype, str(layer.scheme), layer.kernels, _unnumbered(layer.why))
         alike.setdefault((_unnumbered(layer.name), *what), []).append(layer)
     return [_row(group) for group in alike.values()]
 
@@ -171,7 +171,7 @@ def _row(group: list[LayerPlan]) -> Row:
         count=len(group),
         shape=" × ".join(map(str, first.shape)) if any(first.shape) else "",
         scheme="" if first.scheme is None else spelled(first.scheme),
-        paths=paths(first.paths),
+        kernels=kernels(first.kernels),
         before=sum(layer.bytes_before for layer in group),
         after=sum(layer.bytes_after for layer in group),
         why=why,
@@ -195,11 +195,11 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ",".join(str(run[0][1]) if len(run) == 1 else f"{run[0][1]}-{run[-1][1]}" for run in runs)
 
 
-def paths(held: Sequence[tuple[int, str]]) -> str:
-    """Which path from how many rows on, as a sentence.
+def kernels(held: Sequence[tuple[int, str]]) -> str:
+    """Which kernel from how many rows on, as a sentence.
 
     Example:
-        >>> paths([(1, "int4pack"), (8, "dense")]), paths([(1, "dense")]), paths([])
+        >>> kernels([(1, "int4pack"), (8, "dense")]), kernels([(1, "dense")]), kernels([])
         ('int4pack; dense from 8', 'dense', '')
     """
     return "; ".join(name if rows == 1 else f"{name} from {rows}" for rows, name in held)
@@ -242,13 +242,13 @@ def markdown(plan: Plan) -> str:
 
 def _markdown(plan: Plan) -> Iterator[str]:
     yield f"**{_title(plan)}**\n"
-    yield "| layer | weight | becomes | path, by rows of input | memory |"
+    yield "| layer | weight | becomes | kernel, by rows of input | memory |"
     yield "|---|---|---|---|--:|"
     for row in rows([layer for layer in plan.layers if layer.scheme is not None]):
-        yield _line(row.name + _times(row.count), row.shape, row.scheme, _joined(row.paths, row.why), _memory(row))
+        yield _line(row.name + _times(row.count), row.shape, row.scheme, _joined(row.kernels, row.why), _memory(row))
     left = rows([layer for layer in plan.layers if layer.scheme is None])
     if left or plan.others:
-        yield "\n| left alone | weight | why | memory |"
+        yield "\n| skipped | weight | why | memory |"
         yield "|---|---|---|--:|"
     for row in left:
         yield _line(row.name + _times(row.count), row.shape, row.why, _size(row))

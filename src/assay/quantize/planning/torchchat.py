@@ -33,13 +33,13 @@ DEVICES = {"fast": "auto", "cpu": "cpu", "cuda": "cuda", "mps": "mps", "xpu": "x
 
 
 @dataclass(frozen=True)
-class Step:
+class TorchChatStep:
     """What one key asks for: a scheme for some layers, a device, a dtype, or a way to round.
 
     Attributes:
         pattern: of layers; empty for a key that speaks of none.
         kind: ``"linear"`` or ``"embedding"``.
-        scheme: for these layers; ``None`` leaves them alone.
+        scheme: for these layers; ``None`` skips them.
         notes: what the key asked for and is done in another way here.
     """
 
@@ -62,7 +62,7 @@ def is_torchchat(given: Mapping[str, Any]) -> bool:
     return set(given) != {"layers"} and all(isinstance(value, Mapping) for value in given.values())
 
 
-def steps(given: Mapping[str, Mapping[str, Any]]) -> list[Step]:
+def steps(given: Mapping[str, Mapping[str, Any]]) -> list[TorchChatStep]:
     """Read the keys in their order.
 
     Args:
@@ -80,17 +80,17 @@ def steps(given: Mapping[str, Mapping[str, Any]]) -> list[Step]:
         ('*', 'embedding', 'int4:g32:sym')
     """
     read = [(_step(key, dict(value)), value.get("node_type")) for key, value in given.items()]
-    found: list[Step] = []
+    found: list[TorchChatStep] = []
     for place, (step, node_type) in enumerate(read):
         if node_type == f"!{OUTPUT}":
             later = (other for other, _ in read[place + 1 :] if other.pattern and other.kind == "linear")
-            last = next(later, Step())
+            last = next(later, TorchChatStep())
             found.append(replace(step, pattern=OUTPUT, scheme=last.scheme))
         found.append(step)
     return found
 
 
-def _step(key: str, arguments: dict[str, Any]) -> Step:
+def _step(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     if key not in _READERS:
         raise ConfigError(
             describe(
@@ -104,20 +104,22 @@ def _step(key: str, arguments: dict[str, Any]) -> Step:
     return reader(key, arguments)
 
 
-def _int4(key: str, arguments: dict[str, Any]) -> Step:
+def _int4(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     notes = _ignored(key, arguments, padding_allowed=_NO_PADDING, inner_k_tiles=_NO_TILES)
-    return Step("*", scheme=Scheme(4, _group(key, arguments, 256, of=(32, 64, 128, 256)), symmetric=False), notes=notes)
+    return TorchChatStep(
+        "*", scheme=Scheme(4, _group(key, arguments, 256, of=(32, 64, 128, 256)), symmetric=False), notes=notes
+    )
 
 
-def _hqq(key: str, arguments: dict[str, Any]) -> Step:
+def _hqq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     return replace(_int4(key, arguments), method="hqq")
 
 
-def _gptq(key: str, arguments: dict[str, Any]) -> Step:
+def _gptq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     return replace(_int4(key, arguments), method="gptq")
 
 
-def _int8(key: str, arguments: dict[str, Any]) -> Step:
+def _int8(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     node_type = arguments.get("node_type", "*")
     if node_type not in ("*", OUTPUT, f"!{OUTPUT}"):
         raise ConfigError(
@@ -125,12 +127,12 @@ def _int8(key: str, arguments: dict[str, Any]) -> Step:
                 f"{key}: node_type", repr(node_type), "'*', 'output' or '!output'", "Leave node_type out for all layers"
             )
         )
-    return Step(OUTPUT if node_type == OUTPUT else "*", scheme=_own(key, arguments))
+    return TorchChatStep(OUTPUT if node_type == OUTPUT else "*", scheme=_own(key, arguments))
 
 
-def _embedding(key: str, arguments: dict[str, Any]) -> Step:
+def _embedding(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     notes = _ignored(key, arguments, packed="integers are always packed densely here")
-    return Step("*", "embedding", _own(key, arguments), notes=notes)
+    return TorchChatStep("*", "embedding", _own(key, arguments), notes=notes)
 
 
 def _own(key: str, arguments: dict[str, Any]) -> Scheme:
@@ -143,25 +145,29 @@ def _own(key: str, arguments: dict[str, Any]) -> Scheme:
     return Scheme(bits, _group(key, arguments, 0), symmetric=True)
 
 
-def _a8w4dq(key: str, arguments: dict[str, Any]) -> Step:
+def _a8w4dq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     notes = _ignored(key, arguments, padding_allowed=_NO_PADDING, scales_precision="scales have the canonical dtype")
     group = _group(key, arguments, 256)
-    return Step("*", scheme=Scheme(4, group, symmetric=True, activations="int8"), notes=notes)
+    return TorchChatStep("*", scheme=Scheme(4, group, symmetric=True, activations="int8"), notes=notes)
 
 
-def _a8wxdq(key: str, arguments: dict[str, Any]) -> Step:
+def _a8wxdq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     symmetric = not arguments.get("has_weight_zeros", False)
     group = _group(key, arguments, 128)
-    return Step("*", scheme=Scheme(_few_bits(key, arguments), group, symmetric=symmetric, activations="int8"))
+    return TorchChatStep("*", scheme=Scheme(_few_bits(key, arguments), group, symmetric=symmetric, activations="int8"))
 
 
-def _embedding_wx(key: str, arguments: dict[str, Any]) -> Step:
-    return Step("*", "embedding", Scheme(_few_bits(key, arguments), _group(key, arguments, 128), symmetric=False))
+def _embedding_wx(key: str, arguments: dict[str, Any]) -> TorchChatStep:
+    return TorchChatStep(
+        "*", "embedding", Scheme(_few_bits(key, arguments), _group(key, arguments, 128), symmetric=False)
+    )
 
 
-def _afpwx(key: str, arguments: dict[str, Any]) -> Step:
+def _afpwx(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     scheme = Scheme(_few_bits(key, arguments), _group(key, arguments, 128), symmetric=False)
-    return Step("*", scheme=scheme, notes=(f"{key}: TorchChat has it on mps only; here it runs on every device",))
+    return TorchChatStep(
+        "*", scheme=scheme, notes=(f"{key}: TorchChat has it on mps only; here it runs on every device",)
+    )
 
 
 def _few_bits(key: str, arguments: dict[str, Any]) -> int:
@@ -182,7 +188,7 @@ def _group(key: str, arguments: dict[str, Any], default: int, of: tuple[int, ...
     return size
 
 
-_NO_PADDING = "nothing is padded here; a layer that groups do not divide is left alone, and the plan says so"
+_NO_PADDING = "nothing is padded here; a layer that groups do not divide is skipped, and the plan says so"
 _NO_TILES = "the layout of a kernel is chosen where it runs"
 
 
@@ -190,25 +196,25 @@ def _ignored(key: str, arguments: dict[str, Any], **reasons: str) -> tuple[str, 
     return tuple(f"{key}: {name}: {reason}" for name, reason in reasons.items() if name in arguments)
 
 
-def _precision(key: str, arguments: dict[str, Any]) -> Step:
+def _precision(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     name = arguments.get("dtype")
     if name not in DTYPES:
         raise ConfigError(describe(f"{key}: dtype", repr(name), f"one of {', '.join(DTYPES)}", "Write bfloat16"))
     fast = f"{key}: {name!r} is bfloat16 here; TorchChat takes float16 on CPUs of Apple"
-    return Step(dtype=DTYPES[name], notes=(fast,) if name.startswith("fast") else ())
+    return TorchChatStep(dtype=DTYPES[name], notes=(fast,) if name.startswith("fast") else ())
 
 
-def _executor(key: str, arguments: dict[str, Any]) -> Step:
+def _executor(key: str, arguments: dict[str, Any]) -> TorchChatStep:
     name = arguments.get("accelerator")
     if name not in DEVICES:
         why = "; nothing is known of npu" if name == "npu" else ""
         raise ConfigError(
             describe(f"{key}: accelerator", repr(name), f"one of {', '.join(DEVICES)}{why}", "Name one of these")
         )
-    return Step(device=DEVICES[name])
+    return TorchChatStep(device=DEVICES[name])
 
 
-_READERS: dict[str, tuple[tuple[str, ...], Callable[[str, dict[str, Any]], Step]]] = {
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[str, dict[str, Any]], TorchChatStep]]] = {
     "linear:int4": (("groupsize", "padding_allowed", "inner_k_tiles"), _int4),
     "linear:int8": (("bitwidth", "groupsize", "node_type"), _int8),
     "linear:a8w4dq": (("groupsize", "padding_allowed", "scales_precision"), _a8w4dq),

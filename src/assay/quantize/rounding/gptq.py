@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError, describe
-from assay.quantize.packed_weight import Integers, pack
+from assay.quantize.packed_weight import PackedWeight, pack
 from assay.quantize.rounding.grid import Grid
 from assay.quantize.rounding.weight import METHODS, refuse
 from assay.quantize.scheme import Scheme
@@ -28,7 +28,7 @@ def gptq(
     method: str = "search",
     scales: torch.dtype = torch.bfloat16,
     damping: float = DAMPING,
-) -> Integers:
+) -> PackedWeight:
     """Round a weight so that the layer's outputs on calibration data change least.
 
     Minimises ``‖(W - Ŵ) X‖²`` greedily: the scales and zeros of all groups are chosen first, then the columns are
@@ -76,7 +76,9 @@ def gptq(
     grid = METHODS[method](grouped, scheme, scales)
     values = _rounded(host, to_host(hessian.detach()).to(torch.float32), grid, scheme, damping)
     zeros = None if grid.zeros is None else grid.zeros.squeeze(-1)
-    found = Integers(pack(values, scheme.bits), grid.scales.squeeze(-1), zeros, scheme, (host.shape[0], host.shape[1]))
+    found = PackedWeight(
+        pack(values, scheme.bits), grid.scales.squeeze(-1), zeros, scheme, (host.shape[0], host.shape[1])
+    )
     return found.to(weight.device)
 
 

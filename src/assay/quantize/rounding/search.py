@@ -33,7 +33,7 @@ def search(grouped: Tensor, scheme: Scheme, dtype: torch.dtype) -> Grid:
         zeros = None if wide[1] is None else wide[1] + half * (wide[0] - scales)
         best, errors = better(best, errors, grid(scales, zeros, grouped, dtype), grouped, scheme)
     for _ in range(2):
-        best, errors = better(best, errors, fitted(best, grouped, scheme, dtype), grouped, scheme)
+        best, errors = better(best, errors, replacements(best, grouped, scheme, dtype), grouped, scheme)
     return best
 
 
@@ -45,7 +45,7 @@ def better(best: Grid, errors: Tensor, other: Grid, grouped: Tensor, scheme: Sch
     return Grid(torch.where(wins, other.scales, best.scales), zeros), torch.where(wins, theirs, errors)
 
 
-def fitted(best: Grid, grouped: Tensor, scheme: Scheme, dtype: torch.dtype) -> Grid:
+def replacements(best: Grid, grouped: Tensor, scheme: Scheme, dtype: torch.dtype) -> Grid:
     """The scales and zeros with the least squared error for the integers of a grid."""
     values = best.integers(grouped, scheme).to(torch.float32)
     if best.zeros is None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, describe
-from assay.quantize.packed_weight import SCALES, Integers, pack
+from assay.quantize.packed_weight import SCALES, PackedWeight, pack
 from assay.quantize.rounding.grid import Grid, nearest
 from assay.quantize.rounding.hqq import hqq
 from assay.quantize.rounding.search import search
@@ -20,7 +20,7 @@ BLOCK = 2**22  # weights that are worked on at once: bounds the temporaries
 
 def quantize_weight(
     weight: Tensor, scheme: Scheme | str, method: str = "nearest", *, scales: torch.dtype = torch.bfloat16
-) -> Integers:
+) -> PackedWeight:
     """Round a weight to the integers of a scheme.
 
     Whatever the method chooses as the scales and zeros of a group, they are rounded to the dtype they are kept in, and
@@ -63,7 +63,7 @@ def quantize_weight(
     blocks = (weight.detach()[first : first + step] for first in range(0, rows, step))
     parts = zip(*(_rounded(block, scheme, method, scales) for block in blocks), strict=True)
     packed, factors, zeros = (torch.cat(part) for part in parts)
-    return Integers(packed, factors, None if scheme.symmetric else zeros, scheme, (rows, width))
+    return PackedWeight(packed, factors, None if scheme.symmetric else zeros, scheme, (rows, width))
 
 
 def refuse(weight: Tensor, scheme: Scheme, scales: torch.dtype) -> None:

@@ -1,1 +1,1 @@
-"""Which path is the fastest on this machine: measuring it, and what was measured."""
+"""Which kernel is the fastest on this machine: measuring it, and what was measured."""

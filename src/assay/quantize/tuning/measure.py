@@ -1,4 +1,4 @@
-"""Measuring on this machine which path is the fastest for how many rows; ``tuned`` keeps it for the dispatch."""
+"""Measuring on this machine which kernel is the fastest for how many rows; ``tuned`` keeps it for the dispatch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from assay.devices.cost import wait
 from assay.devices.processor import processor, why_not_here
 from assay.errors import AssayWarning, ConfigError, DeviceError, describe, warn
 from assay.quantize import dispatch
-from assay.quantize.kernels import PATHS, Packed
+from assay.quantize.kernels import KERNELS, KernelWeight
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.scheme import Scheme
 from assay.quantize.tuning import table as tuned
-from assay.quantize.tuning.progress import Shown
-from assay.quantize.tuning.table import Measured, Steps, Tuned
+from assay.quantize.tuning.progress import Countdown
+from assay.quantize.tuning.table import Steps, Tuned, TuningRecord
 
 SHAPE = (4096, 4096)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -32,20 +32,20 @@ COLD_BYTES = 96 << 20  # weights of a model come from memory, so that copies of 
 SECONDS = 45.0
 ROUNDS, MOST_ROUNDS = 3, 200
 PATIENCE = 1.0  # seconds after which not even so many rounds are waited for
-LOST = 3.0  # a path that takes so many times as long, and falls back further, is not timed for more rows
-STEADY = 1.5  # the median of a path may be so many times its fastest call, on a machine that does nothing else
-SWITCH = math.log(1.04)  # what is gained by another path must be more than the noise
+LOST = 3.0  # a kernel that takes so many times as long, and falls back further, is not timed for more rows
+STEADY = 1.5  # the median of a kernel may be so many times its fastest call, on a machine that does nothing else
+SWITCH = math.log(1.04)  # what is gained by another kernel must be more than the noise
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Case:
-    """One dtype and scheme, and the paths between which there is a choice."""
+class TuningCase:
+    """One dtype and scheme, and the kernels between which there is a choice."""
 
     dtype: str
     scheme: Scheme
-    paths: tuple[str, ...]
+    kernels: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.scheme}, {self.dtype}"
@@ -62,10 +62,10 @@ def tune(
     keep: bool = True,
     progress: bool | None = None,
 ) -> Tuned:
-    """Measure the paths of a device of this machine, and keep what was found for all models that run here.
+    """Measure the kernels of a device of this machine, and keep what was found for all models that run here.
 
     Paths take turns; of each the median counts. Several copies of the weight are read in turns, as in a model that is
-    larger than the caches. Where two paths are within 4 %, the one that is taken already stays.
+    larger than the caches. Where two kernels are within 4 %, the one that is taken already stays.
 
     Args:
         device: what to measure on.
@@ -91,7 +91,7 @@ def tune(
     _check(where, rows, seconds, dtypes)
     cases = _cases(where, [_scheme(each) for each in schemes], dtypes, shape)
     measured = []
-    with Shown(seconds, progress) as shown:
+    with Countdown(seconds, progress) as shown:
         for left, case in zip(range(len(cases), 0, -1), cases, strict=True):
             measured.append(_measure(case, where, shape, tuple(rows), shown.left() / left, shown.say))
     kind = device_type(where)
@@ -109,7 +109,7 @@ def tune(
 
 
 def show(found: Tuned) -> str:
-    """The measurements as a table of text: the fastest path by rows, and by how much."""
+    """The measurements as a table of text: the fastest kernel by rows, and by how much."""
     lines = [f"{found.device}: {found.processor}, torch {found.torch}, {found.threads} threads, {found.date}"]
     for each in found.measured:
         lines.append(
@@ -123,7 +123,7 @@ def show(found: Tuned) -> str:
 
 
 def steps_of(rows: Sequence[int], times: Mapping[str, Sequence[float]], switch: float = SWITCH) -> Steps:
-    """From times to steps: the least sum of logarithms, where each change of path costs as much as ``switch``.
+    """From times to steps: the least sum of logarithms, where each change of kernel costs as much as ``switch``.
 
     A change lies between two measured numbers of rows, where the straight lines through the logarithms meet.
 
@@ -177,44 +177,44 @@ def _scheme(given: str | Scheme) -> Scheme:
 
 def _cases(
     device: torch.device, schemes: Sequence[Scheme], dtypes: Sequence[str], shape: tuple[int, int]
-) -> list[Case]:
+) -> list[TuningCase]:
     found = []
     for scheme in schemes:
         for dtype in dtypes:
-            can = [name for name, path in PATHS.items() if not path.why_not(device, dtype, scheme, shape)]
+            can = [name for name, kernel in KERNELS.items() if not kernel.why_not(device, dtype, scheme, shape)]
             if len(can) > 1:
-                found.append(Case(dtype, scheme, tuple(can)))
+                found.append(TuningCase(dtype, scheme, tuple(can)))
     if not found:
         do = "Nothing is to be done: every layer takes it"
-        raise ConfigError(describe("device", f"{device} with one path only", "several to choose between", do))
+        raise ConfigError(describe("device", f"{device} with one kernel only", "several to choose between", do))
     return found
 
 
 def _measure(
-    case: Case, device: torch.device, shape: tuple[int, int], rows: tuple[int, ...], seconds: float, say: Say
-) -> Measured:
+    case: TuningCase, device: torch.device, shape: tuple[int, int], rows: tuple[int, ...], seconds: float, say: Say
+) -> TuningRecord:
     dtype = getattr(torch, case.dtype)
     say(f"{case}: packing")
     weight = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
     integers = quantize_weight(weight, case.scheme).to(device)
-    packs = {name: _copies(PATHS[name].pack(integers, dtype)) for name in case.paths}
-    medians: dict[str, list[float]] = {name: [] for name in case.paths}
+    packs = {name: _copies(KERNELS[name].pack(integers, dtype)) for name in case.kernels}
+    medians: dict[str, list[float]] = {name: [] for name in case.kernels}
     unsteady = []
     begin = time.monotonic()
     for at, count in enumerate(rows):
         say(f"{case}: {count} rows")
         x = torch.randn(count, shape[1], generator=torch.Generator().manual_seed(count)).to(device, dtype)
         left = max(0.0, seconds - (time.monotonic() - begin)) / (len(rows) - at)
-        running = [name for name in case.paths if not _lost(name, medians)]
+        running = [name for name in case.kernels if not _lost(name, medians)]
         times = _times({name: packs[name] for name in running}, x, left)
-        for name in case.paths:
+        for name in case.kernels:
             medians[name].append(statistics.median(times[name]) if name in times else math.nan)
         unsteady += [statistics.median(each) / min(each) for each in times.values()]
     steps = steps_of(rows, medians)
-    return Measured(case.dtype, str(case.scheme), steps, rows, medians, statistics.median(unsteady))
+    return TuningRecord(case.dtype, str(case.scheme), steps, rows, medians, statistics.median(unsteady))
 
 
-def _copies(packed: Packed) -> list[Packed]:
+def _copies(packed: KernelWeight) -> list[KernelWeight]:
     """As many copies of a weight as are more than the caches hold."""
     nbytes = max(1, sum(tensor.nbytes for tensor in packed.tensors))
     count = max(1, min(16, -(-COLD_BYTES // nbytes)))
@@ -222,7 +222,7 @@ def _copies(packed: Packed) -> list[Packed]:
 
 
 def _lost(name: str, times: Mapping[str, Sequence[float]]) -> bool:
-    """Whether a path is far behind and fell back further twice, or is out already."""
+    """Whether a kernel is far behind and fell back further twice, or is out already."""
     mine = times[name][-3:]
     if any(ms != ms for ms in mine):
         return True
@@ -231,15 +231,15 @@ def _lost(name: str, times: Mapping[str, Sequence[float]]) -> bool:
     return len(behind) == 3 and behind[2] > LOST and behind == sorted(behind)
 
 
-def _times(packs: Mapping[str, list[Packed]], x: Tensor, seconds: float) -> dict[str, list[float]]:
-    """Milliseconds of each path in rounds in which they take turns: three at least, unless they take seconds."""
+def _times(packs: Mapping[str, list[KernelWeight]], x: Tensor, seconds: float) -> dict[str, list[float]]:
+    """Milliseconds of each kernel in rounds in which they take turns: three at least, unless they take seconds."""
     if len(packs) < 2:
         seconds = 0.0
     times: dict[str, list[float]] = {name: [] for name in packs}
     begin = time.monotonic()
     with torch.no_grad():
         for name, copies in packs.items():
-            PATHS[name].matmul(x, copies[-1])
+            KERNELS[name].matmul(x, copies[-1])
         for turn in range(MOST_ROUNDS):
             spent = time.monotonic() - begin
             if spent > max(seconds, PATIENCE if turn < ROUNDS else 0.0) and turn:
@@ -247,7 +247,7 @@ def _times(packs: Mapping[str, list[Packed]], x: Tensor, seconds: float) -> dict
             for name, copies in packs.items():
                 wait(x.device)
                 start = time.perf_counter()
-                PATHS[name].matmul(x, copies[turn % len(copies)])
+                KERNELS[name].matmul(x, copies[turn % len(copies)])
                 wait(x.device)
                 times[name].append((time.perf_counter() - start) * 1e3)
     return times

@@ -1,4 +1,4 @@
-"""The bar while paths are measured: the time that was given, and what is measured now."""
+"""The bar while kernels are measured: the time that was given, and what is measured now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Shown:
+class Countdown:
     """A bar on the error stream that runs as the time does.
 
     Args:

@@ -18,7 +18,7 @@ Steps: TypeAlias = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
-class Measured:
+class TuningRecord:
     """The paths for one dtype and scheme on one device.
 
     Attributes:
@@ -58,7 +58,7 @@ class Tuned:
     date: str
     threads: int
     shape: tuple[int, int]
-    measured: tuple[Measured, ...]
+    measured: tuple[TuningRecord, ...]
 
     @property
     def steps(self) -> dict[tuple[str, str, str], Steps]:
@@ -123,11 +123,11 @@ def read(device: str, paths: Sequence[str]) -> tuple[Tuned | None, str]:
     return tuned, ""
 
 
-def _measured(said: Mapping[str, object], paths: Sequence[str]) -> Measured:
+def _measured(said: Mapping[str, object], paths: Sequence[str]) -> TuningRecord:
     steps = tuple((int(rows), str(name)) for rows, name in said["steps"])  # type: ignore[attr-defined]
     ascending = [rows for rows, _ in steps]
     if not steps or steps[0][0] != 1 or ascending != sorted(set(ascending)):
         raise ValueError(f"steps {steps}")
     if unknown := [name for _, name in steps if name not in paths]:
         raise ValueError(f"no path {unknown[0]!r}")
-    return Measured(str(said["dtype"]), str(said["scheme"]), steps)
+    return TuningRecord(str(said["dtype"]), str(said["scheme"]), steps)
