@@ -50,7 +50,7 @@ LAYERS = (
     ("pretend",),
     ("devices",),
     ("stats",),
-    ("errors", "_atomic", "_cache", "_lazy", "_sealed"),
+    ("errors", "progress", "_atomic", "_lazy", "_sealed"),
 )
 NEIGHBOURS = {("tally", "decide")}  # the exception on one layer: tallies may take decisions
 DOCUMENTED = ("assay.metrics.base", "assay.meter.meter")

@@ -80,7 +80,7 @@ def test_a_model_and_data_that_are_named(folder):
     assert report.sections[0].values[0].name == "acc"
     assert "<html" in (folder / "found" / "report.html").read_text("utf-8")
     shown = invoke("given:ready", "--data", "given:data", *acc())
-    assert "41 expected, 41 seen, 0 twice, 0 missed" in shown.output
+    assert "41 expected, 41 counted, 0 duplicated, 0 missed" in shown.output
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".pt", ".pth"])
@@ -171,7 +171,7 @@ def test_under_torchrun_it_gives_the_bits_of_one_process(folder):
     assert value(together) == value(alone.stdout)
     tables = {table["name"]: table["rows"] for table in json.loads(together)["sections"][0]["tables"]}
     proof = {row[0]: row[1] for row in tables["Every sample once"]}
-    assert (proof["expected"], proof["seen"], proof["twice"], proof["missed"]) == (41, 41, 0, 0)
+    assert (proof["expected"], proof["counted"], proof["duplicated"], proof["missed"]) == (41, 41, 0, 0)
     assert proof["given again, and not counted again"] == 1
     assert sorted(path.name for path in (folder / "kept").iterdir()) == ["rank-0.safetensors", "rank-1.safetensors"]
     resumed = invoke("given:model", "--data", "given:data", *acc("--json", "--resume", "kept"))
@@ -234,7 +234,7 @@ def test_a_config_file_alone_suffices(importable, held):
     assert done.exit_code == 0, done.exception
     report = Report.load(held / "run" / "report.json")
     notes = " ".join(report.notes)
-    assert "41 expected, 41 seen, 0 twice, 0 missed" in notes
+    assert "41 expected, 41 counted, 0 duplicated, 0 missed" in notes
     assert "Model: net.pt2 (an exported program)." in notes
     assert "3 classes in alphabetical order: 0 = x, 1 = y, 2 = z." in notes
     section = report.sections[0]

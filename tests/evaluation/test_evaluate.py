@@ -52,7 +52,7 @@ def proof(report):
 
 def counts(report):
     found = proof(report)
-    return found["expected"], found["seen"], found["twice"], found["missed"]
+    return found["expected"], found["counted"], found["duplicated"], found["missed"]
 
 
 X, Y = samples(50)
@@ -67,7 +67,7 @@ def test_a_loader_is_counted_once_whatever_its_order_and_workers(workers, shuffl
     assert value(report) == truth(NET, X, Y)
     assert counts(report) == (50, 50, 0, 0)
     assert report.sections[0].values[0].count == 50
-    assert "Every sample once: 50 expected, 50 seen, 0 twice, 0 missed." in report.notes
+    assert "Every sample once: 50 expected, 50 counted, 0 duplicated, 0 missed." in report.notes
 
 
 class Mapped(Dataset):
@@ -307,7 +307,7 @@ def test_streams_with_ids_count_each_once_with_any_workers(workers):
     report = evaluate(NET, loader, METRIC, device="cpu", ids="id", inputs="input")
     assert value(report) == truth(NET, X, Y)
     assert counts(report) == (None, 50, 0, None)
-    assert report.notes[0] == "Every sample once: 50 seen, 0 twice."
+    assert report.notes[0] == "Every sample once: 50 counted, 0 duplicated."
     assert any("had the id of an earlier row" in note for note in report.notes) == (workers > 1)
     assert proof(report)["given again, and not counted again"] == 50 * max(workers - 1, 0)
 
@@ -316,7 +316,7 @@ def test_streams_without_ids_say_that_nobody_can_tell():
     report = evaluate(NET, DataLoader(Streamed(), batch_size=8), METRIC, device="cpu", inputs="input")
     assert counts(report) == (None, 50, None, None)
     assert report.notes == (
-        "Samples are known by nothing: without ids nobody can tell whether one came twice: 50 seen.",
+        "Samples are known by nothing: without ids nobody can tell whether one came twice: 50 counted.",
     )
     text = next(each for each in report.sections[0].tables if each.name == "Every sample once").note
     assert "without ids nobody can tell whether one came twice" in text

@@ -67,7 +67,7 @@ def test_every_sample_is_counted_once_whatever_the_program_demands():
             ExportedModel(exported()), TensorDataset(x, y), Accuracy(num_classes=3), device="cpu", batch_size=batch_size
         )
         assert report.sections[0].values[0].value == float(expected)
-        assert "37 expected, 37 seen, 0 twice, 0 missed" in report.notes[0]
+        assert "37 expected, 37 counted, 0 duplicated, 0 missed" in report.notes[0]
 
 
 def test_a_program_goes_to_a_device_with_what_is_written_into_it():

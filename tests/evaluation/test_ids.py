@@ -43,7 +43,7 @@ def test_one_id_for_two_samples_is_refused(second, tmp_path):
 def test_a_sample_that_comes_again_is_counted_once_and_said():
     order = [*range(105), 0, 1, 7]
     report = run(batches([f"s{k}" for k in order], X[order], Y[order]))
-    assert "105 seen, 0 twice" in report.notes[0]
+    assert "105 counted, 0 duplicated" in report.notes[0]
     assert any("3 rows had the id of an earlier row" in note for note in report.notes)
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from assay import AUROC, Accuracy, Meter
-from assay.evaluation import evaluate, progress
-from assay.evaluation.progress import Progress
+from assay import AUROC, Accuracy, Meter, progress
+from assay.evaluation import evaluate
+from assay.evaluation.progress import EvaluationProgress
 
 DATA = TensorDataset(torch.eye(3).repeat(20, 1), torch.arange(3).repeat(20))
 METRIC = Accuracy(num_classes=3)
@@ -54,7 +54,7 @@ def test_it_can_be_turned_off_on_a_terminal(monkeypatch):
 
 @pytest.mark.parametrize(("rank", "shown"), [(0, True), (1, False)])
 def test_only_the_first_rank_draws(rank, shown):
-    bar = Progress(Meter(METRIC), 10, True, rank, 2)
+    bar = EvaluationProgress(Meter(METRIC), 10, True, rank, 2)
     assert bar.shown is shown
     assert (bar.watcher is bar) is shown
 
@@ -69,7 +69,7 @@ def test_values_are_read_at_most_twice_a_second_and_less_where_that_takes_long(m
         return ""
 
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(Progress, "_read", read)
+    monkeypatch.setattr(EvaluationProgress, "_read", read)
     monkeypatch.setattr(sys, "stderr", Terminal())
 
     def second(bar):
@@ -77,7 +77,7 @@ def test_values_are_read_at_most_twice_a_second_and_less_where_that_takes_long(m
             now[0] += 0.01
             bar.step(4)
 
-    with Progress(Meter(METRIC), None, True, 0, 1) as bar:
+    with EvaluationProgress(Meter(METRIC), None, True, 0, 1) as bar:
         for _ in range(10):
             second(bar)
         assert 18 <= len(reads) <= 20
@@ -91,4 +91,4 @@ def test_values_are_read_at_most_twice_a_second_and_less_where_that_takes_long(m
 def test_values_that_cannot_be_read_yet_are_left_out():
     meter = Meter(AUROC())
     meter.update(torch.tensor([0.5, 7.0]), torch.tensor([0, 1]))
-    assert Progress(meter, 1, True, 0, 1)._read() == ""
+    assert EvaluationProgress(meter, 1, True, 0, 1)._read() == ""

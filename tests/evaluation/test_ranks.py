@@ -49,7 +49,7 @@ def model():
 def found(report):
     (section,) = report.sections
     proof = dict(next(each for each in section.tables if each.name == "Every sample once").rows)
-    counts = [proof[name] for name in ("expected", "seen", "twice", "missed")]
+    counts = [proof[name] for name in ("expected", "counted", "duplicated", "missed")]
     return [measured(section), counts, proof["given again, and not counted again"]]
 
 
@@ -184,7 +184,7 @@ def test_what_ranks_cannot_know_must_be_said_and_all_are_told(tmp_path):
         else:
             assert metrics.startswith("RankError: ranks: got a failure of rank 0 (ConfigError: metrics: got str")
         assert unequal.startswith("SyncError: sync: got Meter(Accuracy=Accuracy(")
-        assert twice.startswith("24 seen, 12 twice;")
+        assert twice.startswith("24 counted, 12 duplicated;")
 
 
 def fails_on_one(rank, size):

@@ -193,7 +193,7 @@ def test_a_file_that_was_cut_short_is_refused(half):
 def test_a_file_whose_bytes_were_changed_is_refused(half):
     with safe_open(half, framework="pt") as read:
         tensors = {name: read.get_tensor(name) for name in read.keys()}  # noqa: SIM118
-    tensors["seen"][0] ^= 1
+    tensors["counted"][0] ^= 1
     rewrite(half, half, keep_sum=True, tensors=tensors)
     with pytest.raises(StateError, match="got bytes that were changed, expected those of its checksum"):
         run(Stops(99), half.parent)
@@ -244,11 +244,11 @@ def test_files_that_overlap_are_refused_and_those_taken_over_are_left_out(half):
         tensors = {name: read.get_tensor(name) for name in read.keys()}  # noqa: SIM118
     mask = np.zeros(60, bool)
     mask[:8] = True
-    tensors["seen"] = torch.from_numpy(np.packbits(mask))
+    tensors["counted"] = torch.from_numpy(np.packbits(mask))
     rewrite(half, half.with_name("rank-1.safetensors"), tensors=tensors)
     mask[:] = True
     mask[:3] = False
-    tensors["seen"] = torch.from_numpy(np.packbits(mask))
+    tensors["counted"] = torch.from_numpy(np.packbits(mask))
     rewrite(half, half, tensors=tensors)
     with pytest.raises(StateError, match="with samples that another file has, too, expected files of one evaluation"):
         run(Stops(99), half.parent)

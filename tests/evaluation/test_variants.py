@@ -12,7 +12,7 @@ from assay import Accuracy
 from assay.errors import ConfigError
 from assay.evaluation import Variant, compare_variants
 from assay.evaluation.observers import SampleRows
-from assay.evaluation.variants import OutputDifference, _Beside, _Outputs, file_name
+from assay.evaluation.variants import OutputDifference, _FirstOutputs, _OutputComparer, file_name
 from assay.report import Comparison, Report
 
 X = torch.randn(300, 4, generator=torch.Generator().manual_seed(1))
@@ -39,7 +39,7 @@ def broken():
 METRICS = {"accuracy": Accuracy(num_classes=3)}
 
 
-def test_forms_are_compared_sample_by_sample(tmp_path):
+def test_variants_are_compared_sample_by_sample(tmp_path):
     first, second = net(), broken()
     found = compare_variants({"main": first, "broken": second}, data(), METRICS, device="cpu", batch_size=32)
     a, b = first(X).detach(), second(X).detach()
@@ -54,7 +54,7 @@ def test_forms_are_compared_sample_by_sample(tmp_path):
     assert flips.downs[0][0] == int((right_a & ~right_b).nonzero()[0])
     far = (a.double() - b.double()).abs().amax(1)
     assert found.outputs[0].samples == 300
-    assert found.outputs[0].alike == 0
+    assert found.outputs[0].equal == 0
     assert found.outputs[0].largest == pytest.approx(float(far.max()), rel=1e-5)
     assert [report.title for report in found.reports] == ["main", "broken"]
     written = {path.relative_to(tmp_path).as_posix() for path in found.save(tmp_path)}
@@ -71,7 +71,7 @@ def test_forms_are_compared_sample_by_sample(tmp_path):
     assert "300 samples have the same outputs to the bit" in (tmp_path / "comparison.html").read_text("utf-8")
 
 
-def test_three_forms_eager_exported_and_in_another_precision(capsys):
+def test_three_variants_eager_exported_and_in_another_precision(capsys):
     first = net()
     variants = {
         "eager": first,
@@ -86,7 +86,7 @@ def test_three_forms_eager_exported_and_in_another_precision(capsys):
         half = first(X).detach().double()
     far = (half - first(X).detach().double()).abs().amax(1)
     assert rounded.largest == pytest.approx(float(far.max()), rel=0.2)
-    assert far[rounded.at] == pytest.approx(rounded.largest, rel=0.2)
+    assert far[rounded.sample] == pytest.approx(rounded.largest, rel=0.2)
     assert found.comparison.delta("accuracy", run="exported").difference == 0.0
     found.show()
     shown = capsys.readouterr().out
@@ -120,10 +120,14 @@ def test_a_form_that_goes_on_from_a_checkpoint_says_of_what_it_cannot_tell(tmp_p
 @pytest.mark.parametrize(
     ("forms", "given", "message"),
     [
-        ({"a": net()}, data(), "forms: got 1, expected two or more"),
-        ({"a b": net(), "a-b": net()}, data(), "forms: got a b, a-b, expected names that tell folders apart"),
+        ({"a": net()}, data(), "variants: got 1, expected two or more"),
+        ({"a b": net(), "a-b": net()}, data(), "variants: got a b, a-b, expected names that tell folders apart"),
         ({"a": net(), "b": net()}, iter([]), "data: got list_iterator, expected data that can be read once for each"),
-        ({"a": net(), "b": Variant(net(), options={"bits": 4})}, data(), "parity: got .*'bits', expected arguments of"),
+        (
+            {"a": net(), "b": Variant(net(), options={"bits": 4})},
+            data(),
+            "compare_variants: got .*'bits', expected arguments of",
+        ),
         ({"a": net(), "b": Variant(net(), options={"confidence_level": 2.0})}, data(), "confidence_level: got 2.0"),
     ],
 )
@@ -137,10 +141,10 @@ def rows(preds, index, ids=None):
 
 
 def beside(first, second, **options):
-    kept = _Outputs(**options)
+    outputs = _FirstOutputs(**options)
     for each in first:
-        kept.count(each)
-    found = _Beside("b", kept)
+        outputs.count(each)
+    found = _OutputComparer("b", outputs)
     for each in second:
         found.count(each)
     return found
@@ -148,7 +152,7 @@ def beside(first, second, **options):
 
 def test_outputs_are_found_by_their_samples_in_any_order():
     first = [rows([[1.0], [2.0]], [7, 3]), rows([[5.0]], [4])]
-    found = beside(first, [rows([[2.5], [5.0], [1.0]], [3, 4, 7], ["x", "y", "z"])]).found
+    found = beside(first, [rows([[2.5], [5.0], [1.0]], [3, 4, 7], ["x", "y", "z"])]).difference
     assert found == OutputDifference("b", 3, 2, 0.5, "x")
 
 
@@ -158,39 +162,39 @@ def test_of_equal_differences_the_first_sample_is_named_on_any_number_of_process
     for order in ([0, 1, 2], [2, 1, 0]):
         together = parts[0].empty()
         for k in order:
-            together.load(parts[k].saved())
-        assert together.found == OutputDifference("b", 3, 0, 1.0, 1)
+            together.add_state(parts[k].state())
+        assert together.difference == OutputDifference("b", 3, 0, 1.0, 1)
 
 
 def test_nan_and_infinity_are_values():
     inf, nan = float("inf"), float("nan")
     first = [rows([[nan, 1.0], [inf, 1.0], [1.0, 1.0]], [0, 1, 2])]
-    assert beside(first, [rows([[nan, 1.0], [inf, 1.0]], [0, 1])]).found == OutputDifference("b", 2, 2)
+    assert beside(first, [rows([[nan, 1.0], [inf, 1.0]], [0, 1])]).difference == OutputDifference("b", 2, 2)
     found = beside(first, [rows([[nan, 1.0], [inf, 1.0], [nan, 1.0]], [0, 1, 2])])
-    assert found.found == OutputDifference("b", 3, 2, inf, 2)
+    assert found.difference == OutputDifference("b", 3, 2, inf, 2)
     again = found.empty()
-    again.load(found.saved())
-    assert again.found == found.found
+    again.add_state(found.state())
+    assert again.difference == found.difference
 
 
 def test_what_does_not_fit_into_memory_is_said():
     first = [rows([[1.0]], [0]), rows([[2.0]], [1])]
-    found = beside(first, [rows([[1.0], [2.0]], [0, 1])], most_bytes=4).found
-    assert (found.samples, found.alike) == (1, 1)
-    assert str(found).endswith("Not all were compared: of the first form 1024 MiB of outputs are kept.")
+    found = beside(first, [rows([[1.0], [2.0]], [0, 1])], most_bytes=4).difference
+    assert (found.samples, found.equal) == (1, 1)
+    assert str(found).endswith("Not all were compared: of the first variant 1024 MiB of outputs are outputs.")
 
 
 def test_outputs_of_other_shapes_are_not_compared():
-    found = beside([rows([[1.0, 2.0]], [0])], [rows([[1.0]], [0])]).found
+    found = beside([rows([[1.0, 2.0]], [0])], [rows([[1.0]], [0])]).difference
     assert str(found) == (
-        "Outputs of b were not compared: their shapes differ: (1,) a sample, and (2,) of the first form."
+        "Outputs of b were not compared: their shapes differ: (1,) a sample, and (2,) of the first variant."
     )
 
 
 def test_names_of_folders():
     assert [file_name(name) for name in ("a:b c", "../..", "net.pt2", "int4:g64")] == [
         "a-b-c",
-        "form",
+        "variant",
         "net.pt2",
         "int4-g64",
     ]

@@ -84,7 +84,7 @@ def test_the_report_says_how_it_was_measured_and_proves_it():
     windows = 1 + math.ceil((size - 1 - 64) / 16)
     assert (told["tokens predicted"], told["window"], told["stride"]) == (size - 1, 64, 16)
     assert told["least context after the first window"] == 48
-    assert told["windows"] == tables["Every sample once"]["seen"] == windows
+    assert told["windows"] == tables["Every sample once"]["counted"] == windows
     assert section.note == f"{size - 1} tokens predicted once each, in {windows} windows of 64 that begin 16 apart."
     assert [value.count for value in section.values] == [size - 1] * 3
     assert report.title == "a model"

@@ -130,7 +130,7 @@ def test_the_worst_samples_are_named():
 
 def test_every_sample_is_proved_to_be_counted_once():
     report = measure(MODEL, INT4, DATA, device="cpu", speed=())
-    assert "Every sample once: 200 expected, 200 seen, 0 twice, 0 missed." in report.notes
+    assert "Every sample once: 200 expected, 200 counted, 0 duplicated, 0 missed." in report.notes
 
 
 def test_a_text_is_cut_into_windows_and_has_perplexities():

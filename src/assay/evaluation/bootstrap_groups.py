@@ -75,13 +75,13 @@ class BootstrapGroups:
             self._groups = group_count(meter)
             self._partition = Partition(meter)
 
-    def saved(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors."""
-        counted = {} if self._partition is None else prefixed("meters", self._partition.saved())
+        counted = {} if self._partition is None else prefixed("meters", self._partition.state())
         return {"about": as_bytes({"nameless": self.nameless, "names": self._names}), **counted}
 
-    def load(self, tensors: Tensors) -> None:
-        """Add what `saved` gave."""
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave."""
         about = from_bytes(tensors["about"])
         self.nameless |= about["nameless"]
         if about["names"] is None:
@@ -91,7 +91,7 @@ class BootstrapGroups:
         if self._names != about["names"]:  # samples of one process were pixels, say, and those of another were not
             self.nameless = True
         elif self._partition is not None:
-            self._partition.load(part_of("meters", tensors))
+            self._partition.add_state(part_of("meters", tensors))
 
     def intervals(self, confidence_level: float, n_resamples: int) -> dict[str, Interval]:
         """The intervals of all values, by their names; none where it is not known which sample is which."""

@@ -36,7 +36,7 @@ Folder: TypeAlias = "str | os.PathLike[str] | None"
 SCHEMA = "assay.checkpoint/3"
 MOST_OF_THE_TIME = 0.05
 _ABOUT, _SUM = "assay.checkpoint", "sha256"
-_METER, _FOLLOWERS, _SEEN, _KEYS, _MARKS = "meter", "followers", "seen", "keys", "marks"
+_METER, _OBSERVERS, _COUNTED, _KEYS, _MARKS = "meter", "observers", "counted", "keys", "marks"
 _ANEW = "Name another folder, or delete this one to start anew"
 
 
@@ -46,8 +46,8 @@ class CheckpointPart:
 
     name: str
     state: dict[str, Tensor]
-    followed: dict[str, Tensor]
-    seen: NDArray[np.bool_]
+    observed: dict[str, Tensor]
+    counted: NDArray[np.bool_]
     keys: dict[Any, int]
     position: int
     rows: int
@@ -99,15 +99,15 @@ class Checkpoints:
         parts = self._ranks.gather(self._parts)[self._ranks.own]  # all have read before anyone writes
         mine = [part for part in parts if _number(part.name) % self._ranks.count == self._ranks.own]
         for part in mine:
-            counted = meter.fresh()
-            counted.load_state_dict(part.state)
-            meter.merge(counted)
-            observers.load(part.followed)
+            part_meter = meter.fresh()
+            part_meter.load_state_dict(part.state)
+            meter.merge(part_meter)
+            observers.add_state(part.observed)
             coverage.rows += part.rows
             coverage.repeated += part.repeated
             coverage.keys.update(part.keys)
             if coverage.expected is not None:
-                coverage.counts[part.seen] = 1  # batches that were left out are tried again
+                coverage.counts[part.counted] = 1  # batches that were left out are tried again
             else:  # the stream goes on behind them
                 rows, failures = part.skipped
                 coverage.skipped_rows += rows
@@ -122,10 +122,10 @@ class Checkpoints:
             self.save(meter, observers, coverage, position)
             for part in foreign:
                 (self._folder / part.name).unlink()
-        seen = None
+        counted = None
         if coverage.expected is not None:
-            seen = np.logical_or.reduce([np.zeros(len(coverage.expected), bool), *(part.seen for part in parts)])
-        return seen, position
+            counted = np.logical_or.reduce([np.zeros(len(coverage.expected), bool), *(part.counted for part in parts)])
+        return counted, position
 
     def due(self) -> bool:
         """Whether it is time for the next file."""
@@ -140,12 +140,12 @@ class Checkpoints:
         if self._folder is None:
             return
         start = time.monotonic()
-        tensors = prefixed(_METER, meter.state_dict()) | prefixed(_FOLLOWERS, observers.saved())
-        tensors[_SEEN] = torch.from_numpy(np.packbits(coverage.counts > 0))
+        tensors = prefixed(_METER, meter.state_dict()) | prefixed(_OBSERVERS, observers.state())
+        tensors[_COUNTED] = torch.from_numpy(np.packbits(coverage.counts > 0))
         keys = sorted(coverage.keys, key=str)
         tensors[_KEYS] = as_bytes(keys)
         tensors[_MARKS] = torch.tensor([coverage.keys[key] for key in keys], dtype=torch.int64)
-        said = {
+        header = {
             "schema": SCHEMA,
             "assay": __version__,
             "torch": torch.__version__,
@@ -158,7 +158,7 @@ class Checkpoints:
             "trail": "" if self._trail is None else self._trail.at(position),
             "elapsed_s": self.before_s + start - self._start,
         }
-        about = json.dumps(said, sort_keys=True)
+        about = json.dumps(header, sort_keys=True)
         metadata = {_ABOUT: about, _SUM: checksum(about, tensors)}
         path = self._folder / f"rank-{self._ranks.own}.safetensors"
         try:
@@ -178,16 +178,16 @@ class Checkpoints:
             got = f"{self._folder}, which {why}"
             raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
         found = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
-        found.sort(key=lambda part: (-int(part.seen.sum()), _number(part.name)))
-        kept: list[CheckpointPart] = []
+        found.sort(key=lambda part: (-int(part.counted.sum()), _number(part.name)))
+        parts: list[CheckpointPart] = []
         for part in found:
-            if part.seen.size and any(not (part.seen & ~other.seen).any() for other in kept):
+            if part.counted.size and any(not (part.counted & ~other.counted).any() for other in parts):
                 continue  # all of it is in another file
-            if any((part.seen & other.seen).any() for other in kept):
+            if any((part.counted & other.counted).any() for other in parts):
                 got = f"{part.name} with samples that another file has, too"
                 raise StateError(describe(str(self._folder), got, "files of one evaluation", _ANEW))
-            kept.append(part)
-        return kept
+            parts.append(part)
+        return parts
 
     def _read(self, path: Path) -> CheckpointPart:
         where = os.fspath(path)
@@ -196,27 +196,27 @@ class Checkpoints:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             about, expected = metadata[_ABOUT], metadata[_SUM]
-            said = json.loads(about)
+            header = json.loads(about)
         except (SafetensorError, KeyError, ValueError, RecursionError) as error:
             got = f"no whole checkpoint ({type(error).__name__}: {error})"
             raise StateError(describe(where, got, "what an evaluation wrote", _ANEW)) from error
         if checksum(about, tensors) != expected:
             raise StateError(describe(where, "bytes that were changed", "those of its checksum", _ANEW))
-        self._check(where, said)
-        size = said["size"]
-        seen = np.unpackbits(tensors.pop(_SEEN).numpy(), count=size).astype(bool)
+        self._check(where, header)
+        size = header["size"]
+        counted = np.unpackbits(tensors.pop(_COUNTED).numpy(), count=size).astype(bool)
         keys = dict(zip(from_bytes(tensors.pop(_KEYS)), tensors.pop(_MARKS).tolist(), strict=True))
-        state, followed = part_of(_METER, tensors), part_of(_FOLLOWERS, tensors)
-        numbers = (said[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail", "skipped"))
-        return CheckpointPart(path.name, state, followed, seen, keys, *numbers)
+        state, observed = part_of(_METER, tensors), part_of(_OBSERVERS, tensors)
+        numbers = (header[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail", "skipped"))
+        return CheckpointPart(path.name, state, observed, counted, keys, *numbers)
 
-    def _check(self, where: str, said: dict[str, Any]) -> None:
+    def _check(self, where: str, header: dict[str, Any]) -> None:
         now = {"schema": SCHEMA, "assay": __version__, "torch": torch.__version__}
         for name, value in now.items():
-            if said.get(name) != value:
-                got, do = f"a checkpoint of {name} {said.get(name)}", f"Go on with that version. Or: {_ANEW}"
+            if header.get(name) != value:
+                got, do = f"a checkpoint of {name} {header.get(name)}", f"Go on with that version. Or: {_ANEW}"
                 raise StateError(describe(where, got, f"{name} {value}, for the same bits", do))
-        others = [name for name, value in self._run.items() if not same(value, said["run"].get(name))]
+        others = [name for name, value in self._run.items() if not same(value, header["run"].get(name))]
         if others:
             got = f"a checkpoint of other {', '.join(others)}"
             raise StateError(describe(where, got, "one of this evaluation", _ANEW))

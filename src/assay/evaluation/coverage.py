@@ -49,25 +49,25 @@ def assign_samples(lists: Lists, size: int, ranks: Ranks) -> SampleAssignment:
         ranks: who else is there.
     """
     flat = np.concatenate(lists) if lists else np.empty(0, np.int64)
-    given = np.zeros(size, bool)
-    given[flat] = True
-    told = ranks.gather(lambda: (len(flat), hashlib.sha256(given.tobytes()).hexdigest()))
+    assigned = np.zeros(size, bool)
+    assigned[flat] = True
+    digests = ranks.gather(lambda: (len(flat), hashlib.sha256(assigned.tobytes()).hexdigest()))
     if ranks.alone:
-        kept = _first_times(lists, flat)
-        return SampleAssignment(kept, given, len(flat) - int(given.sum()), "one process counts all of it")
-    if len({digest for _, digest in told}) == 1 and given.any():
+        first_times = _first_times(lists, flat)
+        return SampleAssignment(first_times, assigned, len(flat) - int(assigned.sum()), "one process counts all of it")
+    if len({digest for _, digest in digests}) == 1 and assigned.any():
         lists = _first_times(lists, flat)
         first = ranks.from_first(lists)
-        repeated = told[0][0] - int(given.sum())
+        repeated = digests[0][0] - int(assigned.sum())
         how = f"all {ranks.count} ranks were given the same samples: rank 0's batches were dealt out"
-        return SampleAssignment(first[ranks.own :: ranks.count], given, repeated, how)
-    owner = ranks.least(np.where(given, ranks.own, ranks.count).astype(np.int32))
+        return SampleAssignment(first[ranks.own :: ranks.count], assigned, repeated, how)
+    owner = ranks.least(np.where(assigned, ranks.own, ranks.count).astype(np.int32))
     mine = owner == ranks.own
-    kept = [batch[mine[batch]] for batch in _first_times(lists, flat)]
+    first_times = [batch[mine[batch]] for batch in _first_times(lists, flat)]
     expected = owner < ranks.count
-    repeated = sum(count for count, _ in told) - int(expected.sum())
+    repeated = sum(count for count, _ in digests) - int(expected.sum())
     how = "each rank counts what its sampler gave it; what several were given, the lowest of them"
-    return SampleAssignment([batch for batch in kept if len(batch)], expected, repeated, how)
+    return SampleAssignment([batch for batch in first_times if len(batch)], expected, repeated, how)
 
 
 def _first_times(lists: Lists, flat: NDArray[np.int64]) -> Lists:
@@ -80,8 +80,8 @@ def _first_times(lists: Lists, flat: NDArray[np.int64]) -> Lists:
     is_first = np.zeros(len(flat), bool)
     is_first[where] = True
     ends = np.cumsum([len(batch) for batch in lists])[:-1]
-    kept = [batch[mask] for batch, mask in zip(lists, np.split(is_first, ends), strict=True)]
-    return [batch for batch in kept if len(batch)]
+    first_times = [batch[mask] for batch, mask in zip(lists, np.split(is_first, ends), strict=True)]
+    return [batch for batch in first_times if len(batch)]
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Coverage:
 
     Attributes:
         expected: how many there were; None where the data did not say.
-        seen: how many were counted, each once.
-        twice: how many of them were counted more than once; None where samples are known by nothing.
+        counted: how many were counted, each once.
+        duplicated: how many of them were counted more than once; None where samples are known by nothing.
         missed: how many were expected and not counted, without those that were skipped; None where that is not known.
         skipped: how many were left out by choice because their batch failed.
         repeated: how many times a sample was given again and not counted.
@@ -99,8 +99,8 @@ class Coverage:
     """
 
     expected: int | None
-    seen: int
-    twice: int | None
+    counted: int
+    duplicated: int | None
     missed: int | None
     skipped: int
     repeated: int
@@ -109,8 +109,8 @@ class Coverage:
     def __str__(self) -> str:
         counts = {
             "expected": self.expected,
-            "seen": self.seen,
-            "twice": self.twice,
+            "counted": self.counted,
+            "duplicated": self.duplicated,
             "missed": self.missed,
             "skipped": self.skipped or None,
         }
@@ -119,18 +119,18 @@ class Coverage:
     @property
     def whole(self) -> bool:
         """Whether every expected sample was counted once."""
-        return not (self.twice or self.missed or self.skipped)
+        return not (self.duplicated or self.missed or self.skipped)
 
     def table(self) -> Table:
         """The proof as a table of a report."""
-        given = "given again, and not counted again"
+        again = "given again, and not counted again"
         rows = (
             ("expected", self.expected),
-            ("seen", self.seen),
-            ("twice", self.twice),
+            ("counted", self.counted),
+            ("duplicated", self.duplicated),
             ("missed", self.missed),
             ("skipped", self.skipped),
-            (given, self.repeated),
+            (again, self.repeated),
         )
         return Table("Every sample once", ("samples", "count"), rows, note=f"{self}; a sample is known by {self.by}.")
 
@@ -140,15 +140,15 @@ class CoverageTracker:
 
     Args:
         expected: which samples of the data set are expected on any rank; None where that is not known.
-        given_again: how many times samples were given again, on all ranks, as was found before the loop.
+        repeated_before: how many times samples were given again, on all ranks, as was found before the loop.
         keyed: whether batches bring ids; where samples have an index, ids only name them.
 
     Attributes:
         failures: of batches that were left out, the error and what their samples are called.
     """
 
-    def __init__(self, expected: Mask | None, given_again: int = 0, keyed: bool = False) -> None:
-        self.expected, self.given_again, self.keyed = expected, given_again, keyed
+    def __init__(self, expected: Mask | None, repeated_before: int = 0, keyed: bool = False) -> None:
+        self.expected, self.repeated_before, self.keyed = expected, repeated_before, keyed
         self.repeated = 0
         self.counts = np.zeros(0 if expected is None else len(expected), np.uint8)
         self.failed = np.zeros(len(self.counts), bool)
@@ -200,27 +200,29 @@ class CoverageTracker:
         self.skipped_rows += rows
         self.failures.append((error, named))
 
-    def proof(self, ranks: Ranks, rows: int) -> Coverage:
+    def summary(self, ranks: Ranks, rows: int) -> Coverage:
         """What became of all samples, from what every rank counted.
 
         Args:
             ranks: who counted.
             rows: how many rows the meters of all ranks hold.
         """
-        told = ranks.gather(lambda: (self.repeated, self.skipped_rows, self._hashes()))
-        skipped = sum(each[1] for each in told)
+        digests = ranks.gather(lambda: (self.repeated, self.skipped_rows, self._hashes()))
+        skipped = sum(each[1] for each in digests)
         if self.expected is None:
-            keys = np.concatenate([each[2] for each in told])
+            keys = np.concatenate([each[2] for each in digests])
             again = len(keys) - len(np.unique(keys)) if self.keyed else None
             by = "its id" if self.keyed else "nothing: without ids nobody can tell whether one came twice"
-            repeated = sum(each[0] for each in told)
+            repeated = sum(each[0] for each in digests)
             return Coverage(None, rows, again, None, skipped, repeated, by)
         counts = ranks.total(self.counts.astype(np.int32))
         left_out = ranks.total(self.failed.astype(np.int32)) > 0
-        seen, twice = int((counts > 0).sum()), int((counts > 1).sum())
+        counted, duplicated = int((counts > 0).sum()), int((counts > 1).sum())
         missed = int((self.expected & (counts == 0) & ~left_out).sum())
         expected = int(self.expected.sum())
-        return Coverage(expected, seen, twice, missed, skipped, self.given_again, "its index in the data set")
+        return Coverage(
+            expected, counted, duplicated, missed, skipped, self.repeated_before, "its index in the data set"
+        )
 
     def _hashes(self) -> NDArray[np.int64]:
         """Ids as numbers that are the same on every rank."""

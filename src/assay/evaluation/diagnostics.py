@@ -60,7 +60,7 @@ class Diagnostics:
     single: bool = False
     plain: bool = True
 
-    def drawn(self, total: Meter) -> tuple[list[Table], list[Plot], list[str]]:
+    def figures(self, total: Meter) -> tuple[list[Table], list[Plot], list[str]]:
         """Tables, plots, and notes on what could not be read."""
         found, notes = _read(total, self.metrics)
         tables: list[Table] = []

@@ -27,7 +27,7 @@ from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.per_sample import MOST_SAMPLES, PerSampleRecorder
-from assay.evaluation.progress import Progress
+from assay.evaluation.progress import EvaluationProgress
 from assay.evaluation.ranks import TIMEOUT_S, Ranks, local_rank, process_group
 from assay.evaluation.slices import Slicer, Slices, SliceSpec, parse_slices
 from assay.meter import Meter
@@ -131,7 +131,7 @@ def evaluate(
         >>> round(value.value, 4), round(value.lower, 4), round(value.upper, 4), value.note
         (0.6667, 0.2077, 0.9385, "Wilson's interval")
         >>> report.notes[0]
-        'Every sample once: 3 expected, 3 seen, 0 twice, 0 missed.'
+        'Every sample once: 3 expected, 3 counted, 0 duplicated, 0 missed.'
     """
     options = EvaluateOptions(
         device=device,
@@ -189,7 +189,7 @@ class _Preparation:
     """What is known before the data are looked at."""
 
     metrics: dict[str, Metric]
-    details: Diagnostics
+    diagnostics: Diagnostics
     meter: Meter
     slices: SliceSpec
     reader: Reader
@@ -206,16 +206,16 @@ def _evaluate(
     more: Mapping[str, Observer],
 ) -> Report:
     start = time.perf_counter()
-    made: list[_Preparation] = []
-    ranks.gather(lambda: made.append(_prepared(model, metrics, options, ranks)))
-    alike = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
-    ready_made = made[0]
-    meter, assigned = ready_made.meter, ready_made.assigned
+    preparations: list[_Preparation] = []
+    ranks.gather(lambda: preparations.append(_prepare(model, metrics, options, ranks)))
+    same_model = ranks.alone or len(set(ranks.gather(lambda: fingerprint(model)))) == 1
+    preparation = preparations[0]
+    meter, assigned = preparation.meter, preparation.assigned
     identity = Identity(options.run_id)
     trail = None
     if options.resume is not None and options.run_id is None:
         trail = Trail(lambda batch: identity.digest(batch, "data", tensor_bytes=TRAIL_BYTES))
-    seen = open_source(
+    source = open_source(
         data,
         ranks,
         batch_size=options.batch_size,
@@ -224,16 +224,16 @@ def _evaluate(
         sharded=options.sharded,
         trail=trail,
     )
-    coverage = _account(seen, ready_made.reader)
-    observers = Observers(ready_made.reader, {**_followers(ready_made, seen, options, ranks), **more})
-    run = {} if options.resume is None else identity.of(model, meter, seen, options, ranks)
+    coverage = _coverage_tracker(source, preparation.reader)
+    observers = Observers(preparation.reader, {**_observers(preparation, source, options, ranks), **more})
+    run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
-        options.resume, run, ranks, options.checkpoint_every, trail if seen.shares is None else None
+        options.resume, run, ranks, options.checkpoint_every, trail if source.shares is None else None
     )
-    done, position = checkpoints.restore(meter, observers, coverage)
+    counted, position = checkpoints.restore(meter, observers, coverage)
     loop = Loop(
-        ready_made.forward,
-        ready_made.reader,
+        preparation.forward,
+        preparation.reader,
         meter,
         observers,
         coverage,
@@ -242,12 +242,12 @@ def _evaluate(
         options.on_error,
         position=position,
     )
-    left = _left(seen, done, position)
-    total = len(left) if not isinstance(left, int) else seen.total
-    shown = Progress(meter, total, options.progress, ranks.own, ranks.count, ready_made.metrics)
-    with ready(model, assigned.device.value), shown as bar:
+    remaining = _remaining(source, counted, position)
+    total = len(remaining) if not isinstance(remaining, int) else source.total
+    progress = EvaluationProgress(meter, total, options.progress, ranks.own, ranks.count, preparation.metrics)
+    with ready(model, assigned.device.value), progress as bar:
         try:
-            loop.run(seen.batches(left), bar.watcher)
+            loop.run(source.batches(remaining), bar.watcher)
         except BaseException:
             with suppress(Exception):  # the first error is the one to be told
                 loop.save()
@@ -255,11 +255,13 @@ def _evaluate(
         loop.save()
     ranks.meet()
     return build_report(
-        FinishedEvaluation(loop, ready_made.metrics, ready_made.details, seen, assigned, options, start, alike)
+        FinishedEvaluation(
+            loop, preparation.metrics, preparation.diagnostics, source, assigned, options, start, same_model
+        )
     )
 
 
-def _prepared(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, ranks: Ranks) -> _Preparation:
+def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, ranks: Ranks) -> _Preparation:
     slices = parse_slices(options.slices)
     reader = Reader(
         model,
@@ -271,25 +273,29 @@ def _prepared(model: Callable[..., Any], metrics: Any, options: EvaluateOptions,
         slices=slices.selectors,
     )
     assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
-    wanted = _meter(metrics, reader.weighted)
-    details = choose_diagnostics(wanted.metrics, wanted.weighted, options.classes, options.diagnostics)
-    meter = _like(wanted, {**wanted.metrics, **details.metrics})
+    meter_of_metrics = _meter(metrics, reader.weighted)
+    diagnostics = choose_diagnostics(
+        meter_of_metrics.metrics, meter_of_metrics.weighted, options.classes, options.diagnostics
+    )
+    meter = _like(meter_of_metrics, {**meter_of_metrics.metrics, **diagnostics.metrics})
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
-    return _Preparation(wanted.metrics, details, meter, slices, reader, assigned, forward)
+    return _Preparation(meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
 
-def _followers(prepared: _Preparation, seen: DataSource, options: EvaluateOptions, ranks: Ranks) -> dict[str, Observer]:
+def _observers(
+    preparation: _Preparation, source: DataSource, options: EvaluateOptions, ranks: Ranks
+) -> dict[str, Observer]:
     """What is counted or kept of every sample besides the metrics."""
-    like = _like(prepared.meter, prepared.metrics)
+    like = _like(preparation.meter, preparation.metrics)
     observers: dict[str, Observer] = {}
-    kept = None
-    if options.keep_samples and (seen.shares is not None or prepared.reader.has_ids):
-        expected = 0 if seen.shares is None else int(seen.shares.expected.sum())
-        kept = observers["samples"] = PerSampleRecorder(prepared.metrics, expected)
+    recorder = None
+    if options.keep_samples and (source.shares is not None or preparation.reader.has_ids):
+        expected = 0 if source.shares is None else int(source.shares.expected.sum())
+        recorder = observers["samples"] = PerSampleRecorder(preparation.metrics, expected)
     if options.confidence_level is not None:
-        observers["groups"] = BootstrapGroups(like, kept, options.seed, ranks.alone)
-    if prepared.slices.slices:
-        observers["slices"] = Slicer(prepared.slices.slices, like, MOST_SAMPLES if kept is not None else 0)
+        observers["groups"] = BootstrapGroups(like, recorder, options.seed, ranks.alone)
+    if preparation.slices.slices:
+        observers["slices"] = Slicer(preparation.slices.slices, like, MOST_SAMPLES if recorder is not None else 0)
     return observers
 
 
@@ -298,20 +304,20 @@ def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
     return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
 
 
-def _account(seen: DataSource, reader: Reader) -> CoverageTracker:
-    if seen.shares is None:
+def _coverage_tracker(source: DataSource, reader: Reader) -> CoverageTracker:
+    if source.shares is None:
         return CoverageTracker(None, keyed=reader.has_ids)
-    return CoverageTracker(seen.shares.expected, seen.shares.repeated)
+    return CoverageTracker(source.shares.expected, source.shares.repeated)
 
 
-def _left(seen: DataSource, done: Any, position: int) -> Lists | int:
+def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:
     """What is still to be counted: batches without the samples that were, or the place in the stream."""
-    if seen.shares is None:
+    if source.shares is None:
         return position
-    if done is None:
-        return seen.shares.lists
-    left = [batch[~done[batch]] for batch in seen.shares.lists]
-    return [batch for batch in left if len(batch)]
+    if counted is None:
+        return source.shares.lists
+    remaining = [batch[~counted[batch]] for batch in source.shares.lists]
+    return [batch for batch in remaining if len(batch)]
 
 
 def _meter(metrics: Any, weighted: bool) -> Meter:

@@ -40,12 +40,12 @@ class FinishedEvaluation:
 
     loop: Loop
     metrics: Mapping[str, Metric]
-    details: Diagnostics
-    seen: DataSource
+    diagnostics: Diagnostics
+    source: DataSource
     assigned: Assigned
     options: EvaluateOptions
     start: float
-    alike: bool
+    same_model: bool
 
 
 @dataclass(frozen=True)
@@ -58,86 +58,88 @@ class RankSummary:
     rounded: list[tuple[str, str, str]]
 
 
-def build_report(done: FinishedEvaluation) -> Report:
+def build_report(evaluation: FinishedEvaluation) -> Report:
     """The report, the same on all processes."""
-    loop, options, ranks = done.loop, done.options, done.loop.ranks
-    told = ranks.gather(lambda: _told(done))
+    loop, options, ranks = evaluation.loop, evaluation.options, evaluation.loop.ranks
+    summaries = ranks.gather(lambda: _summary(evaluation))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         total = loop.meter.sync()
-        found = total.compute(only=done.metrics)
-    proof = loop.coverage.proof(ranks, total.rows)
-    followed = loop.observers.gathered(ranks)
-    failures = [failure for each in told for failure in each.failures]
-    counting_s = loop.checkpoints.before_s + time.perf_counter() - done.start
-    tables = [proof.table(), _decisions(done, told), _run(done, total.rows, counting_s)]
+        values = total.compute(only=evaluation.metrics)
+    coverage = loop.coverage.summary(ranks, total.rows)
+    observed = loop.observers.gathered(ranks)
+    failures = [failure for each in summaries for failure in each.failures]
+    counting_s = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
+    tables = [coverage.table(), _decisions(evaluation, summaries), _run(evaluation, total.rows, counting_s)]
     if failures:
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
-    section, notes = build_section(total, found, done.metrics, done.details, followed, options, tables)
+    section, notes = build_section(total, values, evaluation.metrics, evaluation.diagnostics, observed, options, tables)
     for each in caught:
         warn(str(each.message), each.category)
-    notes = [str(each.message) for each in caught] + _notes(proof, done, failures) + notes
-    device = f"{told[0].device} ({name_of(torch.device(told[0].device))})"
-    duration = loop.checkpoints.before_s + time.perf_counter() - done.start
+    notes = [str(each.message) for each in caught] + _notes(coverage, evaluation, failures) + notes
+    device = f"{summaries[0].device} ({name_of(torch.device(summaries[0].device))})"
+    duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     return Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
 
 
-def _told(done: FinishedEvaluation) -> RankSummary:
-    loop = done.loop
-    return RankSummary(str(done.assigned.device.value), loop.coverage.failures, str(loop.limit), _rounded(loop.forward))
+def _summary(evaluation: FinishedEvaluation) -> RankSummary:
+    loop = evaluation.loop
+    return RankSummary(
+        str(evaluation.assigned.device.value), loop.coverage.failures, str(loop.limit), _rounded(loop.forward)
+    )
 
 
-def _notes(proof: Coverage, done: FinishedEvaluation, failures: list[tuple[str, str]]) -> list[str]:
-    known = proof.expected is not None or proof.twice is not None
-    notes = [f"Every sample once: {proof}." if known else f"Samples are known by {proof.by}: {proof}."]
-    if proof.repeated and done.loop.coverage.keyed:
+def _notes(coverage: Coverage, evaluation: FinishedEvaluation, failures: list[tuple[str, str]]) -> list[str]:
+    known = coverage.expected is not None or coverage.duplicated is not None
+    notes = [f"Every sample once: {coverage}." if known else f"Samples are known by {coverage.by}: {coverage}."]
+    if coverage.repeated and evaluation.loop.coverage.keyed:
         notes.append(
-            f"{proof.repeated:,} rows had the id of an earlier row that is the same, and were not counted again."
+            f"{coverage.repeated:,} rows had the id of an earlier row that is the same, and were not counted again."
         )
-    if done.seen.unused:
-        unused = f"{done.seen.unused:,} samples"
+    if evaluation.source.unused:
+        unused = f"{evaluation.source.unused:,} samples"
         notes.append(f"The loader gives {unused} of the data set to nobody (a sampler, or drop_last).")
     if failures:
-        notes.append(f"{len(failures)} batches failed and were left out: {proof.skipped:,} samples.")
-    if not proof.whole and not failures:
+        notes.append(f"{len(failures)} batches failed and were left out: {coverage.skipped:,} samples.")
+    if not coverage.whole and not failures:
         notes.append("Not every sample was counted exactly once.")
-    if not done.alike:
+    if not evaluation.same_model:
         notes.append("The model has other values on other processes: they measured different models, or parts of one.")
     return notes
 
 
-def _run(done: FinishedEvaluation, rows: int, counting_s: float) -> Table:
+def _run(evaluation: FinishedEvaluation, rows: int, counting_s: float) -> Table:
     run = [
         ("samples", f"{rows:,}"),
-        ("processes", f"{done.loop.ranks.count}"),
-        ("seed", f"{done.options.seed}"),
+        ("processes", f"{evaluation.loop.ranks.count}"),
+        ("seed", f"{evaluation.options.seed}"),
         ("samples a second", f"{rows / max(counting_s, 1e-9):,.0f}"),
     ]
-    if done.options.resume is not None:
-        run.append(("samples from checkpoints", f"{done.loop.checkpoints.resumed_rows:,}"))
+    if evaluation.options.resume is not None:
+        run.append(("samples from checkpoints", f"{evaluation.loop.checkpoints.resumed_rows:,}"))
     return Table("Run", ("what", "value"), tuple(run))
 
 
-def _decisions(done: FinishedEvaluation, told: list[RankSummary]) -> Table:
-    assigned, parse_slices, seen = done.assigned, done.options.precision, done.seen
+def _decisions(evaluation: FinishedEvaluation, summaries: list[RankSummary]) -> Table:
+    assigned, precision, source = evaluation.assigned, evaluation.options.precision, evaluation.source
     rows: list[tuple[str, str, str]] = [
         ("device", str(assigned.device.value), assigned.device.reason),
         ("pinned memory", _yes(assigned.pin.value), assigned.pin.reason),
         ("non-blocking copies", _yes(assigned.non_blocking.value), assigned.non_blocking.reason),
-        ("precision", parse_slices or "the model's", "asked for" if parse_slices else "none was asked for"),
-        ("data", seen.how, "" if seen.shares is None else seen.shares.how),
+        ("precision", precision or "the model's", "asked for" if precision else "none was asked for"),
+        ("data", source.how, "" if source.shares is None else source.shares.how),
     ]
-    memory = list(dict.fromkeys(each.memory for each in told))
+    memory = list(dict.fromkeys(each.memory for each in summaries))
     rows.append(("memory", "; ".join(memory), "learnt when memory runs out"))
-    rows += list(dict.fromkeys(decision for each in told for decision in each.rounded))
+    rows += list(dict.fromkeys(decision for each in summaries for decision in each.rounded))
     return Table("Decisions", ("what", "choice", "why"), tuple(rows))
 
 
 def _rounded(forward: Forward) -> list[tuple[str, str, str]]:
     lacks = f"{forward.device} has no such dtype"
-    found = [("inputs", f"{dtype} was rounded to a narrower dtype", lacks) for dtype in forward.narrowed]
+    rows = [("inputs", f"{dtype} was rounded to a narrower dtype", lacks) for dtype in forward.narrowed]
     do = "a cast in the data set would keep them on the device"
-    return found + [
+    return rows + [
         ("target", f"{dtype} meets the predictions on the host", f"{lacks}; {do}") for dtype in forward.on_host
     ]
 

@@ -40,7 +40,9 @@ class Identity:
     def __init__(self, run_id: str | None) -> None:
         self._run_id = run_id
 
-    def of(self, model: Any, meter: Meter, seen: DataSource, options: EvaluateOptions, ranks: Ranks) -> dict[str, Any]:
+    def of(
+        self, model: Any, meter: Meter, source: DataSource, options: EvaluateOptions, ranks: Ranks
+    ) -> dict[str, Any]:
         """The identity of a run as plain values for JSON, the same on all ranks and in every process.
 
         How samples are loaded and where they are computed is no part of it: batch size, workers, device, ranks.
@@ -55,7 +57,7 @@ class Identity:
         described = json.loads(Description.of(meter.metrics, meter.weighted, 0).to_json())
         return {
             "metrics": [described, self.digest(dict(meter.metrics), "metrics")],
-            "data": self._data(seen, ranks),
+            "data": self._data(source, ranks),
             "model": self.digest(model, "model"),
             "precision": options.precision,
             "compile": self.digest(options.compile, "compile"),
@@ -75,15 +77,15 @@ class Identity:
         except NoDigestError as error:
             raise _refused(str(error)) from error
 
-    def _data(self, seen: DataSource, ranks: Ranks) -> Any:
-        if seen.shares is None:
+    def _data(self, source: DataSource, ranks: Ranks) -> Any:
+        if source.shares is None:
             return f"a stream on {ranks.count} ranks"
-        expected = seen.shares.expected
-        contents = set(ranks.gather(lambda: self._content(seen.dataset)))
+        expected = source.shares.expected
+        contents = set(ranks.gather(lambda: self._content(source.dataset)))
         return {
             "samples": [len(expected), hashlib.sha256(expected.tobytes()).hexdigest()],
             "content": contents.pop() if len(contents) == 1 else "",  # each rank has its own
-            "rows": self._rows(seen.shares, seen.read, ranks),
+            "rows": self._rows(source.shares, source.read, ranks),
         }
 
     def _content(self, dataset: Any) -> str:

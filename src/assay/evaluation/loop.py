@@ -174,16 +174,16 @@ class Loop:
             got = f"{rows} rows of predictions for {len(samples)} samples ({structure(batch)})"
             do = "Give one row a sample; say with preds= which part of the outputs has them"
             raise ShapeError(describe("batch", got, "as many", do))
-        return ids, self.observers.known(index, ids, batch, rows) if self.observers else None
+        return ids, self.observers.metadata(index, ids, batch, rows) if self.observers else None
 
     def _new_rows(self, batch: Any) -> Any:
         """A batch of a stream without the samples whose ids were there before; None when none is left."""
         ids = self.reader.ids(batch)
-        kept = self.coverage.fresh(ids, self._marks(batch, len(ids)))
-        if len(kept) == len(ids):
+        new_rows = self.coverage.fresh(ids, self._marks(batch, len(ids)))
+        if len(new_rows) == len(ids):
             return batch
-        self.coverage.repeated += len(ids) - len(kept)
-        return take(batch, len(ids), kept) if kept else None
+        self.coverage.repeated += len(ids) - len(new_rows)
+        return take(batch, len(ids), new_rows) if new_rows else None
 
     def _marks(self, batch: Any, rows: int) -> list[int]:
         marks: list[int] = row_marks(batch, rows).tolist()

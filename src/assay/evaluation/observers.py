@@ -83,11 +83,11 @@ class Observer(Protocol):
     def count(self, rows: SampleRows) -> None:
         """Count rows; nothing may be kept of their tensors, which are overwritten."""
 
-    def saved(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the host."""
 
-    def load(self, tensors: Tensors) -> None:
-        """Add what `saved` gave, on any process."""
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave, on any process."""
 
     def empty(self) -> Observer:
         """A follower of the same kind that has counted nothing."""
@@ -103,8 +103,8 @@ class Observers:
     """
 
     def __init__(self, reader: Reader, observers: Mapping[str, Observer], stage_bytes: int = STAGE_BYTES) -> None:
-        self._reader, self._followers, self._stage_bytes = reader, dict(observers), stage_bytes
-        self._busy = list(self._followers.values())
+        self._reader, self._observers, self._stage_bytes = reader, dict(observers), stage_bytes
+        self._busy = list(self._observers.values())
         self._layout: tuple[Any, ...] = ()
         self._columns: tuple[Any, ...] = ()
         self._buffers: list[Tensor] = []
@@ -115,7 +115,7 @@ class Observers:
     def __bool__(self) -> bool:
         return bool(self._busy)
 
-    def known(self, index: Array | None, ids: list[Any] | None, batch: Any, rows: int) -> RowMetadata:
+    def metadata(self, index: Array | None, ids: list[Any] | None, batch: Any, rows: int) -> RowMetadata:
         """What the host knows of a batch; read before anything of it is counted.
 
         Raises:
@@ -130,7 +130,7 @@ class Observers:
         return RowMetadata(index, ids, parts)
 
     def push(
-        self, known: RowMetadata, first: int, preds: Tensor, target: Tensor | None, weights: Tensor | None
+        self, metadata: RowMetadata, first: int, preds: Tensor, target: Tensor | None, weights: Tensor | None
     ) -> None:
         """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
         if not preds.ndim:
@@ -147,11 +147,11 @@ class Observers:
             self.flush()
         if not self._staged:
             self._first = first
-        self._known.append(known)
+        self._known.append(metadata)
         if rows > self._capacity:
             self._hand_over(preds, target, weights)
             return
-        for into, tensor in zip(self._buffers, _given(preds, target, weights), strict=True):
+        for into, tensor in zip(self._buffers, _present(preds, target, weights), strict=True):
             into.narrow(0, self._staged, rows).copy_(tensor)
         self._staged += rows
         if self._staged >= self._limit:
@@ -166,28 +166,28 @@ class Observers:
             self._hand_over(*tensors)
             self._limit = min(16 * self._limit, self._capacity)
 
-    def saved(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """All that was counted, as tensors on the host."""
         self.flush()
-        found = {}
-        for name, observer in self._followers.items():
-            found.update(prefixed(name, observer.saved()))
-        return found
+        tensors = {}
+        for name, observer in self._observers.items():
+            tensors.update(prefixed(name, observer.state()))
+        return tensors
 
-    def load(self, tensors: Tensors) -> None:
-        """Add what `saved` gave."""
-        for name, observer in self._followers.items():
-            observer.load(part_of(name, tensors))
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave."""
+        for name, observer in self._observers.items():
+            observer.add_state(part_of(name, tensors))
 
     def gathered(self, ranks: Ranks) -> dict[str, Any]:
         """The followers with what all ranks counted, alike on all of them."""
         self.flush()
         if ranks.alone:
-            return dict(self._followers)
-        everything = {name: observer.empty() for name, observer in self._followers.items()}
-        for tensors in ranks.gather(self.saved):
+            return dict(self._observers)
+        everything = {name: observer.empty() for name, observer in self._observers.items()}
+        for tensors in ranks.gather(self.state):
             for name, observer in everything.items():
-                observer.load(part_of(name, tensors))
+                observer.add_state(part_of(name, tensors))
         return everything
 
     def _expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
@@ -196,21 +196,23 @@ class Observers:
         if columns == self._columns:
             return
         self.flush()
-        given = _given(preds, target, weights)
-        row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given)
+        tensors = _present(preds, target, weights)
+        row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
         self._capacity = min(MOST_ROWS, self._stage_bytes // max(1, row_bytes))
         self._columns = columns
         with torch.inference_mode(False):
-            self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in given]
+            self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in tensors]
 
     def _hand_over(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
         assert preds is not None
-        known, self._known = self._known, []
+        metadata, self._known = self._known, []
         index = (
-            None if known[0].index is None else np.concatenate([each.index for each in known if each.index is not None])
+            None
+            if metadata[0].index is None
+            else np.concatenate([each.index for each in metadata if each.index is not None])
         )
-        ids = None if known[0].ids is None else [key for each in known for key in each.ids or ()]
-        parts = {name: [each.parts[name] for each in known] for name in known[0].parts}
+        ids = None if metadata[0].ids is None else [key for each in metadata for key in each.ids or ()]
+        parts = {name: [each.parts[name] for each in metadata] for name in metadata[0].parts}
         rows = SampleRows(preds, target, weights, index, ids, self._first, parts)
         with self._whole(), torch.no_grad():
             for observer in self._busy:
@@ -225,7 +227,7 @@ class Observers:
         self.broken = before
 
 
-def _given(*tensors: Tensor | None) -> list[Tensor]:
+def _present(*tensors: Tensor | None) -> list[Tensor]:
     return [tensor for tensor in tensors if tensor is not None]
 
 

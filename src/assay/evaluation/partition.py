@@ -66,15 +66,15 @@ class Partition:
             meter = self.meters[label] = Meter(**options, **like.metrics)  # type: ignore[arg-type]
         return meter
 
-    def saved(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the host."""
         found = {"labels": as_bytes(list(self.meters))}
         for number, meter in enumerate(self.meters.values()):
             found.update(prefixed(str(number), meter.state_dict()))
         return found
 
-    def load(self, tensors: Tensors) -> None:
-        """Add what `saved` gave."""
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave."""
         for number, label in enumerate(from_bytes(tensors["labels"])):
             counted = self._like.fresh()
             counted.load_state_dict(part_of(str(number), tensors))

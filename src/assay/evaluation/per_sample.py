@@ -107,13 +107,13 @@ class PerSampleRecorder:
             self._series, self._ids, self.terms = {}, [], {}
         return not self.full
 
-    def saved(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What was kept, as tensors."""
         about = {"rows": self._rows, "ids": self._ids, "terms": self.terms}
         return {"about": as_bytes(about), **{name: torch.from_numpy(all_) for name, all_ in self._whole().items()}}
 
-    def load(self, tensors: Tensors) -> None:
-        """Add what `saved` gave."""
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave."""
         series = dict(tensors)
         about = from_bytes(series.pop("about"))
         if not self._room(about["rows"]):

@@ -23,10 +23,10 @@ SECTION = "Evaluation"  # the same of every model and title: reports are compare
 
 def build_section(
     total: Meter,
-    found: Mapping[str, Any],
+    results: Mapping[str, Any],
     metrics: Mapping[str, Metric],
-    details: Diagnostics,
-    followed: Mapping[str, Any],
+    diagnostics: Diagnostics,
+    observed: Mapping[str, Any],
     options: EvaluateOptions,
     tables: Sequence[Table],
 ) -> tuple[Section, list[str]]:
@@ -34,41 +34,41 @@ def build_section(
 
     Args:
         total: the meter of all processes.
-        found: what the metrics read of it.
+        results: what the metrics compute from it.
         metrics: those that were asked for.
-        details: what else is shown.
-        followed: what followed the samples, of all processes.
+        diagnostics: what else is shown.
+        observed: what observed the samples, of all processes.
         options: how it was run.
         tables: tables that come last.
 
     Returns:
         The section, and what a reader must know of it.
     """
-    keeper: PerSampleRecorder | None = followed.get("samples")
-    kept = PerSampleValues() if keeper is None else keeper.result(details.named)
-    groups: BootstrapGroups | None = followed.get("groups")
-    evidence = IntervalSources(options.confidence_level, kept.samples, kept.terms)
+    recorder: PerSampleRecorder | None = observed.get("samples")
+    per_sample = PerSampleValues() if recorder is None else recorder.result(diagnostics.named)
+    groups: BootstrapGroups | None = observed.get("groups")
+    sources = IntervalSources(options.confidence_level, per_sample.samples, per_sample.terms)
     if options.confidence_level is not None:
         drawn = {} if groups is None else groups.intervals(options.confidence_level, options.n_resamples)
-        evidence = replace(evidence, closed=closed_forms(total, options.confidence_level), drawn=drawn)
-    values = tuple(evidence.known_of(value) for _, value in values_of(found, metrics, total.rows))
-    slicer: Slicer | None = followed.get("slices")
-    slices = () if slicer is None else _slices(slicer.found(kept.order), found, metrics, evidence)
-    own_tables, own_plots, left = rest_of(found, metrics, details.classes)
-    more_tables, more_plots, notes = details.drawn(total)
+        sources = replace(sources, closed=closed_forms(total, options.confidence_level), drawn=drawn)
+    values = tuple(sources.with_interval(value) for _, value in values_of(results, metrics, total.rows))
+    slicer: Slicer | None = observed.get("slices")
+    slices = () if slicer is None else _slices(slicer.results(per_sample.order), results, metrics, sources)
+    own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)
+    more_tables, more_plots, notes = diagnostics.figures(total)
     if options.diagnostics:
-        more_plots += residuals(kept.samples, metrics)
+        more_plots += residuals(per_sample.samples, metrics)
     section = Section(
         SECTION,
         values,
         (*own_tables, *more_tables, *tables),
         (*own_plots, *more_plots),
-        note=f"{total.rows:,} samples." + (f" Not shown here: {', '.join(left)}." if left else ""),
-        samples=kept.samples,
+        note=f"{total.rows:,} samples." + (f" Not shown here: {', '.join(omitted)}." if omitted else ""),
+        samples=per_sample.samples,
         slices=slices,
         min_slice_size=options.min_slice_size,
     )
-    notes += kept.notes
+    notes += per_sample.notes
     if groups is not None and groups.nameless and any(value.lower is None for value in values):
         notes.append(
             "Some intervals are not given: samples are known by nothing, so several processes cannot deal them to the "
@@ -78,17 +78,17 @@ def build_section(
 
 
 def _slices(
-    found: Sequence[SliceResult], whole: Mapping[str, Any], metrics: Mapping[str, Metric], of_all: IntervalSources
+    results: Sequence[SliceResult], whole: Mapping[str, Any], metrics: Mapping[str, Metric], of_all: IntervalSources
 ) -> tuple[Slice, ...]:
     """The slices with the values that the section has, and their intervals."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
     slices = []
-    for each in found:
+    for each in results:
         rows = each.meter.rows
         closed = {} if of_all.confidence_level is None else closed_forms(each.meter, of_all.confidence_level)
         terms = of_all.terms if each.members is not None else {}
-        evidence = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms)
-        values = [evidence.known_of(value) for _, value in values_of(each.values(names), metrics, rows)]
+        sources = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms)
+        values = [sources.with_interval(value) for _, value in values_of(each.values(names), metrics, rows)]
         if each.members is None:
             slices.append(Slice(each.name, rows, tuple(values)))
         else:

@@ -40,7 +40,7 @@ class IntervalSources:
     closed: Mapping[str, Interval] = field(default_factory=dict)
     drawn: Mapping[str, Interval] = field(default_factory=dict)
 
-    def known_of(self, value: Value) -> Value:
+    def with_interval(self, value: Value) -> Value:
         """A value with its column and its interval, as far as there are any."""
         value = self._with_column(value)
         if self.confidence_level is None or math.isnan(value.value):
@@ -55,22 +55,22 @@ class IntervalSources:
         if value.name not in self.terms or self.samples is None:
             return value
         column, over = self.terms[value.name]
-        found = replace(value, column=column, over=over)
+        with_column = replace(value, column=column, over=over)
         try:
-            found.check_column(self.samples, self.members)
+            with_column.check_column(self.samples, self.members)
         except ConfigError:  # as where a metric leaves out what cannot be measured
             return value
-        return found
+        return with_column
 
     def _of_terms(self, value: Value, confidence_level: float) -> Interval | None:
-        build_section = Measured(value, self.samples, self.members)
-        if (share := build_section.share()) is not None:
+        measured = Measured(value, self.samples, self.members)
+        if (share := measured.share()) is not None:
             return Interval(
                 *wilson(int(share[0].sum()), int(share[1].sum()), confidence_level),
                 confidence_level,
                 "Wilson's interval",
             )
-        found = interval_of(build_section, confidence_level)
+        found = interval_of(measured, confidence_level)
         if found.lower is None or found.upper is None:
             return None
         return Interval(found.lower, found.upper, confidence_level, found.method)
@@ -85,22 +85,22 @@ def _between(value: Value, interval: Interval) -> Value:
     )
 
 
-def values_of(found: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
+def values_of(values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
     """The single numbers that metrics read, each with the name of its metric."""
-    for name, value in found.items():
+    for name, value in values.items():
         better = "" if isinstance(value, tuple) else metrics[name].better  # parts of a tuple are of several kinds
         for part, each in named_numbers(name, value):
             yield name, Value(part, each, count=rows, better=better)
 
 
 def rest_of(
-    found: Mapping[str, Any], metrics: Mapping[str, Metric], classes: Sequence[str]
+    values: Mapping[str, Any], metrics: Mapping[str, Metric], classes: Sequence[str]
 ) -> tuple[list[Table], list[Plot], list[str]]:
     """What metrics read that is no single number: tables, plots, and the names of what is not shown."""
     tables: list[Table] = []
     plots: list[Plot] = []
-    left: list[str] = []
-    for name, value in found.items():
+    omitted: list[str] = []
+    for name, value in values.items():
         names = _names(classes, len(value)) if hasattr(value, "__len__") and not _is_number(value) else ()
         if not hasattr(value, "rows") and any(named_numbers(name, value)):
             continue
@@ -113,8 +113,8 @@ def rest_of(
         elif _is_matrix(metrics[name], value):
             plots.append(ConfusionMatrix(name, names, tuple(map(tuple, value.tolist()))))
         else:
-            left.append(name)
-    return tables, plots, left
+            omitted.append(name)
+    return tables, plots, omitted
 
 
 def _is_number(value: Any) -> bool:

@@ -149,17 +149,17 @@ class Slicer:
         if self._rows > self._most:
             self._places = {part: [] for part in self._places}
 
-    def saved(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors."""
-        found = {"rows": torch.tensor(self._rows), "texts": as_bytes({p: c.texts for p, c in self._codings.items()})}
+        tensors = {"rows": torch.tensor(self._rows), "texts": as_bytes({p: c.texts for p, c in self._codings.items()})}
         for part, places in self._places.items():
-            found[f"place {part}"] = torch.from_numpy(np.concatenate(places or [np.empty(0, np.uint8)]))
+            tensors[f"place {part}"] = torch.from_numpy(np.concatenate(places or [np.empty(0, np.uint8)]))
         for name, partition in self._partitions.items():
-            found.update(prefixed(f"meters {name}", partition.saved()))
-        return found
+            tensors.update(prefixed(f"meters {name}", partition.state()))
+        return tensors
 
-    def load(self, tensors: Tensors) -> None:
-        """Add what `saved` gave; values may have other numbers there."""
+    def add_state(self, tensors: Tensors) -> None:
+        """Add what `state` gave; values may have other numbers there."""
         codes = {}
         for part, texts in from_bytes(tensors["texts"]).items():
             renumbered = np.array([self._codings[part].code(text) for text in texts], np.int64)
@@ -167,16 +167,16 @@ class Slicer:
             codes[part] = renumbered[places] if len(texts) else places
         self._keep(codes, int(tensors["rows"]))
         for name, partition in self._partitions.items():
-            partition.load(part_of(f"meters {name}", tensors))
+            partition.add_state(part_of(f"meters {name}", tensors))
             self._check_cells(name)
 
-    def found(self, order: Array | None) -> list[SliceResult]:
+    def results(self, order: Array | None) -> list[SliceResult]:
         """The slices, those of one name in the order of their values.
 
         Args:
             order: the order of the samples in the report; None where none are kept.
         """
-        found = []
+        results = []
         texts = {part: np.array(coding.texts, object) for part, coding in self._codings.items()}
         if order is not None and self._rows == len(order):
             placed = {part: np.concatenate(each)[order] for part, each in self._places.items() if each}
@@ -191,8 +191,8 @@ class Slicer:
                         [texts[part][placed[part]] == text for part, text in zip(parts, label, strict=True)]
                     )
                 title = ", ".join(f"{part} = {text}" for part, text in zip(parts, label, strict=True))
-                found.append(SliceResult(title, meters[label], members))
-        return found
+                results.append(SliceResult(title, meters[label], members))
+        return results
 
 
 @dataclass(frozen=True)

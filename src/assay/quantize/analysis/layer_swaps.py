@@ -11,8 +11,8 @@ from torch import nn
 from assay.errors import ConfigError, describe
 from assay.language import CausalModel
 from assay.language.scoring import BATCH_SIZE
+from assay.progress import ProgressBar
 from assay.quantize.analysis.output_comparison import DataSpec, OutputComparison, SwappedModel, compare_outputs, of_text
-from assay.quantize.files.progress import Bar
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.layers import Choice, choose
@@ -150,12 +150,13 @@ def compare_layers(
 def _made(jobs: Mapping[str, Sequence[TrialLayer]], data_spec: DataSpec) -> dict[str, dict[str, nn.Module]]:
     """The layers of each job by their names; with a bar, as it may take long."""
     found: dict[str, dict[str, nn.Module]] = {name: {} for name in jobs}
-    with Bar(sum(each.bytes_before for job in jobs.values() for each in job), data_spec.progress) as bar:
+    total = sum(each.bytes_before for job in jobs.values() for each in job)
+    with ProgressBar("Quantizing", total, data_spec.progress, unit="bytes") as bar:
         for name, job in jobs.items():
             for each in job:
-                bar.step("Quantizing", each.name)
+                bar.update(text=each.name)
                 found[name][each.name] = each.made()
-                bar.step("Quantizing", each.name, each.bytes_before)
+                bar.update(advance=each.bytes_before)
     return found
 
 

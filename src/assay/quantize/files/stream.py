@@ -21,12 +21,12 @@ from torch import Tensor
 from assay import __version__
 from assay._atomic import write_text, write_whole
 from assay.errors import AssayError, ConfigError, InvalidValuesError, StateError, describe
+from assay.progress import ProgressBar
 from assay.quantize.files.container import Metadata, sha256, unwritable
 from assay.quantize.files.conversions import SCALES, Conversions, ModelLike, TensorConversion, plan_conversions
 from assay.quantize.files.description import NO_CHECKSUM, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
 from assay.quantize.files.journal import Journal, WrittenWeight
-from assay.quantize.files.progress import Bar
 from assay.quantize.files.source import CONFIG, WEIGHTS, TensorSource
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
@@ -143,7 +143,7 @@ class _StreamJob:
 
     def run(self, progress: bool | None) -> int:
         """Do what is not done. Returns how many weights were."""
-        with Bar(self._source.nbytes, progress) as bar:
+        with ProgressBar("Quantizing", self._source.nbytes, progress, unit="bytes") as bar:
             if self._finished(bar):
                 return len(self._files.weights)
             try:
@@ -159,7 +159,7 @@ class _StreamJob:
             self._folder, files.files, len(files.weights), plan.skipped, *sizes, seconds, resumed, tuple(plan.notes)
         )
 
-    def _finished(self, bar: Bar) -> bool:
+    def _finished(self, bar: ProgressBar) -> bool:
         """Whether an earlier run wrote all of it.
 
         Raises:
@@ -175,12 +175,12 @@ class _StreamJob:
             do = "Name another folder, or delete this one"
             raise ConfigError(describe(str(self._folder), got, "a folder without a model", do))
         for name, checksum in (item for origin in origins if origin for item in origin["tensors"].items()):
-            bar.step("Checking", name, self._source.tensors[name].nbytes)
+            bar.update(description="Checking", text=name, advance=self._source.tensors[name].nbytes)
             if sha256(self._source.read(name)) != checksum:
                 raise self._changed(name)
         return True
 
-    def _work(self, bar: Bar) -> int:
+    def _work(self, bar: ProgressBar) -> int:
         before = self._stamps()
         journal = Journal(self._folder / JOURNAL, self._job)
         self._reserve(journal)
@@ -188,9 +188,9 @@ class _StreamJob:
         for name, piece in self._plan.pieces.items():
             if name in journal.done:
                 continue
-            bar.step("Quantizing" if piece.weight else "Copying", name)
+            bar.update(description="Quantizing" if piece.weight else "Copying", text=name)
             journal.add(self._make(piece))
-            bar.step("Quantizing", name, piece.stored.nbytes)
+            bar.update(advance=piece.stored.nbytes)
         if self._stamps() != before:
             raise self._changed(str(self._source.path))
         self._origins = {name: done.source for name, done in journal.done.items()}
@@ -212,10 +212,10 @@ class _StreamJob:
                 journal.remove()
             raise
 
-    def _resume(self, journal: Journal, bar: Bar) -> int:
+    def _resume(self, journal: Journal, bar: ProgressBar) -> int:
         """Check what an earlier run wrote; what is not there any more is done again. Returns how many weights are."""
         for name, done in list(journal.done.items()):
-            bar.step("Checking", name, self._source.tensors[name].nbytes)
+            bar.update(description="Checking", text=name, advance=self._source.tensors[name].nbytes)
             if sha256(self._source.read(name)) != done.source:
                 raise self._changed(name)
             if not all(self._files.has(each, checksum) for each, checksum in done.tensors.items()):

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from assay.errors import AssayError, ConfigError, StateError, describe
+from assay.progress import ProgressBar
 from assay.quantize.files.huggingface import mark
-from assay.quantize.files.progress import Bar
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.planning.candidates import Candidate, ParentSlot, candidates
@@ -32,11 +32,12 @@ def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) 
     rounded = _rounding(plan.method, calibration)
     made: dict[Candidate, nn.Module] = {}
     weights: dict[str, QuantizedWeight] = {}
-    with Bar(sum(layer.bytes_before for _, layer in taken)) as bar, torch.no_grad():
+    total = sum(layer.bytes_before for _, layer in taken)
+    with ProgressBar("Quantizing", total, unit="bytes") as bar, torch.no_grad():
         for candidate, layer in taken:
-            bar.step("Quantizing", layer.name)
+            bar.update(text=layer.name)
             made[candidate] = candidate.replacement(_weight(candidate, layer, rounded, weights))
-            bar.step("Quantizing", layer.name, layer.bytes_before)
+            bar.update(advance=layer.bytes_before)
     _replace([(place, layer) for candidate, layer in made.items() for place in candidate.places])
     mark(model)
     return model

@@ -63,7 +63,7 @@ def render(plan: Plan) -> Group:
     left = [layer for layer in plan.layers if layer.scheme is None]
     parts: list[RenderableType] = [Text(_title(plan), style="bold"), Text(), _taken(rows(taken))]
     if left or plan.others:
-        parts += [Text("\nLeft alone", style="bold"), _left(rows(left), plan)]
+        parts += [Text("\nSkipped", style="bold"), _left(rows(left), plan)]
     if plan.notes:
         parts += [Text("\nHow", style="bold"), *(_bullet(note) for note in plan.notes)]
     parts += [Text(f"\n{total(plan)}", style="bold")]

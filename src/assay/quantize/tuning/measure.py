@@ -16,12 +16,12 @@ from assay.devices.capabilities import device_type
 from assay.devices.cost import wait
 from assay.devices.processor import processor, why_not_here
 from assay.errors import AssayWarning, ConfigError, DeviceError, describe, warn
+from assay.progress import ProgressBar
 from assay.quantize import dispatch
 from assay.quantize.kernels import KERNELS, KernelWeight
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.scheme import Scheme
 from assay.quantize.tuning import table as tuned
-from assay.quantize.tuning.progress import Countdown
 from assay.quantize.tuning.table import Steps, Tuned, TuningRecord
 
 SHAPE = (4096, 4096)
@@ -64,7 +64,7 @@ def tune(
 ) -> Tuned:
     """Measure the kernels of a device of this machine, and keep what was found for all models that run here.
 
-    Paths take turns; of each the median counts. Several copies of the weight are read in turns, as in a model that is
+    Kernels take turns; of each the median counts. Several copies of the weight are read in turns, as in a model that is
     larger than the caches. Where two kernels are within 4 %, the one that is taken already stays.
 
     Args:
@@ -90,14 +90,20 @@ def tune(
     where = torch.device(device)
     _check(where, rows, seconds, dtypes)
     cases = _cases(where, [_scheme(each) for each in schemes], dtypes, shape)
-    measured = []
-    with Countdown(seconds, progress) as shown:
+    records = []
+    start = time.perf_counter()
+    with ProgressBar("Measuring", seconds, progress, unit="seconds") as bar:
+
+        def show_step(text: str) -> None:
+            bar.update(completed=time.perf_counter() - start, text=text)
+
         for left, case in zip(range(len(cases), 0, -1), cases, strict=True):
-            measured.append(_measure(case, where, shape, tuple(rows), shown.left() / left, shown.say))
+            seconds_left = max(0.0, seconds - (time.perf_counter() - start))
+            records.append(_measure(case, where, shape, tuple(rows), seconds_left / left, show_step))
     kind = device_type(where)
     today, threads = date.today().isoformat(), torch.get_num_threads()
-    found = Tuned(kind, str(torch.__version__), processor(str(where)), today, threads, shape, tuple(measured))
-    unsteady = max(each.unsteady for each in measured)
+    found = Tuned(kind, str(torch.__version__), processor(str(where)), today, threads, shape, tuple(records))
+    unsteady = max(each.unsteady for each in records)
     if unsteady > STEADY:
         got = f"medians {unsteady:.1f} times the fastest calls"
         do = "Run it again when the machine is idle; nothing was kept"
