@@ -118,7 +118,7 @@ def test_a_form_that_goes_on_from_a_checkpoint_says_of_what_it_cannot_tell(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("forms", "given", "message"),
+    ("variants", "given", "message"),
     [
         ({"a": net()}, data(), "variants: got 1, expected two or more"),
         ({"a b": net(), "a-b": net()}, data(), "variants: got a b, a-b, expected names that tell folders apart"),

@@ -12,8 +12,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from assay.errors import ConfigError, DtypeError, ShapeError
-from assay.quantize.analysis.divergence import (
 from assay.pretend import pretend
+from assay.quantize.analysis.divergence import (
     AGREES,
     ERROR,
     KL,

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from assay.devices import default_device, operators
+from assay.devices import default_device
 from assay.devices.capabilities import DEVICES, device_type, kind
+from assay.devices.operators import support
 from assay.devices.operators.support import lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
@@ -211,7 +212,7 @@ def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -
         kernel for kernel in KERNELS.values() if isinstance(kernel, TorchKernel) and kernel.bits == layer.scheme.bits
     ]
     fitting = [kernel for kernel in fitting if kernel.activations == layer.scheme.activations]
-    there = [kernel for kernel in fitting if operators.kernel(device, kernel.operator)]
+    there = [kernel for kernel in fitting if support.kernel(device, kernel.operator)]
     for kernel in there:
         if kernel.name not in taken:
             why = kernel.why_not(device, dtype, layer.scheme, layer.shape, release) or _slow(kernel, device, dtype)
@@ -238,7 +239,7 @@ def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
 
 
 def _slow(kernel: TorchKernel, device: str, dtype: str) -> str:
-    takes = operators.kernel(device, kernel.operator)
+    takes = support.kernel(device, kernel.operator)
     note = takes.note if takes else ""
     return note if dtype in note else f"for {dtype} it was measured to be slower than expanding the weight"
 
