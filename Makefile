@@ -1,5 +1,5 @@
 # make demo    see it work: trains small models, writes a report          make test    run the tests
-# make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with the peers
+# make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with other libraries
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
 # make clean   remove what make made
 # make test-regressions   the audit on old releases of other libraries, which it downloads

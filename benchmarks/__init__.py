@@ -1,1 +1,1 @@
-"""assay side by side with its peers: `python -m benchmarks` runs everything and writes docs/benchmarks.md."""
+"""assay side by side with other libraries: `python -m benchmarks` runs everything and writes docs/benchmarks.md."""

@@ -1,4 +1,4 @@
-"""How far values are from exact arithmetic on the same inputs: assay and the peers, fed the same batches."""
+"""How far values are from exact arithmetic on the same inputs: assay and other libraries, fed the same batches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from torch import Tensor
 
 from assay.meter import Meter
 from assay.metrics.base import Metric
-from benchmarks.harness import Table, save
-from benchmarks.names import metric
+from benchmarks.harness import Table, metric, save
 
-PEERS = ("torchmetrics", "torcheval", "ignite")
-COLUMNS = ("assay", *PEERS)
+OTHERS = ("torchmetrics", "torcheval", "ignite")
+COLUMNS = ("assay", *OTHERS)
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,13 @@ class Case:
             for batch in self.batches():
                 meter.update(*batch)
             return float(meter.compute()["value"])
-        peer = getattr(self, library)()
+        other = getattr(self, library)()
         for batch in self.batches():
             if library == "ignite":
-                peer.update(batch if len(batch) > 1 else batch[0][:, None])  # a row is a sample
+                other.update(batch if len(batch) > 1 else batch[0][:, None])  # a row is a sample
             else:
-                peer.update(*batch)
-        return float(peer.compute())
+                other.update(*batch)
+        return float(other.compute())
 
 
 # --- exact values --------------------------------------------------------------------------------------------------
@@ -293,7 +292,7 @@ def main() -> None:
         raw[case.name] = {"truth": float(truth), **values}
     table.notes.append(
         "1.1e-16 is half a unit in the last place of a float64, the least that rounding once may cost. "
-        "The peers are used as they come, in float32 where that is what they keep."
+        "Other libraries are used as they come, in float32 where that is what they keep."
     )
     save("accuracy_of_values", [table], raw)
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.meter import Meter
-from benchmarks.harness import Table, save
-from benchmarks.names import metric
+from benchmarks.harness import Table, metric, save
 
 COUNT, BATCH = 10_000_000, 65_536
 SHARES = {"balanced": 0.5, "0.1 % positives": 0.001}

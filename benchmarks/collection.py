@@ -10,15 +10,14 @@ import torch
 from torch import Tensor
 
 from assay.metrics.base import Metric
-from benchmarks.harness import Candidate, Table, measure, microseconds, save, titled
-from benchmarks.update_cost import Batch, assay_candidate, classes, peer_candidate
+from benchmarks.harness import Candidate, Table, measure, metric, microseconds, save, titled
+from benchmarks.update_cost import Batch, assay_candidate, classes, library_candidate
 
 SIZES = ((10, 32), (10, 1_024), (10, 65_536), (1_000, 32), (1_000, 1_024), (1_000, 16_384), (1_000, 65_536))
-PEERS_UP_TO = 1 << 24  # scores: TorchMetrics takes seconds for one update of more
+OTHERS_UP_TO = 1 << 24  # scores: TorchMetrics takes seconds for one update of more
 
 
 def assay_metrics(num_classes: int) -> dict[str, Metric]:
-    from benchmarks.names import metric
 
     of = {"num_classes": num_classes}
     return {
@@ -81,11 +80,11 @@ def candidates(num_classes: int, batches: list[Batch]) -> dict[str, Candidate]:
         "assay": assay_candidate(assay_metrics(num_classes), batches),
         "assay, not staged": assay_candidate(assay_metrics(num_classes), batches, stage_bytes=0),
     }
-    if batches[0][0].numel() > PEERS_UP_TO:
+    if batches[0][0].numel() > OTHERS_UP_TO:
         return found
     return found | {
-        "torchmetrics": peer_candidate(torchmetrics_collection(num_classes, groups=True), batches),
-        "torchmetrics, no groups": peer_candidate(torchmetrics_collection(num_classes, groups=False), batches),
+        "torchmetrics": library_candidate(torchmetrics_collection(num_classes, groups=True), batches),
+        "torchmetrics, no groups": library_candidate(torchmetrics_collection(num_classes, groups=False), batches),
     }
 
 

@@ -20,6 +20,8 @@ from typing import Any
 
 import torch
 
+import assay.metrics
+from assay.metrics.base import Metric
 from assay.native.library import library
 
 RESULTS = Path("build/benchmarks")
@@ -110,6 +112,12 @@ class Table:
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def metric(name: str, **fields: Any) -> Metric:
+    """The metric of this name with these fields."""
+    found: Metric = getattr(assay.metrics, name)(**fields)
+    return found
 
 
 def titled(title: str) -> str:

@@ -28,7 +28,7 @@ DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 TOO_SLOW = 4  # times the dense layer at one row: no plan takes such a kernel, and at many rows it takes minutes
 HEAD = """\
 # What a kernel costs beside the dense layer of the same dtype: time over time, at 1, 32 and 512 rows of activations.
-# Written by: python -m benchmarks.quantize_costs
+# By dtype of the activations, scheme and kernel. Written by: python -m benchmarks.quantize_costs
 """
 
 
@@ -44,7 +44,7 @@ def best(call: Callable[[], object], rounds: int = 5) -> float:
 
 
 def of_scheme(text: str, weight: Tensor, inputs: list[Tensor], dense: list[float]) -> dict[str, list[float]]:
-    """Path -> time over that of the dense layer, at each number of rows."""
+    """Kernel -> time over that of the dense layer, at each number of rows."""
     scheme, dtype, found = Scheme.parse(text), inputs[0].dtype, {}
     integers = quantize_weight(weight, scheme)
     for kernel in KERNELS.values():
@@ -63,18 +63,18 @@ def main(machine: str) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     weight = torch.randn(SHAPE) * 0.02
-    lines = [f'where = "{machine}, {SHAPE[0]} × {SHAPE[1]}, torch {torch.__version__.partition("+")[0]}"\n']
+    lines = [f'where = "{machine}, {SHAPE[0]} × {SHAPE[1]}, torch {torch.__version__.partition("+")[0]}"']
     for dtype in DTYPES:
         name = str(dtype).removeprefix("torch.")
         inputs = [torch.randn(rows, SHAPE[1]).to(dtype) for rows in ROWS]
+        lines.append(f"\n[times.{name}]")
         dense = [best(partial(F.linear, x, weight.to(dtype))) for x in inputs]
         for scheme in SCHEMES:
-            for kernel, times in of_scheme(scheme, weight, inputs, dense).items():
-                said = ", ".join(f"{each:.1f}" for each in times)
-                print(name, scheme, kernel, said, flush=True)
-                keys = f'dtype = "{name}"\nscheme = "{scheme}"\npath = "{kernel}"'
-                lines.append(f"[[costs]]\n{keys}\ntimes = [{said}]\n")
-    write_text(FILE, HEAD + "\n".join(lines))
+            times = of_scheme(scheme, weight, inputs, dense).items()
+            cells = ", ".join(f"{kernel} = [{', '.join(f'{each:.1f}' for each in row)}]" for kernel, row in times)
+            lines.append(f'"{scheme}" = {{ {cells} }}')
+            print(name, lines[-1], flush=True)
+    write_text(FILE, HEAD + "\n".join(lines) + "\n")
     print(FILE)
 
 

@@ -21,8 +21,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from assay.meter import Meter
-from benchmarks.harness import Table, save
-from benchmarks.names import metric
+from benchmarks.harness import Table, metric, save
 
 RANKS = 2
 CLASSES = 10
@@ -42,7 +41,7 @@ def classification() -> dict[str, Act]:
     meter = Meter(**{f"{n}_{a}": metric(n, num_classes=CLASSES, average=a) for n in names for a in AVERAGES})
     meter.update(*data)
 
-    def peer(groups: bool) -> Act:
+    def other(groups: bool) -> Act:
         of = {"num_classes": CLASSES, "validate_args": False}
         metrics = {f"{n}_{a}": getattr(tm, f"Multiclass{n}")(average=a, **of) for n in names for a in AVERAGES}
         collection = MetricCollection(metrics, compute_groups=groups)
@@ -52,8 +51,8 @@ def classification() -> dict[str, Act]:
 
     return {
         "assay": lambda: meter.sync().compute(),
-        "TorchMetrics, compute groups": peer(True),
-        "TorchMetrics, no groups": peer(False),
+        "TorchMetrics, compute groups": other(True),
+        "TorchMetrics, no groups": other(False),
     }
 
 

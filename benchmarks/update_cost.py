@@ -1,4 +1,4 @@
-"""The cost of one update, for one metric at a time: a hand-written kernel, assay, and the peers."""
+"""The cost of one update, for one metric at a time: a hand-written kernel, assay, and other libraries."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from torch import Tensor
 
 from assay.meter import STAGE_BYTES, Meter
 from assay.metrics.base import Metric
-from benchmarks.harness import Candidate, Cost, Table, measure, microseconds, save, titled
-from benchmarks.names import metric
+from benchmarks.harness import Candidate, Cost, Table, measure, metric, microseconds, save, titled
 
 BATCHES = (32, 1_024, 65_536)
 MOST_ELEMENTS = 1 << 24
-PEERS = ("torchmetrics", "torcheval", "ignite")
-# Why a row may be above the fastest peer.
+OTHERS = ("torchmetrics", "torcheval", "ignite")
+# Why a row may be above the fastest other library.
 WHY = {
-    "AUROC, exact": "assay checks and copies the samples; the peers keep the tensors of the caller",
+    "AUROC, exact": "assay checks and copies the samples; other libraries keep the tensors of the caller",
     "calibration error": "TorchMetrics keeps every sample and counts when it is read; assay counts in constant memory",
-    "MSE": "the sums are exact, which costs some ns a sample; the peers sum in float32, for 0.5 ns",
+    "MSE": "the sums are exact, which costs some ns a sample; other libraries sum in float32, for 0.5 ns",
     "R2": "as for MSE",
     "Pearson": "as for MSE",
     "concordance": "as for MSE",
-    "perplexity, vocabulary 1,000": "most of it is the log-softmax, which the peers form too; the sum is exact",
+    "perplexity, vocabulary 1,000": "most of it is the log-softmax, which other libraries form too; the sum is exact",
     "mean": "as for MSE",
 }
-COLUMNS = ("kernel", "assay", *PEERS)
+COLUMNS = ("kernel", "assay", *OTHERS)
 Batch = tuple[Tensor, ...]
 
 
@@ -61,13 +60,13 @@ def assay_candidate(metrics: dict[str, Metric], batches: Sequence[Batch], stage_
     return Candidate(lambda k: meter.update(*batches[k % len(batches)]), finish, meter.reset)
 
 
-def peer_candidate(peer: Any, batches: Sequence[Batch], as_tuple: bool = False) -> Candidate:
-    """An update of a peer; Ignite takes several arguments as one tuple."""
-    update = peer.update
+def library_candidate(other: Any, batches: Sequence[Batch], as_tuple: bool = False) -> Candidate:
+    """An update of another library; Ignite takes several arguments as one tuple."""
+    update = other.update
     if not as_tuple:
-        return Candidate(lambda k: update(*batches[k % len(batches)]), reset=peer.reset)
+        return Candidate(lambda k: update(*batches[k % len(batches)]), reset=other.reset)
     outputs = [batch if len(batch) > 1 else batch[0][:, None] for batch in batches]  # a row is a sample
-    return Candidate(lambda k: update(outputs[k % len(outputs)]), reset=peer.reset)
+    return Candidate(lambda k: update(outputs[k % len(outputs)]), reset=other.reset)
 
 
 def candidates(row: Row, batches: Sequence[Batch]) -> dict[str, Candidate]:
@@ -76,10 +75,10 @@ def candidates(row: Row, batches: Sequence[Batch]) -> dict[str, Candidate]:
         "kernel": Candidate(lambda k: kernel(*batches[k % len(batches)])),
         "assay": assay_candidate({"value": row.assay()}, batches),
     }
-    for name in PEERS:
+    for name in OTHERS:
         make = getattr(row, name)
         if make is not None:
-            found[name] = peer_candidate(make(), batches, as_tuple=name == "ignite")
+            found[name] = library_candidate(make(), batches, as_tuple=name == "ignite")
     if row.keeps:  # what keeps every sample takes memory with each call
         most = max(3, (1 << 22) // len(batches[0][0]))
         found = {n: Candidate(c.step, c.finish, c.reset, most) for n, c in found.items()}
@@ -327,7 +326,7 @@ def measured(row: Row, batch: int) -> dict[str, Cost] | None:
 
 def main(*names: str) -> None:
     table = Table(
-        titled("One update of one metric, µs of CPU time"), ["metric", "batch", *COLUMNS, "assay / fastest peer"]
+        titled("One update of one metric, µs of CPU time"), ["metric", "batch", *COLUMNS, "assay / fastest other"]
     )
     raw: dict[str, dict[str, list[float]]] = {}
     above: dict[str, list[str]] = {}
@@ -336,7 +335,7 @@ def main(*names: str) -> None:
             costs = measured(row, batch)
             if costs is None:
                 continue
-            fastest = min((name for name in costs if name in PEERS), key=lambda name: costs[name].median)
+            fastest = min((name for name in costs if name in OTHERS), key=lambda name: costs[name].median)
             ratio = costs["assay"].over(costs[fastest])
             shown = [microseconds(costs[name].median) if name in costs else "-" for name in COLUMNS]
             table.rows.append([row.name, f"{batch:,}", *shown, f"{ratio:.2f}"])
@@ -348,7 +347,9 @@ def main(*names: str) -> None:
         "assay is staged; the counting of all that was staged is part of its cost. TorchMetrics runs with "
         "validate_args=False."
     )
-    table.notes.append("Rows above the fastest peer:" if above else "No row is above the fastest peer.")
+    table.notes.append(
+        "Rows above the fastest other library:" if above else "No row is above the fastest other library."
+    )
     whys = (f"- {name}, {', '.join(ratios)}: {WHY.get(name, 'not explained yet')}." for name, ratios in above.items())
     table.notes.append("\n".join(whys))
     save("update_cost", [table], raw)

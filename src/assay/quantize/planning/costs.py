@@ -56,5 +56,10 @@ def family(scheme: Scheme) -> str:
 def measured() -> Costs:
     """What comes with assay."""
     read = tomllib.loads(files("assay.quantize.planning").joinpath("costs.toml").read_text(encoding="utf-8"))
-    times = {(row["dtype"], row["scheme"], row["kernel"]): tuple(row["times"]) for row in read["costs"]}
+    times = {
+        (dtype, scheme, kernel): tuple(each)
+        for dtype, schemes in read["times"].items()
+        for scheme, kernels in schemes.items()
+        for kernel, each in kernels.items()
+    }
     return Costs(read["where"], times)
