@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.evaluation.observers import SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
-from assay.evaluation.partition import Partition
+from assay.evaluation.partition import Partition, meter_like
 from assay.evaluation.per_sample import PerSampleRecorder
 from assay.meter import Meter
 from assay.meter.intervals import Interval, bootstrap, group_count, needing_bootstrap
@@ -69,9 +69,7 @@ class BootstrapGroups:
         """Count these metrics from now on."""
         self._names = names
         if names:
-            like = self._like
-            options = {"weighted": like.weighted, "strict": like.strict, "stage_bytes": like.stage_bytes}
-            meter = Meter(**options, **{name: like.metrics[name] for name in names})  # type: ignore[arg-type]
+            meter = meter_like(self._like, {name: self._like.metrics[name] for name in names})
             self._groups = group_count(meter)
             self._partition = Partition(meter)
 

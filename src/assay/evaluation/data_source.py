@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from traceback import walk_tb
 from typing import Any, TypeAlias
 
@@ -154,21 +154,31 @@ def open_source(
     """
     if isinstance(data, DataLoader) and _has_indices(data):
         return _indexed(data, ranks, pin, sharded)
-    if not isinstance(data, DataLoader) and _is_dataset(data):
+    if not isinstance(data, DataLoader) and is_dataset(data):
         loader = DataLoader(data, batch_size=batch_size, num_workers=num_workers, collate_fn=default_collate)
         return _indexed(loader, ranks, pin, sharded)
     if isinstance(data, IterableDataset):
         data = DataLoader(data, batch_size=batch_size, num_workers=num_workers)
-    if isinstance(data, str | bytes | dict | torch.Tensor) or not hasattr(data, "__iter__"):
-        got, expected = structure(data), "a data loader, a data set, or batches one can iterate over"
-        raise ConfigError(describe("data", got, expected, "Wrap tensors in torch.utils.data.TensorDataset"))
+    check_iterable(data)
     return _stream(data, ranks, sharded, trail)
 
 
-def _is_dataset(data: Any) -> bool:
+def is_dataset(data: Any) -> bool:
+    """Whether a sample can be asked for by its index, and there is an end."""
     if isinstance(data, list | tuple | dict | str | bytes | torch.Tensor | IterableDataset):
         return False
     return hasattr(data, "__getitem__") and hasattr(data, "__len__")
+
+
+def check_iterable(data: Any) -> None:
+    """Raise unless data are batches that can be iterated over.
+
+    Raises:
+        ConfigError: they are not.
+    """
+    if isinstance(data, str | bytes | dict | torch.Tensor) or not hasattr(data, "__iter__"):
+        got, expected = structure(data), "a data loader, a data set, or batches one can iterate over"
+        raise ConfigError(describe("data", got, expected, "Wrap tensors in torch.utils.data.TensorDataset"))
 
 
 def _has_indices(loader: DataLoader[Any]) -> bool:
@@ -178,9 +188,9 @@ def _has_indices(loader: DataLoader[Any]) -> bool:
 
 
 def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | None) -> DataSource:
-    size, lists = _known(loader, ranks)
+    size, lists = _size_and_lists(loader, ranks)
     if sharded is None and not ranks.alone:
-        sharded = _told_apart(loader.dataset, size, ranks)
+        sharded = _is_sharded(loader.dataset, size, ranks)
     start, whole = 0, size
     if sharded and not ranks.alone:  # a rank's indices follow those of the ranks before it
         sizes = ranks.gather(lambda: size)
@@ -193,7 +203,7 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | N
 
     def read(index: list[int]) -> list[Unit]:
         lists = [np.array([each]) for each in index]
-        with _random_kept(loader.generator):
+        with _random_state_unchanged(loader.generator):
             again = _again(loader, [each - start for each in lists], pin=False, workers=1)
             return list(_loaded(again, lists, loader.num_workers > 0))
 
@@ -203,7 +213,7 @@ def _indexed(loader: DataLoader[Any], ranks: Ranks, pin: bool, sharded: bool | N
 
 
 @contextmanager
-def _random_kept(generator: torch.Generator | None) -> Iterator[None]:
+def _random_state_unchanged(generator: torch.Generator | None) -> Iterator[None]:
     """Random numbers as if the block had drawn none."""
     states = random.getstate(), np.random.get_state(), None if generator is None else generator.get_state()
     try:
@@ -216,7 +226,7 @@ def _random_kept(generator: torch.Generator | None) -> Iterator[None]:
             generator.set_state(states[2])
 
 
-def _known(loader: DataLoader[Any], ranks: Ranks) -> tuple[int, Lists]:
+def _size_and_lists(loader: DataLoader[Any], ranks: Ranks) -> tuple[int, Lists]:
     """The size of the data set, and the batches that its sampler gives; a failure of one rank is raised on all."""
     found: list[tuple[int, Lists]] = []
 
@@ -231,11 +241,11 @@ def _known(loader: DataLoader[Any], ranks: Ranks) -> tuple[int, Lists]:
 
 
 def _indices(batch: Iterable[Any], size: int) -> NDArray[np.int64]:
-    given = list(batch)
-    index = np.asarray(given)
-    if index.dtype.kind not in "iu" and given:
-        expected = "whole numbers from the sampler"
-        raise ConfigError(describe("data", structure(given), expected, "Pass the batches themselves as an iterable"))
+    values = list(batch)
+    index = np.asarray(values)
+    if index.dtype.kind not in "iu" and values:
+        expected = "integers from the sampler"
+        raise ConfigError(describe("data", structure(values), expected, "Pass the batches themselves as an iterable"))
     index = index.astype(np.int64)
     index = np.where(index < 0, index + size, index)
     if len(index) and not (index.min() >= 0 and index.max() < size):
@@ -244,14 +254,14 @@ def _indices(batch: Iterable[Any], size: int) -> NDArray[np.int64]:
     return index
 
 
-def _told_apart(dataset: Any, size: int, ranks: Ranks) -> bool:
+def _is_sharded(dataset: Any, size: int, ranks: Ranks) -> bool:
     """Whether every rank's data set is its own; when ranks cannot tell, it must be said."""
-    told = ranks.gather(lambda: (size, [digest(dataset[k]) for k in sorted({0, size // 2, size - 1}) if size]))
-    if all(each == told[0] for each in told):
+    samples = ranks.gather(lambda: (size, [digest(dataset[k]) for k in sorted({0, size // 2, size - 1}) if size]))
+    if all(each == samples[0] for each in samples):
         return False
-    sizes = ", ".join(f"{count:,}" for count, _ in told)
+    sizes = ", ".join(f"{count:,}" for count, _ in samples)
     got = f"data sets of {sizes} samples, whose samples differ between the ranks"
-    raise ConfigError(describe("data", got, "the same data set on all ranks, or to be told", _BY))
+    raise ConfigError(describe("data", got, "the same data set on all ranks, or sharded=", _BY))
 
 
 def _again(loader: DataLoader[Any], lists: Lists, pin: bool, workers: int | None = None) -> Iterator[Any]:
@@ -324,11 +334,11 @@ def broken_loader(error: BaseException) -> BatchError:
 def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trail | None) -> DataSource:
     def batches(start: Lists | int) -> Units:
         assert isinstance(start, int)
-        items = _told(data)
+        items = _items(data)
         same = False
         if not ranks.alone:
-            peeked = _Peeked(items)
-            items, same = iter(peeked), _is_same(peeked, ranks, sharded)
+            first = list(islice(items, 1))
+            items, same = chain(first, items), _is_same(first, ranks, sharded)
         for number, batch in enumerate(items):
             if trail is not None:
                 trail.step(batch)
@@ -341,7 +351,7 @@ def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trai
     return DataSource(None, batches, total, "a stream of batches")
 
 
-def _told(data: Iterable[Any]) -> Iterator[Any]:
+def _items(data: Iterable[Any]) -> Iterator[Any]:
     """The items of a stream; one that breaks cannot be gone on with, and says where it broke."""
     number = 0
     iterator: Iterator[Any] | None = None
@@ -360,29 +370,12 @@ def _told(data: Iterable[Any]) -> Iterator[Any]:
         raise BatchError(describe(f"batch number {number} of the stream", got, "a batch", do)) from error
 
 
-class _Peeked:
-    """An iterator whose first item can be seen before it is taken."""
-
-    def __init__(self, iterator: Iterator[Any]) -> None:
-        self.first = list(_some(iterator))
-        self._all = chain(self.first, iterator)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._all
-
-
-def _some(iterator: Iterator[Any]) -> Iterator[Any]:
-    for item in iterator:
-        yield item
-        return
-
-
-def _is_same(peeked: _Peeked, ranks: Ranks, sharded: bool | None) -> bool:
-    """Whether all ranks iterate over the same batches, so that they are dealt out."""
+def _is_same(first: list[Any], ranks: Ranks, sharded: bool | None) -> bool:
+    """Whether all ranks iterate over the same batches, so that they are assigned in turns."""
     if sharded is not None:
         return not sharded
-    told = [first for first in ranks.gather(lambda: [digest(each) for each in peeked.first]) if first]
-    if len({first[0] for first in told}) == len(told):
+    firsts = [digests[0] for digests in ranks.gather(lambda: [digest(each) for each in first]) if digests]
+    if len(set(firsts)) == len(firsts):
         return False
     got = "the same first batch on several ranks"
-    raise ConfigError(describe("data", got, "batches of each rank's own, or to be told", _BY))
+    raise ConfigError(describe("data", got, "batches of each rank's own, or sharded=", _BY))

@@ -26,6 +26,7 @@ from assay.evaluation.identity import Identity
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.partition import meter_like
 from assay.evaluation.per_sample import MOST_SAMPLES, PerSampleRecorder
 from assay.evaluation.progress import EvaluationProgress
 from assay.evaluation.ranks import TIMEOUT_S, Ranks, local_rank, process_group
@@ -224,7 +225,10 @@ def _evaluate(
         sharded=options.sharded,
         trail=trail,
     )
-    coverage = _coverage_tracker(source, preparation.reader)
+    if source.shares is None:
+        coverage = CoverageTracker(None, keyed=preparation.reader.has_ids)
+    else:
+        coverage = CoverageTracker(source.shares.expected, source.shares.repeated)
     observers = Observers(preparation.reader, {**_observers(preparation, source, options, ranks), **more})
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
@@ -277,7 +281,7 @@ def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, 
     diagnostics = choose_diagnostics(
         meter_of_metrics.metrics, meter_of_metrics.weighted, options.classes, options.diagnostics
     )
-    meter = _like(meter_of_metrics, {**meter_of_metrics.metrics, **diagnostics.metrics})
+    meter = meter_like(meter_of_metrics, {**meter_of_metrics.metrics, **diagnostics.metrics})
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
     return _Preparation(meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
@@ -286,7 +290,7 @@ def _observers(
     preparation: _Preparation, source: DataSource, options: EvaluateOptions, ranks: Ranks
 ) -> dict[str, Observer]:
     """What is counted or kept of every sample besides the metrics."""
-    like = _like(preparation.meter, preparation.metrics)
+    like = meter_like(preparation.meter, preparation.metrics)
     observers: dict[str, Observer] = {}
     recorder = None
     if options.keep_samples and (source.shares is not None or preparation.reader.has_ids):
@@ -297,17 +301,6 @@ def _observers(
     if preparation.slices.slices:
         observers["slices"] = Slicer(preparation.slices.slices, like, MOST_SAMPLES if recorder is not None else 0)
     return observers
-
-
-def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
-    """A meter of other metrics with the options of one."""
-    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
-
-
-def _coverage_tracker(source: DataSource, reader: Reader) -> CoverageTracker:
-    if source.shares is None:
-        return CoverageTracker(None, keyed=reader.has_ids)
-    return CoverageTracker(source.shares.expected, source.shares.repeated)
 
 
 def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:

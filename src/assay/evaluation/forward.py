@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ class Forward:
         self, model: Callable[..., Any], reader: Reader, assigned: Assigned, precision: str | None = None
     ) -> None:
         self._model, self._reader, self.device = model, reader, assigned.device.value
-        self._dtype = _autocast_dtype(precision, self.device)
+        self._dtype = autocast_dtype(precision, self.device)
         self.narrowed: set[torch.dtype] = set()
         self.on_host: set[torch.dtype] = set()
 
@@ -64,11 +64,8 @@ class Forward:
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._dtype is None:
             return self._model(*args, **kwargs)
-        with self._autocast():
+        with torch.autocast(self.device.type, dtype=self._dtype):
             return self._model(*args, **kwargs)
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        return torch.autocast(self.device.type, dtype=self._dtype) if self._dtype else nullcontext()
 
     def _placed(self, tree: Any) -> Any:
         return move(mapped(tree, self._held), self.device)
@@ -117,18 +114,17 @@ def locations(model: Any) -> set[torch.device]:
     return {tensor.device for tensors in (model.parameters(), model.buffers()) for tensor in tensors}
 
 
-def _autocast_dtype(precision: str | None, device: torch.device) -> torch.dtype | None:
+def autocast_dtype(precision: str | None, device: torch.device) -> torch.dtype | None:
+    """The dtype of autocast for a precision; None for the model's own.
+
+    Raises:
+        ConfigError: there is no such precision, or not on this device.
+    """
     if precision is None:
         return None
     if precision not in PRECISIONS:
-        raise ConfigError(
-            describe(
-                "precision",
-                repr(precision),
-                f"one of {', '.join(PRECISIONS)}",
-                "Leave precision out to run the model in its own dtype",
-            )
-        )
+        do = "Leave precision out to run the model in its own dtype"
+        raise ConfigError(describe("precision", repr(precision), f"one of {', '.join(PRECISIONS)}", do))
     dtype = PRECISIONS[precision]
     if dtype is not None and not torch.amp.is_autocast_available(device.type):
         do = "Leave precision out, or convert the model"

@@ -26,16 +26,6 @@ class Limit:
         self.rows = max(1, rows // 2)
         return rows > 1
 
-    def pieces(self, rows: int) -> list[slice]:
-        """The parts in which a batch of so many rows is predicted.
-
-        Example:
-            >>> Limit(rows=3).pieces(8)
-            [slice(0, 3, None), slice(3, 6, None), slice(6, 8, None)]
-        """
-        size = self.rows or rows
-        return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-
     def __str__(self) -> str:
         if self.rows is None:
             return "batches were predicted as they came"

@@ -1,8 +1,8 @@
-"""Rows dealt to meters by a label: those of slices, and those of the groups that intervals come from."""
+"""Rows assigned to meters by a label: those of slices, and those of the groups that intervals come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 from assay.devices.placement import move
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.meter import Meter
+from assay.metrics.base import Metric
 
 Label: TypeAlias = tuple[str, ...]
 
@@ -19,6 +20,12 @@ STAGE_BYTES = 1 << 14
 """Of each meter: rows come by the thousand, so staging them again gains little."""
 COPIED_BYTES = 1 << 25
 """Rows of more than that (a batch of images) are not copied into another order, but counted one by one."""
+
+
+def meter_like(meter: Meter, metrics: Mapping[str, Metric], stage_bytes: int | None = None) -> Meter:
+    """An empty meter of other metrics with the options of one."""
+    bytes_ = meter.stage_bytes if stage_bytes is None else stage_bytes
+    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=bytes_, **metrics)
 
 
 class Partition:
@@ -61,17 +68,15 @@ class Partition:
     def _meter(self, label: Label) -> Meter:
         meter = self.meters.get(label)
         if meter is None:
-            like = self._like
-            options = {"weighted": like.weighted, "strict": like.strict, "stage_bytes": STAGE_BYTES}
-            meter = self.meters[label] = Meter(**options, **like.metrics)  # type: ignore[arg-type]
+            meter = self.meters[label] = meter_like(self._like, self._like.metrics, STAGE_BYTES)
         return meter
 
     def state(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the host."""
-        found = {"labels": as_bytes(list(self.meters))}
+        tensors = {"labels": as_bytes(list(self.meters))}
         for number, meter in enumerate(self.meters.values()):
-            found.update(prefixed(str(number), meter.state_dict()))
-        return found
+            tensors.update(prefixed(str(number), meter.state_dict()))
+        return tensors
 
     def add_state(self, tensors: Tensors) -> None:
         """Add what `state` gave."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.data_source import check_iterable, is_dataset
 from assay.evaluation.nested_batch import row_count, structure
 
 NUMBER, BATCH = "number", "batch"
@@ -38,13 +38,11 @@ def indexed_batches(data: Any, batch_size: int) -> Any:
             num_workers=data.num_workers,
             generator=data.generator,
         )
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, list | tuple | dict | Tensor):
+    if is_dataset(data):
         return DataLoader(_IndexedDataset(data), batch_size=batch_size, collate_fn=_Collate(default_collate))
     if isinstance(data, IterableDataset):
         return _Stream(DataLoader(data, batch_size=batch_size))
-    if isinstance(data, dict | Tensor | str | bytes) or not hasattr(data, "__iter__"):
-        expected = "a data loader, a data set, or batches one can iterate over"
-        raise ConfigError(describe("data", structure(data), expected, "Wrap tensors in torch.utils.data.TensorDataset"))
+    check_iterable(data)
     if iter(data) is data:
         do = "Pass a list of the batches, or the loader itself"
         raise ConfigError(describe("data", f"a {type(data).__name__}, which gives its batches once", "all of them", do))

@@ -13,7 +13,7 @@ from assay.devices.placement import move
 from assay.errors import ConfigError, describe
 from assay.evaluation import evaluate
 from assay.evaluation.batch import Reader, Selector
-from assay.evaluation.forward import locations, ready
+from assay.evaluation.forward import autocast_dtype, locations, ready
 from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
 from assay.language.scoring import BATCH_SIZE, how, spoken
 from assay.metrics.base import Metric
@@ -210,6 +210,7 @@ def _size(before: Any, after: Any) -> Section:
 
 def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Sequence[int]) -> Section:
     device = assign(data_spec.device, locations(before)).device.value
+    dtype = autocast_dtype(data_spec.precision, device)
     reader = Reader(before, inputs=data_spec.inputs, target=data_spec.target, preds=data_spec.preds)
     if any(not isinstance(size, int) or size < 1 for size in sizes):
         raise ConfigError(describe("speed", repr(tuple(sizes)), "sizes of batches, 1 or more", "Pass speed=(1, 32)"))
@@ -218,7 +219,7 @@ def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Seque
     def running(model: Any) -> Callable[[Any], Any]:
         def run(batch: Any) -> Any:
             (args, options), _, _ = reader.read(batch)
-            with autocast(data_spec.precision, device):
+            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
                 return model(*move(args, device), **move(options, device))
 
         return run
@@ -239,12 +240,6 @@ def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Seque
     heads = ("samples", "ms before", "ms after", "times as fast", "samples/s before", "samples/s after")
     table = Table("One batch", ("of", *heads) if len(kinds) > 1 else heads, tuple(rows), note="Medians of rounds.")
     return Section("Speed", (), (table,), note=f"On {device} with {torch.get_num_threads()} threads on the host.")
-
-
-def autocast(precision: str | None, device: torch.device) -> Any:
-    """The autocast of a precision; nothing for None."""
-    dtype = {None: None, "float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}[precision]
-    return torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
 
 
 def _measured(loop: Report, windows: Windows | None) -> Section:
