@@ -175,6 +175,16 @@ def test_more_bits_move_the_outputs_less():
     assert by_name["int4:g32"].bits == 5.0
 
 
+def test_conv1d_of_transformers_is_rounded_without_calibration_as_a_plan_does():
+    conv1d = pytest.importorskip("transformers.pytorch_utils").Conv1D(32, WIDTH)
+    nn.init.normal_(conv1d.weight)
+    model, data = nn.Sequential(conv1d, nn.Linear(32, CLASSES)).eval(), torch.randn(50, WIDTH)
+    with Calibration(model) as calibration:
+        model(data)
+    found = sensitivity(model, [data], "int8", method="search", calibration=calibration, data_spec=CPU)
+    assert {each.layer for each in found.layers} == {"0", "1"}
+
+
 def test_calibration_makes_the_outputs_move_less():
     model = llama()
     other = TEXT[::-1] + TEXT.upper()  # not what is measured on

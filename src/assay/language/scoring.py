@@ -20,8 +20,8 @@ from assay.language.windows import Windows, sizes
 from assay.report import Report, Section, Table, Value
 
 NATS = "nats per token"
-BATCH_SIZE = 8
 LEVEL = 0.95
+BATCH_SIZE = 8
 """Windows at once: the logits of one of 1,024 tokens and 128,000 words are half a gigabyte in float32."""
 
 
@@ -111,36 +111,38 @@ def perplexity(
         title=title,
     )
     (section,) = report.sections
-    return replace(report, sections=(_told(section, windows),))
+    return replace(report, sections=(_with_perplexity(section, windows),))
 
 
-def _told(section: Section, windows: Windows) -> Section:
+def _with_perplexity(section: Section, windows: Windows) -> Section:
     """The section with what follows from perplexity, and with how it was measured."""
     (nats,) = (replace(value, count=windows.scored) for value in section.values if value.name == NATS)
-    values = [_derived(nats, "perplexity", _exp), nats]
+    values = [derived_value(nats, "perplexity", exp_or_inf), nats]
     size = windows.tokens.num_bytes
     if size:
         scale = windows.scored / math.log(2) / size
-        values.append(_derived(nats, "bits per byte", lambda loss: loss * scale, windows.tokens.note))
-    return replace(section, values=tuple(values), tables=(how(windows), *section.tables), note=spoken(windows))
+        values.append(derived_value(nats, "bits per byte", lambda loss: loss * scale, windows.tokens.note))
+    return replace(
+        section, values=tuple(values), tables=(table_of(windows), *section.tables), note=sentence_of(windows)
+    )
 
 
-def _derived(nats: Value, name: str, of: Callable[[float], float], note: str = "") -> Value:
-    """Another number that grows with the mean loss, and its interval."""
-    ends = (None if end is None else of(end) for end in (nats.lower, nats.upper))
-    lower, upper = ends
+def derived_value(nats: Value, name: str, of: Callable[[float], float], note: str = "") -> Value:
+    """A number that grows with the mean loss, and its interval, from the loss and its interval."""
+    lower, upper = (None if end is None else of(end) for end in (nats.lower, nats.upper))
     note = "; ".join(each for each in (nats.note, note) if each)
     return replace(nats, name=name, value=of(nats.value), lower=lower, upper=upper, column="", over="", note=note)
 
 
-def _exp(loss: float) -> float:
+def exp_or_inf(loss: float) -> float:
+    """The exponential, infinite where a float cannot hold it."""
     try:
         return math.exp(loss)
     except OverflowError:
         return math.inf
 
 
-def spoken(windows: Windows) -> str:
+def sentence_of(windows: Windows) -> str:
     """How a text was cut, in a sentence."""
     return (
         f"{windows.scored:,} tokens predicted once each, in {len(windows):,} windows of {windows.window:,} that begin "
@@ -148,7 +150,7 @@ def spoken(windows: Windows) -> str:
     )
 
 
-def how(windows: Windows) -> Table:
+def table_of(windows: Windows) -> Table:
     """How a text was cut, as a table."""
     rows: list[tuple[str, int | None]] = [
         ("tokens predicted", windows.scored),

@@ -14,11 +14,11 @@ from assay.language.scoring import BATCH_SIZE
 from assay.progress import ProgressBar
 from assay.quantize.analysis.output_comparison import DataSpec, OutputComparison, SwappedModel, compare_outputs, of_text
 from assay.quantize.layers import QuantizedWeight
+from assay.quantize.planning.apply import round_layer
 from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.layers import Choice, choose
 from assay.quantize.planning.recipe import Recipe, RecipeLike
-from assay.quantize.rounding import quantize_weight
-from assay.quantize.rounding.gptq import Calibration, gptq
+from assay.quantize.rounding.gptq import Calibration
 from assay.quantize.scheme import Scheme
 from assay.report import Report
 
@@ -67,15 +67,11 @@ class TrialLayer:
         """What its weight takes then, scales and zeros included."""
         return self.scheme.nbytes(self.choice.candidate.shape)
 
-    def made(self) -> nn.Module:
+    def build(self) -> nn.Module:
         """The layer."""
         candidate = self.choice.candidate
-        weight = candidate.weight()
-        if self.calibration is not None and candidate.kind == "linear":
-            integers = gptq(weight, self.calibration.hessian(self.name), self.scheme, method=self.method)
-        else:
-            integers = quantize_weight(weight, self.scheme, self.method)
-        return candidate.replacement(QuantizedWeight(integers, weight.dtype))
+        integers = round_layer(candidate, self.scheme, self.method, self.calibration)
+        return candidate.replacement(QuantizedWeight(integers, candidate.weight().dtype))
 
 
 def layers(
@@ -136,8 +132,8 @@ def compare_layers(
     first: Report | None = None
     groups = list(_groups(jobs))
     for number, names in enumerate(groups):
-        made = _made({name: jobs[name] for name in names}, data_spec)
-        others = {name: SwappedModel(runs, model, replacements) for name, replacements in made.items()}
+        built = _build({name: jobs[name] for name in names}, data_spec)
+        others = {name: SwappedModel(runs, model, replacements) for name, replacements in built.items()}
         part = f"{title}, part {number + 1} of {len(groups)}" if len(groups) > 1 else title
         outcomes, report = compare_outputs(runs, others, data, data_spec, part)
         found |= outcomes
@@ -147,15 +143,15 @@ def compare_layers(
     return found, first
 
 
-def _made(jobs: Mapping[str, Sequence[TrialLayer]], data_spec: DataSpec) -> dict[str, dict[str, nn.Module]]:
-    """The layers of each job by their names; with a bar, as it may take long."""
+def _build(jobs: Mapping[str, Sequence[TrialLayer]], data_spec: DataSpec) -> dict[str, dict[str, nn.Module]]:
+    """The layers of each job by their names."""
     found: dict[str, dict[str, nn.Module]] = {name: {} for name in jobs}
     total = sum(each.bytes_before for job in jobs.values() for each in job)
     with ProgressBar("Quantizing", total, data_spec.progress, unit="bytes") as bar:
         for name, job in jobs.items():
             for each in job:
                 bar.update(text=each.name)
-                found[name][each.name] = each.made()
+                found[name][each.name] = each.build()
                 bar.update(advance=each.bytes_before)
     return found
 

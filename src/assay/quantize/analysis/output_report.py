@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from assay.language.scoring import derived_value, exp_or_inf
 from assay.quantize.analysis.divergence import AGREES, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
 from assay.quantize.analysis.output_comparison import Floats, OutputComparison
 from assay.report import Distribution, Plot, Samples, Section, Table, Value
@@ -110,26 +111,7 @@ def _perplexities(values: list[Value], outcome: OutputComparison) -> list[Value]
     names = {LOSS_BEFORE: "perplexity before", LOSS_AFTER: "perplexity after", LOSS_CHANGE: "perplexity ratio"}
     if (outcome.counts == 1).all():
         return []  # a sample is a text here, or this is no language model
-    return [
-        replace(
-            value,
-            name=names[value.name],
-            value=_exp(value.value),
-            lower=None if value.lower is None else _exp(value.lower),
-            upper=None if value.upper is None else _exp(value.upper),
-            column="",
-            over="",
-        )
-        for value in values
-        if value.name in names
-    ]
-
-
-def _exp(number: float) -> float:
-    try:
-        return math.exp(number)
-    except OverflowError:
-        return math.inf
+    return [derived_value(value, names[value.name], exp_or_inf) for value in values if value.name in names]
 
 
 def _spread(outcome: OutputComparison) -> Table:

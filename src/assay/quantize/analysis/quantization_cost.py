@@ -15,7 +15,7 @@ from assay.evaluation import evaluate
 from assay.evaluation.batch import Reader, Selector
 from assay.evaluation.forward import autocast_dtype, locations, ready
 from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
-from assay.language.scoring import BATCH_SIZE, how, spoken
+from assay.language.scoring import BATCH_SIZE, sentence_of, table_of
 from assay.metrics.base import Metric
 from assay.quantize.analysis import output_report as shown
 from assay.quantize.analysis.divergence import Outputs
@@ -125,7 +125,7 @@ def measure(
     windows = data if isinstance(data, Windows) else None
     told = beginning(windows, tokenizer) if windows is not None else None
     first = shown.section(found[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, told=told)
-    sections = [first if windows is None else replace(first, note=spoken(windows))]
+    sections = [first if windows is None else replace(first, note=sentence_of(windows))]
     if metrics is not None:
         sections.append(_quality(before, after, data, metrics, data_spec, confidence_level, seed))
     sections.append(_size(before, after))
@@ -244,5 +244,5 @@ def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Seque
 
 def _measured(loop: Report, windows: Windows | None) -> Section:
     (section,) = loop.sections
-    tables = section.tables if windows is None else (how(windows), *section.tables)
+    tables = section.tables if windows is None else (table_of(windows), *section.tables)
     return Section("How it was measured", (), tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,22 +28,30 @@ WITHOUT_INPUTS = "search"  # the method of embeddings, and of what is no torch.n
 def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) -> nn.Module:
     """Do what the plan says; see :meth:`Plan.apply`."""
     _check_calibration(plan.method, calibration)
-    taken = _taken(plan, model)
-    rounded = _rounding(plan.method, calibration)
-    made: dict[Candidate, nn.Module] = {}
+    planned = _planned(plan, model)
+    method = WITHOUT_INPUTS if plan.method == GPTQ else plan.method
+    layers: dict[Candidate, nn.Module] = {}
     weights: dict[str, QuantizedWeight] = {}
-    total = sum(layer.bytes_before for _, layer in taken)
+    total = sum(layer.bytes_before for _, layer in planned)
     with ProgressBar("Quantizing", total, unit="bytes") as bar, torch.no_grad():
-        for candidate, layer in taken:
+        for candidate, layer in planned:
             bar.update(text=layer.name)
-            made[candidate] = candidate.replacement(_weight(candidate, layer, rounded, weights))
+            weight = next((weights[name] for name in candidate.tied if name in weights), None)
+            if weight is None:
+                assert layer.scheme is not None
+                try:
+                    integers = round_layer(candidate, layer.scheme, method, calibration)
+                except AssayError as error:
+                    raise type(error)(f"{candidate.name}: {error}") from error
+                weight = weights[candidate.name] = QuantizedWeight(integers, candidate.weight().dtype)
+            layers[candidate] = candidate.replacement(weight)
             bar.update(advance=layer.bytes_before)
-    _replace([(place, layer) for candidate, layer in made.items() for place in candidate.places])
+    _replace([(place, layer) for candidate, layer in layers.items() for place in candidate.places])
     mark(model)
     return model
 
 
-def _taken(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
+def _planned(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
     """The layers that become integers, with what was planned, if this is the model that was planned."""
     found, _ = candidates(model)
     check_planned(plan, found, "model")
@@ -95,34 +103,20 @@ def _check_calibration(method: str, calibration: Calibration | None) -> None:
         raise ConfigError(describe("calibration", "data", f"none for the method {method}", do))
 
 
-def _rounding(method: str, calibration: Calibration | None) -> Callable[[Candidate, Scheme], PackedWeight]:
-    """How the weight of a layer becomes integers."""
+def round_layer(
+    candidate: Candidate, scheme: Scheme, method: str, calibration: Calibration | None = None
+) -> PackedWeight:
+    """The weight of a layer as integers: by GPTQ where its inputs were collected, else by the method alone.
 
-    def rounded(candidate: Candidate, scheme: Scheme) -> PackedWeight:
-        if calibration is not None and isinstance(candidate.module, nn.Linear):
-            return gptq(candidate.weight(), calibration.hessian(candidate.name), scheme)
-        return quantize_weight(candidate.weight(), scheme, WITHOUT_INPUTS if method == GPTQ else method)
-
-    return rounded
-
-
-def _weight(
-    candidate: Candidate,
-    layer: LayerPlan,
-    rounded: Callable[[Candidate, Scheme], PackedWeight],
-    weights: dict[str, QuantizedWeight],
-) -> QuantizedWeight:
-    """The integers of a layer; those of another one that shares its weight, where it was made before."""
-    for name in candidate.tied:
-        if name in weights:
-            return weights[name]
-    assert layer.scheme is not None
-    try:
-        integers = rounded(candidate, layer.scheme)
-    except AssayError as error:
-        raise type(error)(f"{candidate.name}: {error}") from error
-    weights[candidate.name] = QuantizedWeight(integers, candidate.weight().dtype)
-    return weights[candidate.name]
+    Args:
+        candidate: the layer.
+        scheme: of the integers.
+        method: how weights are rounded; with GPTQ, how the scales of a group are chosen.
+        calibration: the inputs of every `torch.nn.Linear`.
+    """
+    if calibration is not None and isinstance(candidate.module, nn.Linear):
+        return gptq(candidate.weight(), calibration.hessian(candidate.name), scheme, method=method)
+    return quantize_weight(candidate.weight(), scheme, method)
 
 
 def _replace(new: Sequence[tuple[ParentSlot, nn.Module]]) -> None:
