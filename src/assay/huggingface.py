@@ -37,8 +37,8 @@ class FolderTokenizer:
 
     def encode(self, text: str) -> list[int]:
         # verbose: a text is longer than the model's window on purpose
-        found = self._tokenizer(text, add_special_tokens=False, verbose=False).input_ids
-        return [int(each) for each in found]
+        result = self._tokenizer(text, add_special_tokens=False, verbose=False).input_ids
+        return [int(each) for each in result]
 
     def decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
@@ -107,8 +107,8 @@ def _converted(model: nn.Module, dtype: str) -> nn.Module:
 
 def _check_whole(folder: Path, loaded: Any) -> None:
     """Raise where weights are missing: Hugging Face fills them with random numbers, and says so in a log only."""
-    found = [each for kind in ("missing_keys", "mismatched_keys") for each in loaded.get(kind) or ()]
-    lacking = [str(each[0] if isinstance(each, tuple) else each) for each in found]
+    result = [each for kind in ("missing_keys", "mismatched_keys") for each in loaded.get(kind) or ()]
+    lacking = [str(each[0] if isinstance(each, tuple) else each) for each in result]
     if lacking:
         got = f"no fitting weights for {', '.join(sorted(lacking)[:3])}" + (" and more" if len(lacking) > 3 else "")
         do = "Check that all of its files are there, and that config.json belongs to them"

@@ -59,7 +59,7 @@ class Reader:
         self._slices = dict(slices or {})
         aside = [each for each in (weights, ids, *self._slices.values()) if isinstance(each, str | int)]
         self._aside = set(aside) - (self._names or set())
-        self._kept: dict[int, list[int]] = {}
+        self._inputs_by_count: dict[int, list[int]] = {}
         self._plain = inputs is None and target is None and not self._aside
 
     @property
@@ -74,16 +74,16 @@ class Reader:
 
     def ids(self, batch: Any) -> list[Any]:
         """The ids of the samples of a batch, whole numbers or texts, as the batch brings them."""
-        found = _selected(batch, self._ids, "ids")
-        if isinstance(found, Tensor) and found.dtype in _WHOLE and found.ndim == 1:
-            return found.tolist()
-        found = found.tolist() if isinstance(found, Tensor | np.ndarray) else list(found)
-        for each in found:
+        selection = _selected(batch, self._ids, "ids")
+        if isinstance(selection, Tensor) and selection.dtype in _WHOLE and selection.ndim == 1:
+            return selection.tolist()
+        selection = selection.tolist() if isinstance(selection, Tensor | np.ndarray) else list(selection)
+        for each in selection:
             if not isinstance(each, int | str) or isinstance(each, bool):
                 do = "Give one whole number or text a sample"
                 raise ConfigError(describe("ids", f"{type(each).__name__} in {structure(batch)}", "ids", do))
-        _check_texts("ids", found)
-        return found
+        _check_texts("ids", selection)
+        return selection
 
     def slices(self, batch: Any) -> dict[str, Any]:
         """The values of the samples of a batch that tell slices apart, as tensors or lists that nobody overwrites."""
@@ -104,10 +104,10 @@ class Reader:
         """The predictions in what the model gave."""
         if self._preds is None and type(outputs) is Tensor:
             return outputs
-        found = _selected(outputs, self._preds, "preds") if self._preds is not None else _usual(outputs)
-        if not isinstance(found, Tensor):
-            raise ConfigError(describe("preds", structure(found), "a tensor", "Say it with preds="))
-        return found
+        selection = _selected(outputs, self._preds, "preds") if self._preds is not None else _usual(outputs)
+        if not isinstance(selection, Tensor):
+            raise ConfigError(describe("preds", structure(selection), "a tensor", "Say it with preds="))
+        return selection
 
     def _targeted(self, batch: Any) -> tuple[Any, Any]:
         """What is left for the model, and the target."""
@@ -117,9 +117,9 @@ class Reader:
         if isinstance(batch, tuple | list):
             parts = self._without_aside(batch)
             if self._target is not None:
-                found = _selected(batch, self._target, "target")
+                selection = _selected(batch, self._target, "target")
                 rest = [k for k in parts if not (type(self._target) is int and k == self._target % len(batch))]
-                return [batch[k] for k in rest], found
+                return [batch[k] for k in rest], selection
             parts = [batch[k] for k in parts]
             if len(parts) >= 2:
                 return parts[:-1], parts[-1]
@@ -138,13 +138,13 @@ class Reader:
     def _without_aside(self, batch: Sequence[Any]) -> list[int]:
         """The positions of inputs and target; a part by which slices are told apart may be one of these, too."""
         count, least = len(batch), (self._positions or 1) + 1
-        if count not in self._kept:
-            kept = list(range(count))
+        if count not in self._inputs_by_count:
+            remaining = list(range(count))
             for k in reversed(range(count)):
-                if len(kept) > least and {k, k - count} & self._aside:
-                    kept.remove(k)
-            self._kept[count] = kept
-        return self._kept[count]
+                if len(remaining) > least and {k, k - count} & self._aside:
+                    remaining.remove(k)
+            self._inputs_by_count[count] = remaining
+        return self._inputs_by_count[count]
 
     def _arguments(self, batch: Any, rest: Any) -> Arguments:
         if self._inputs is not None:
@@ -165,12 +165,12 @@ class Reader:
         return tuple(rest), {}
 
     def _by_name(self, batch: Any, rest: dict[Any, Any]) -> Arguments:
-        taken = {str(key): value for key, value in rest.items() if self._names is None or key in self._names}
+        inputs_by_name = {str(key): value for key, value in rest.items() if self._names is None or key in self._names}
         tensors = [value for value in rest.values() if isinstance(value, Tensor)]
-        if len(tensors) == 1 and not self._needed <= taken.keys():
+        if len(tensors) == 1 and not self._needed <= inputs_by_name.keys():
             return (tensors[0],), {}
-        if taken:
-            return (), taken
+        if inputs_by_name:
+            return (), inputs_by_name
         raise ConfigError(describe("batch", structure(batch), "names that the model takes, or one tensor", _SAY))
 
     def _asked(self, batch: Any) -> Arguments:

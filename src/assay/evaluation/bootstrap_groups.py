@@ -25,14 +25,14 @@ class BootstrapGroups:
 
     Args:
         like: the meter of all metrics.
-        kept: what each sample contributes, where that is kept.
+        recorder: what each sample contributes, where that is kept.
         seed: which deal.
         alone: whether one process counts everything; then a sample is known by its place in the stream if by nothing
             else.
     """
 
-    def __init__(self, like: Meter, kept: PerSampleRecorder | None, seed: int, alone: bool) -> None:
-        self._like, self._kept, self._seed, self._alone = like, kept, seed, alone
+    def __init__(self, like: Meter, recorder: PerSampleRecorder | None, seed: int, alone: bool) -> None:
+        self._like, self._recorder, self._seed, self._alone = like, recorder, seed, alone
         self._names: list[str] | None = None
         self._groups = 0
         self._partition: Partition | None = None
@@ -45,12 +45,12 @@ class BootstrapGroups:
 
     def empty(self) -> BootstrapGroups:
         """Groups without samples."""
-        return BootstrapGroups(self._like, self._kept, self._seed, self._alone)
+        return BootstrapGroups(self._like, self._recorder, self._seed, self._alone)
 
     def count(self, rows: SampleRows) -> None:
         """Count rows into the meters of their groups."""
         if self._names is None:
-            without = () if self._kept is None else tuple(self._kept.terms)
+            without = () if self._recorder is None else tuple(self._recorder.terms)
             needing = needing_bootstrap(self._like, independent=rows.are_single, without=without)
             self._choose([] if needing is None else list(needing.metrics))
         if self._partition is None:

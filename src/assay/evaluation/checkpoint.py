@@ -177,10 +177,10 @@ class Checkpoints:
             why = "is no folder" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror})"
             got = f"{self._folder}, which {why}"
             raise ConfigError(describe("resume", got, "a folder for checkpoints", "Name another one")) from error
-        found = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
-        found.sort(key=lambda part: (-int(part.counted.sum()), _number(part.name)))
+        candidates = [self._read(path) for path in sorted(self._folder.glob("rank-*.safetensors"))]
+        candidates.sort(key=lambda part: (-int(part.counted.sum()), _number(part.name)))
         parts: list[CheckpointPart] = []
-        for part in found:
+        for part in candidates:
             if part.counted.size and any(not (part.counted & ~other.counted).any() for other in parts):
                 continue  # all of it is in another file
             if any((part.counted & other.counted).any() for other in parts):

@@ -228,16 +228,16 @@ def _random_state_unchanged(generator: torch.Generator | None) -> Iterator[None]
 
 def _size_and_lists(loader: DataLoader[Any], ranks: Ranks) -> tuple[int, Lists]:
     """The size of the data set, and the batches that its sampler gives; a failure of one rank is raised on all."""
-    found: list[tuple[int, Lists]] = []
+    result: list[tuple[int, Lists]] = []
 
     def read() -> None:
         size = len(loader.dataset)  # type: ignore[arg-type]
         assert loader.batch_sampler is not None
         lists = [_indices(batch, size) for batch in loader.batch_sampler]
-        found.append((size, lists))
+        result.append((size, lists))
 
     ranks.gather(read)
-    return found[0]
+    return result[0]
 
 
 def _indices(batch: Iterable[Any], size: int) -> NDArray[np.int64]:
@@ -273,7 +273,7 @@ def _again(loader: DataLoader[Any], lists: Lists, pin: bool, workers: int | None
         options["multiprocessing_context"] = loader.multiprocessing_context
         options["worker_init_fn"] = loader.worker_init_fn
         options["timeout"] = loader.timeout
-    made: DataLoader[Any] = DataLoader(
+    new_loader: DataLoader[Any] = DataLoader(
         loader.dataset,
         batch_sampler=_Lists(lists),
         collate_fn=loader.collate_fn,
@@ -282,7 +282,7 @@ def _again(loader: DataLoader[Any], lists: Lists, pin: bool, workers: int | None
         generator=loader.generator,
         **options,
     )
-    return iter(made)
+    return iter(new_loader)
 
 
 def _loaded(iterator: Iterator[Any], lists: Lists, with_workers: bool) -> Units:

@@ -62,23 +62,23 @@ class Diagnostics:
 
     def figures(self, total: Meter) -> tuple[list[Table], list[Plot], list[str]]:
         """Tables, plots, and notes on what could not be read."""
-        found, notes = _read(total, self.metrics)
+        results, notes = _read(total, self.metrics)
         tables: list[Table] = []
         plots: list[Plot] = []
-        if _TABLE in found:
+        if _TABLE in results:
             columns = ("class", "precision", "recall", "F1", "support")
-            tables.append(Table("Per class", columns, tuple(map(tuple, found[_TABLE].rows(self.classes)))))
-        if _MATRIX in found and not found[_MATRIX].is_floating_point():
-            plots.append(Matrix("Confusion matrix", self.classes, tuple(map(tuple, found[_MATRIX].tolist()))))
-        if _BINS in found:
-            bins, error = found[_BINS], found.get(_ERROR)
+            tables.append(Table("Per class", columns, tuple(map(tuple, results[_TABLE].rows(self.classes)))))
+        if _MATRIX in results and not results[_MATRIX].is_floating_point():
+            plots.append(Matrix("Confusion matrix", self.classes, tuple(map(tuple, results[_MATRIX].tolist()))))
+        if _BINS in results:
+            bins, error = results[_BINS], results.get(_ERROR)
             edges, confidence, accuracy, counts = map(_plain, (bins.edges, bins.confidence, bins.accuracy, bins.counts))
             shown = None if error is None else float(error)
             plots.append(Reliability("Reliability", edges, confidence, accuracy, counts, shown))
             if self.plain:
                 plots.append(self._distribution(bins))
-        plots += self._curves("ROC", "roc", found.get(_ROC), found.get(_AUROC), (0, 1))
-        plots += self._curves("Precision and recall", "pr", found.get(_PR), found.get(_AP), (1, 0))
+        plots += self._curves("ROC", "roc", results.get(_ROC), results.get(_AUROC), (0, 1))
+        plots += self._curves("Precision and recall", "pr", results.get(_PR), results.get(_AP), (1, 0))
         return tables, plots, notes
 
     def _distribution(self, bins: Any) -> Distribution:
@@ -145,10 +145,14 @@ def _first(metrics: Mapping[str, Metric], *kinds: type) -> Any:
 
 def _of_labels(metrics: Mapping[str, Metric], shape: dict[str, Any], count: int) -> dict[str, Metric]:
     """Those of decisions: where a metric says how they are made, or where they are the highest score."""
-    said = _first(metrics, LabelMetric)
-    if count > MOST_CLASSES or (said is None and shape["num_classes"] is None):
+    source_metric = _first(metrics, LabelMetric)
+    if count > MOST_CLASSES or (source_metric is None and shape["num_classes"] is None):
         return {}
-    how = {name: getattr(said, name) for name in ("threshold", "logits", "ignore_index")} if said is not None else {}
+    how = (
+        {name: getattr(source_metric, name) for name in ("threshold", "logits", "ignore_index")}
+        if source_metric is not None
+        else {}
+    )
     added: dict[str, Metric] = {}
     is_shown = any(isinstance(each, ConfusionMatrix) and each.normalize is None for each in metrics.values())
     if shape["num_labels"] is None and not is_shown:
@@ -160,31 +164,31 @@ def _of_labels(metrics: Mapping[str, Metric], shape: dict[str, Any], count: int)
 
 def _of_bins(metrics: Mapping[str, Metric], shape: dict[str, Any]) -> dict[str, Metric]:
     """Those of probabilities: where a metric says whether scores are logits."""
-    said = _first(metrics, ConfidenceMetric, RankingMetric, LogLoss, BrierScore)
-    if said is None or shape["num_labels"] is not None:
+    source_metric = _first(metrics, ConfidenceMetric, RankingMetric, LogLoss, BrierScore)
+    if source_metric is None or shape["num_labels"] is not None:
         return {}
     how = {
         "num_classes": shape["num_classes"],
-        "ignore_index": said.ignore_index,
-        "logits": said.logits,
-        "n_bins": getattr(said, "n_bins", 15),
+        "ignore_index": source_metric.ignore_index,
+        "logits": source_metric.logits,
+        "n_bins": getattr(source_metric, "n_bins", 15),
     }
     return {_BINS: CalibrationCurve(**how), _ERROR: CalibrationError(**how)}
 
 
 def _of_ranks(metrics: Mapping[str, Metric], shape: dict[str, Any], count: int) -> dict[str, Metric]:
     """Those of rankings: where a metric keeps scores anyway."""
-    said = _first(metrics, RankingMetric)
-    if said is None or count > MOST_CURVES:
+    source_metric = _first(metrics, RankingMetric)
+    if source_metric is None or count > MOST_CURVES:
         return {}
-    how = {name: getattr(said, name) for name in ("ignore_index", "logits", "exact", "exact_up_to")} | shape
+    how = {name: getattr(source_metric, name) for name in ("ignore_index", "logits", "exact", "exact_up_to")} | shape
     areas = {_AUROC: AUROC(**how, average=None), _AP: AveragePrecision(**how, average=None)}
     return {_ROC: ROC(**how), _PR: PrecisionRecallCurve(**how), **areas}
 
 
 def _read(total: Meter, metrics: Mapping[str, Metric]) -> tuple[dict[str, Any], list[str]]:
     """What can be read; a detail that cannot is no reason to lose the rest."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -192,10 +196,10 @@ def _read(total: Meter, metrics: Mapping[str, Metric]) -> tuple[dict[str, Any], 
             return total.compute(only=metrics), notes
         for name in metrics:
             try:
-                found.update(total.compute(only=[name]))
+                results.update(total.compute(only=[name]))
             except AssayError as error:
                 notes.append(f"Details: {error}")
-    return found, notes
+    return results, notes
 
 
 def residuals(samples: Samples | None, metrics: Mapping[str, Metric]) -> list[Plot]:

@@ -129,10 +129,10 @@ def _rows(program: ExportedProgram) -> tuple[int, int | None]:
         size: Any = value.shape[0]
         if isinstance(size, int):
             return size, size
-        found = program.range_constraints.get(size.node.expr)
-        if found is None:  # an expression such as 2 * s: what it allows is told when it is run
+        limits = program.range_constraints.get(size.node.expr)
+        if limits is None:  # an expression such as 2 * s: what it allows is told when it is run
             return 1, None
-        least, most = (int(end) if end.is_Integer else None for end in (found.lower, found.upper))
+        least, most = (int(end) if end.is_Integer else None for end in (limits.lower, limits.upper))
         return (least if least is not None and least > 2 else 1), most  # 2 is where torch starts, and takes 1, too
     return 1, None
 

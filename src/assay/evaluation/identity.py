@@ -105,19 +105,19 @@ class Identity:
         """Digests of some samples, each read twice; every rank reads those that it counts."""
         own = np.concatenate([np.empty(0, np.int64), *shares.lists])
         mine = np.intersect1d(_chosen(np.flatnonzero(shares.expected)), own).tolist()
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for each in ranks.gather(lambda: self._digests(mine, read)):
-            found |= each
-        return found
+            result |= each
+        return result
 
     def _digests(self, index: list[int], read: Callable[[list[int]], list[Unit]]) -> dict[str, str]:
         digests = [self._unit(unit) for unit in read([*index, *index])]
-        found = {}
+        result = {}
         for number, first, again in zip(index, digests, digests[len(index) :], strict=False):
             if first != again and self._run_id is None:
                 raise _refused(f"data: sample {number}, which {_RANDOM}")
-            found[str(number)] = first if first == again else _RANDOM
-        return found
+            result[str(number)] = first if first == again else _RANDOM
+        return result
 
     def _unit(self, unit: Unit) -> str:
         return UNREADABLE if unit.error is not None else self.digest(unit.data, "data")

@@ -146,21 +146,21 @@ def structure(tree: Any, depth: int = 0) -> str:
 
 def digest(tree: Any) -> str:
     """A fingerprint of the values of a tree that is the same in every process; objects count by their type."""
-    found = hashlib.blake2b(digest_size=16)
+    result = hashlib.blake2b(digest_size=16)
     for leaf in leaves(tree):
         if isinstance(leaf, Tensor):
             leaf = leaf.detach().cpu().contiguous()
-            found.update(
+            result.update(
                 f"{leaf.dtype}{tuple(leaf.shape)}".encode() + leaf.view(-1).view(torch.uint8).numpy().tobytes()
             )
         elif isinstance(leaf, np.ndarray):
-            found.update(f"{leaf.dtype}{leaf.shape}".encode() + (b"" if leaf.dtype.hasobject else leaf.tobytes()))
+            result.update(f"{leaf.dtype}{leaf.shape}".encode() + (b"" if leaf.dtype.hasobject else leaf.tobytes()))
         elif isinstance(leaf, str | bytes | int | float | bool | list) or leaf is None:
-            found.update(repr(leaf).encode())
+            result.update(repr(leaf).encode())
         else:
             pixels = getattr(leaf, "tobytes", None)  # a PIL image
-            found.update(type(leaf).__name__.encode() + (pixels() if callable(pixels) else b""))
-    return found.hexdigest()
+            result.update(type(leaf).__name__.encode() + (pixels() if callable(pixels) else b""))
+    return result.hexdigest()
 
 
 def row_marks(tree: Any, rows: int) -> NDArray[np.int64]:
@@ -190,8 +190,8 @@ def row_marks(tree: Any, rows: int) -> NDArray[np.int64]:
 def _words(leaf: Any, rows: int) -> NDArray[np.uint64] | None:
     """Some values of each row as numbers of 64 bits; None where a leaf has not one row a sample."""
     if isinstance(leaf, list) and len(leaf) == rows:
-        found = [hashlib.blake2b(repr(each).encode("utf-8", "surrogatepass"), digest_size=8).digest() for each in leaf]
-        return np.frombuffer(b"".join(found), np.uint64)[:, None]
+        result = [hashlib.blake2b(repr(each).encode("utf-8", "surrogatepass"), digest_size=8).digest() for each in leaf]
+        return np.frombuffer(b"".join(result), np.uint64)[:, None]
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc":
         leaf = torch.from_numpy(np.ascontiguousarray(leaf))
     if not isinstance(leaf, Tensor) or not leaf.ndim or leaf.shape[0] != rows or leaf.layout != torch.strided:

@@ -79,16 +79,16 @@ class PerSampleRecorder:
         """Keep what rows contribute; it is moved to the host at once."""
         if not self._room(len(rows)):
             return
-        found: dict[str, Tensor] = {}
+        values: dict[str, Tensor] = {}
         decided = None
         for name, metric in self._metrics.items():
             each = contributions(metric, rows.preds, rows.target, rows.weights)
             if each is not None:
-                found.update(each.columns)
+                values.update(each.columns)
                 self.terms[name] = (each.column, each.over)
             if decided is None and rows.target is not None:
                 decided = decisions(metric, rows.preds, rows.target)
-        tensors = {_COLUMN + name: column for name, column in found.items()}
+        tensors = {_COLUMN + name: column for name, column in values.items()}
         if decided is not None and decided.ndim == 1:
             tensors[_DECISION] = decided
         if rows.target is not None and rows.target.ndim == 1:
@@ -190,5 +190,5 @@ def _prints(rows: Array) -> Array:
     """A number of 64 bits for each row, which tells rows apart that are too long to be kept."""
     raw = np.ascontiguousarray(rows.reshape(len(rows), -1)).view(np.uint8)
     words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)
-    found: Array = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(np.int64)
-    return found
+    values: Array = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(np.int64)
+    return values

@@ -127,13 +127,13 @@ class Ranks:
         if self.alone:
             return [make()]
         failure: Exception | None = None
-        said: tuple[str, Any] = ("", None)
+        answer: tuple[str, Any] = ("", None)
         try:
-            said = ("", make())
+            answer = ("", make())
         except Exception as error:
-            failure, said = error, (f"{type(error).__name__}: {error}", None)
+            failure, answer = error, (f"{type(error).__name__}: {error}", None)
         everyone: list[Any] = [None] * self.count
-        dist.all_gather_object(everyone, said)
+        dist.all_gather_object(everyone, answer)
         if failure is not None:
             raise failure
         for rank, (problem, _) in enumerate(everyone):
@@ -190,8 +190,8 @@ class Ranks:
                 self._store.add(f"{_BEAT}/{self.own}", 1)
                 for rank, (last, since) in heard.items():
                     if self._store.check([f"{_FAILED}/{rank}"]):
-                        told = self._store.get(f"{_FAILED}/{rank}").decode(errors="replace")
-                        self.lost = f"a failure of rank {rank} ({told})"
+                        message = self._store.get(f"{_FAILED}/{rank}").decode(errors="replace")
+                        self.lost = f"a failure of rank {rank} ({message})"
                         return
                     beat = int(self._store.add(f"{_BEAT}/{rank}", 0))
                     if beat != last or not beat:  # one that is not here yet is waited for, as collectives do

@@ -98,17 +98,17 @@ def _slices(
 
 def _worst(section: Section) -> list[str]:
     """The slices in which a metric is worst, among those of some size."""
-    found = slices_of(section)
-    if found is None:
+    table = slices_of(section)
+    if table is None:
         return []
     notes = []
-    for row in found.rows:
-        each = zip(found.metrics, row.values, row.is_worst, strict=True)
+    for row in table.rows:
+        each = zip(table.metrics, row.values, row.is_worst, strict=True)
         numbers = [f"{name} {value.value:.4f}" for name, value, is_worst in each if is_worst and value is not None]
         if numbers:
             notes.append(f"Worst slice: {row.name} ({row.count:,} samples): {', '.join(numbers)}.")
-    small = sum(row.is_small for row in found.rows)
+    small = sum(row.is_small for row in table.rows)
     if small:
-        few = f"{small} of {len(found.rows)} slices have fewer than {found.least} samples"
+        few = f"{small} of {len(table.rows)} slices have fewer than {table.least} samples"
         notes.append(f"{few} and are not compared.")
     return notes

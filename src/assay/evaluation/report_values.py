@@ -47,8 +47,8 @@ class IntervalSources:
             return value
         if value.name in self.closed:
             return _between(value, self.closed[value.name])
-        if value.column and (found := self._of_terms(value, self.confidence_level)) is not None:
-            return _between(value, found)
+        if value.column and (ends := self._of_terms(value, self.confidence_level)) is not None:
+            return _between(value, ends)
         return _between(value, self.drawn[value.name]) if value.name in self.drawn else value
 
     def _with_column(self, value: Value) -> Value:
@@ -70,10 +70,10 @@ class IntervalSources:
                 confidence_level,
                 "Wilson's interval",
             )
-        found = interval_of(measured, confidence_level)
-        if found.lower is None or found.upper is None:
+        ends = interval_of(measured, confidence_level)
+        if ends.lower is None or ends.upper is None:
             return None
-        return Interval(found.lower, found.upper, confidence_level, found.method)
+        return Interval(ends.lower, ends.upper, confidence_level, ends.method)
 
 
 def _between(value: Value, interval: Interval) -> Value:

@@ -43,7 +43,7 @@ def parse_slices(slices: Slices) -> SliceSpec:
     """Understand what `evaluate` was given.
 
     Example:
-        >>> asked(["sex", ("sex", "age")]).slices
+        >>> parse_slices(["sex", ("sex", "age")]).slices
         {'sex': ('sex',), 'sex x age': ('sex', 'age')}
 
     Raises:
@@ -210,9 +210,9 @@ class SliceResult:
             return self.meter.compute(only=names)
 
 
-def _values(given: Sequence[Any], part: str) -> Array:
+def _values(batches: Sequence[Any], part: str) -> Array:
     """The values of some batches as one array of numbers, or of texts."""
-    arrays = [_array(each) for each in given]
+    arrays = [_array(each) for each in batches]
     for array in arrays:
         if array.ndim != 1:
             got = f"values of shape {array.shape}"

@@ -98,21 +98,21 @@ class _Digester:
             return _joined("within itself", _scalar(len(self._open) - self._open[key]))
         self._open[key] = len(self._open)
         try:
-            found = self._of(value, path)
+            result = self._of(value, path)
         except NoDigestError:
             if self._stand_in is None:
                 raise
-            found = self._named("stand-in", type(value), _scalar(self._stand_in))
+            result = self._named("stand-in", type(value), _scalar(self._stand_in))
         finally:
             del self._open[key]
-        self._done[key] = value, found
-        return found
+        self._done[key] = value, result
+        return result
 
     def _of(self, value: Any, path: str) -> bytes:
         for kind, digest in _BY_TYPE:
             if isinstance(value, kind):
-                found: bytes = digest(self, value, path)
-                return found
+                result: bytes = digest(self, value, path)
+                return result
         if type(value) in (list, tuple, torch.Size):
             return _joined(type(value).__name__, *(self.of(each, f"{path}[{k}]") for k, each in enumerate(value)))
         if type(value) in (dict, OrderedDict):
@@ -288,11 +288,11 @@ def _scalar(value: Any) -> bytes:
 
 
 def _joined(kind: str, *parts: Any) -> bytes:
-    found = hashlib.sha256(kind.encode())
+    result = hashlib.sha256(kind.encode())
     for part in parts:
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return found.digest()[:16]
+        result.update(len(part).to_bytes(8, "little"))
+        result.update(part)
+    return result.digest()[:16]
 
 
 def _script(module: torch.jit.ScriptModule) -> bytes:

@@ -195,11 +195,11 @@ def file_name(name: str) -> str:
 
 
 def _options(name: str, variant: Variant, confidence_level: float, options: Mapping[str, Any]) -> EvaluateOptions:
-    given = {"confidence_level": confidence_level, "title": "Variants", **options, **variant.options}
-    if given.get("resume") is not None:
-        given["resume"] = Path(given["resume"]) / file_name(name)
+    arguments = {"confidence_level": confidence_level, "title": "Variants", **options, **variant.options}
+    if arguments.get("resume") is not None:
+        arguments["resume"] = Path(arguments["resume"]) / file_name(name)
     try:
-        return EvaluateOptions(**given)
+        return EvaluateOptions(**arguments)
     except TypeError as error:
         do = "See help(assay.evaluate) for their names"
         raise ConfigError(describe("compare_variants", str(error), "arguments of assay.evaluate", do)) from error

@@ -45,13 +45,13 @@ class CausalModel(nn.Module):
         return positions_of(self.model)
 
     def forward(self, input_ids: Tensor) -> Tensor:
-        found = logits_of(self.model(input_ids, **self._options))
-        if found.ndim != 3 or found.shape[:2] != input_ids.shape:
+        result = logits_of(self.model(input_ids, **self._options))
+        if result.ndim != 3 or result.shape[:2] != input_ids.shape:
             shape = tuple(input_ids.shape)
             do = "Pass a causal language model; one that gives (B, V, T) needs movedim(1, -1)"
             expected = f"logits of shape {(*shape, 'V')} for ids of shape {shape}".replace("'", "")
-            raise ShapeError(describe("outputs of the model", f"shape {tuple(found.shape)}", expected, do))
-        return found
+            raise ShapeError(describe("outputs of the model", f"shape {tuple(result.shape)}", expected, do))
+        return result
 
 
 def takes(model: Callable[..., Any], name: str) -> bool:
@@ -84,9 +84,9 @@ def logits_of(outputs: Any) -> Tensor:
     Raises:
         ConfigError: there are none.
     """
-    for found in (outputs, getattr(outputs, "logits", None), _first(outputs)):
-        if isinstance(found, Tensor):
-            return found
+    for result in (outputs, getattr(outputs, "logits", None), _first(outputs)):
+        if isinstance(result, Tensor):
+            return result
     expected = "a tensor, or an output with logits"
     do = "Pass a causal language model, or wrap it in a function that gives its logits"
     raise ConfigError(describe("outputs of the model", type(outputs).__name__, expected, do))

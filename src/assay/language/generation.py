@@ -153,22 +153,22 @@ def generate(
     ids = [*tokenizer.start, *tokenizer.encode(prompt)]
     _check(ids, max_new_tokens, positions_of(model))
     assigned = assign(device, locations(model)).device.value
-    made: list[int] = []
+    new_ids: list[int] = []
     with ready(model, assigned), torch.inference_mode():
         logits = (_Cached if takes(model, "past_key_values") else _Plain)(model, ids, assigned)
         stream = _tokens(logits, choose, max_new_tokens, tokenizer.stop)
         with cost(assigned) as first:
-            made += _first(stream)
+            new_ids += _first(stream)
         with cost(assigned) as rest:
             for token in stream:
-                made.append(token)
+                new_ids.append(token)
                 if watch is not None:
-                    watch(tokenizer.decode(made))
+                    watch(tokenizer.decode(new_ids))
     peaks = [each.peak_bytes for each in (first, rest) if each.peak_bytes is not None]
     return Generation(
         prompt,
-        tokenizer.decode(made),
-        tuple(made),
+        tokenizer.decode(new_ids),
+        tuple(new_ids),
         len(ids),
         first.seconds,
         rest.seconds,

@@ -115,13 +115,13 @@ def tokens_of(data: str | Tensor | Sequence[int] | Tokens, tokenizer: Tokenizer 
 
 
 def _of_text(text: str, tokenizer: Tokenizer) -> Tokens:
-    start, found = tokenizer.start, tokenizer.encode(text)
+    start, result = tokenizer.start, tokenizer.encode(text)
     size = len(text.encode("utf-8", "surrogatepass"))
-    if not start and found:
-        size -= len(found[:1]) if isinstance(tokenizer, ByteTokenizer) else len(tokenizer.decode(found[:1]).encode())
-    lacking = 0 if tokenizer.unknown is None else found.count(tokenizer.unknown)
+    if not start and result:
+        size -= len(result[:1]) if isinstance(tokenizer, ByteTokenizer) else len(tokenizer.decode(result[:1]).encode())
+    lacking = 0 if tokenizer.unknown is None else result.count(tokenizer.unknown)
     note = f"{lacking:,} tokens stand for what the vocabulary lacks: bits a byte are too few." if lacking else ""
-    return Tokens(torch.tensor([*start, *found], dtype=torch.int64), size, note)
+    return Tokens(torch.tensor([*start, *result], dtype=torch.int64), size, note)
 
 
 def _checked(tokens: Tokens) -> Tokens:

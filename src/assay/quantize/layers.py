@@ -118,14 +118,14 @@ class QuantizedWeight(nn.Module):
 
     def _packed(self, name: str, dtype: torch.dtype) -> KernelWeight:
         """The weight as a kernel reads it, made when it is not there, is another device's, or the buffers changed."""
-        found = self._packs.get((name, dtype))
-        if found is not None and (torch.compiler.is_compiling() or self._is_of_now(found, name)):
-            return found
-        made: KernelWeight = self._pack(name, dtype)
-        return made
+        entry = self._packs.get((name, dtype))
+        if entry is not None and (torch.compiler.is_compiling() or self._is_of_now(entry, name)):
+            return entry
+        fresh: KernelWeight = self._pack(name, dtype)
+        return fresh
 
-    def _is_of_now(self, found: KernelWeight, name: str) -> bool:
-        return found.layout == kernel(name).layout(self.device) and self._stamp == self._stamp_now()
+    def _is_of_now(self, entry: KernelWeight, name: str) -> bool:
+        return entry.layout == kernel(name).layout(self.device) and self._stamp == self._stamp_now()
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _pack(self, name: str, dtype: torch.dtype) -> KernelWeight:

@@ -86,10 +86,10 @@ class Scheme:
         head, *words = text.strip().lower().split(":")
         if head not in _HEADS:
             raise ConfigError(describe("scheme", repr(text), WORDS, 'Write "int4" or "int8"'))
-        said = _read(words, text)
-        default = _default(_HEADS[head], "dynamic" in said)
-        group = said.get("group", f"g{default.group_size}" if default.group_size else "channel")
-        symmetric = said["kind"] == "sym" if "kind" in said else default.symmetric
+        choices = _read(words, text)
+        default = _default(_HEADS[head], "dynamic" in choices)
+        group = choices.get("group", f"g{default.group_size}" if default.group_size else "channel")
+        symmetric = choices["kind"] == "sym" if "kind" in choices else default.symmetric
         return cls(default.bits, None if group == "channel" else int(group[1:]), symmetric, default.activations)
 
     def __str__(self) -> str:
@@ -154,14 +154,14 @@ def _default(bits: int, dynamic: bool) -> Scheme:
 
 def _read(words: list[str], text: str) -> dict[str, str]:
     """The words by what they speak of."""
-    said: dict[str, str] = {}
+    choices: dict[str, str] = {}
     for word in words:
         topic = _TOPICS.get(word, "")
         if re.fullmatch(r"g\d+", word, re.ASCII):
             topic = "group"
         if not topic:
             raise ConfigError(describe("scheme", f"{word!r} in {text!r}", WORDS, "Correct that part"))
-        if topic in said:
+        if topic in choices:
             raise ConfigError(describe("scheme", f"{topic} said twice in {text!r}", "it once", f"Remove {word!r}"))
-        said[topic] = word
-    return said
+        choices[topic] = word
+    return choices

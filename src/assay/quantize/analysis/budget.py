@@ -49,19 +49,19 @@ class Budget:
         """
         if isinstance(text, Budget):
             return text
-        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(bits?|[kmg]?i?b|)\s*", str(text).lower())
-        unit = found[2] if found else ""
+        single_layers = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(bits?|[kmg]?i?b|)\s*", str(text).lower())
+        unit = single_layers[2] if single_layers else ""
         if (
-            not found
+            not single_layers
             or isinstance(text, bool)
-            or float(found[1]) <= 0
+            or float(single_layers[1]) <= 0
             or (unit not in _UNITS and unit[:3] not in ("", "bit"))
         ):
             do = 'Write "4.5bits" or "300MB"'
             raise ConfigError(describe("budget", repr(text), "bits a weight, or bytes of the model", do))
         if unit in _UNITS:
-            return cls(nbytes=int(float(found[1]) * _UNITS[unit]))
-        return cls(bits=float(found[1]))
+            return cls(nbytes=int(float(single_layers[1]) * _UNITS[unit]))
+        return cls(bits=float(single_layers[1]))
 
     def __str__(self) -> str:
         return f"{self.bits:g} bits a weight" if self.bits is not None else f"{self.nbytes:,} bytes"
@@ -147,8 +147,8 @@ def recipe_for_budget(
     Source: greedy along the lower convex hull of each layer's options, as Shoham and Gersho, IEEE Transactions on
     Acoustics, Speech, and Signal Processing 36 (1988), 1445-1453, give bits to quantizers.
     """
-    asked, recipes = Budget.parse(budget), named(schemes)
-    found = sensitivity(
+    limit, recipes = Budget.parse(budget), named(schemes)
+    single_layers = sensitivity(
         model,
         data,
         list(recipes.values()),
@@ -161,18 +161,18 @@ def recipe_for_budget(
     )
     order = {name: k for k, (name, _) in enumerate(model.named_modules())}
     by_layer: dict[str, list[Sensitivity]] = {}
-    for each in sorted(found.layers, key=lambda each: order[each.layer]):
+    for each in sorted(single_layers.layers, key=lambda each: order[each.layer]):
         by_layer.setdefault(each.layer, []).append(each)
     weights = sum(options[0].weights for options in by_layer.values())
     before = sum(options[0].bytes_before for options in by_layer.values())
-    room = asked.weight_bytes(nbytes(model), before, weights)
+    room = limit.weight_bytes(nbytes(model), before, weights)
     if before <= room:
-        got, do = f"{asked}, in which the model fits as it is", "Ask for less; nothing needs to be quantized"
+        got, do = f"{limit}, in which the model fits as it is", "Ask for less; nothing needs to be quantized"
         raise ConfigError(describe("budget", got, "less than it takes now", do))
-    chosen = choose_options(by_layer, room, asked)
-    names = {layer: SKIP if option is None else option.scheme for layer, option in chosen.items()}
+    choice = choose_options(by_layer, room, limit)
+    names = {layer: SKIP if option is None else option.scheme for layer, option in choice.items()}
     recipe = Recipe.parse({**names, "*": SKIP})
-    measured = sweep(
+    swept = sweep(
         model,
         data,
         {CHOSEN: recipe, **recipes},
@@ -183,13 +183,13 @@ def recipe_for_budget(
         confidence_level=confidence_level,
         data_spec=data_spec,
     )
-    point = next(each for each in measured.points if each.name == CHOSEN)
-    expected = sum(option.distance for option in chosen.values() if option is not None)
-    taken = sum(by_layer[layer][0].bytes_before if o is None else o.bytes_after for layer, o in chosen.items())
-    bits = 8 * taken / weights
-    sections = (_section(chosen, by_layer, asked, bits, point.distance, expected, title), *measured.report.sections)
-    report = replace(measured.report, title=title, sections=sections)
-    return BudgetResult(recipe, bits, point.nbytes, point.distance, expected, found, measured, report)
+    point = next(each for each in swept.points if each.name == CHOSEN)
+    expected = sum(option.distance for option in choice.values() if option is not None)
+    used = sum(by_layer[layer][0].bytes_before if o is None else o.bytes_after for layer, o in choice.items())
+    bits = 8 * used / weights
+    sections = (_section(choice, by_layer, limit, bits, point.distance, expected, title), *swept.report.sections)
+    report = replace(swept.report, title=title, sections=sections)
+    return BudgetResult(recipe, bits, point.nbytes, point.distance, expected, single_layers, swept, report)
 
 
 def choose_options(
@@ -207,11 +207,11 @@ def choose_options(
     """
     ladders = {layer: _ladder(options) for layer, options in by_layer.items()}
     at = dict.fromkeys(ladders, 0)
-    taken = sum(ladder[0][0] for ladder in ladders.values())
-    if taken > room:
+    used = sum(ladder[0][0] for ladder in ladders.values())
+    if used > room:
         got = f"{budget or room}, {max(0.0, room):,.0f} bytes for the layers that can be quantized"
         do = "Allow more, or name a smaller scheme in schemes="
-        raise ConfigError(describe("budget", got, f"at least {taken:,}, with each in its smallest scheme", do))
+        raise ConfigError(describe("budget", got, f"at least {used:,}, with each in its smallest scheme", do))
     steps = sorted(
         (-(ladder[k][1] - ladder[k + 1][1]) / (ladder[k + 1][0] - ladder[k][0]), layer, k)
         for layer, ladder in ladders.items()
@@ -219,8 +219,8 @@ def choose_options(
     )
     for _, layer, k in steps:  # along a convex hull the gain for a byte falls, so a layer's steps come in order
         size = ladders[layer][k + 1][0] - ladders[layer][k][0]
-        if at[layer] == k and taken + size <= room:
-            at[layer], taken = k + 1, taken + size
+        if at[layer] == k and used + size <= room:
+            at[layer], used = k + 1, used + size
     return {layer: ladder[at[layer]][2] for layer, ladder in ladders.items()}
 
 
@@ -231,14 +231,14 @@ def _ladder(options: Sequence[Sensitivity]) -> list[_Rung]:
     """The options of a layer that are worth their bytes: the lower convex hull of bytes and distance."""
     rungs: list[_Rung] = [(each.bytes_after, each.distance, each) for each in options]
     rungs.append((options[0].bytes_before, 0.0, None))
-    kept: list[_Rung] = []
+    hull: list[_Rung] = []
     for rung in sorted(rungs, key=lambda each: (each[0], each[1])):
-        if kept and rung[1] >= kept[-1][1]:
+        if hull and rung[1] >= hull[-1][1]:
             continue
-        while len(kept) > 1 and _slope(kept[-2], kept[-1]) <= _slope(kept[-1], rung):
-            kept.pop()
-        kept.append(rung)
-    return kept
+        while len(hull) > 1 and _slope(hull[-2], hull[-1]) <= _slope(hull[-1], rung):
+            hull.pop()
+        hull.append(rung)
+    return hull
 
 
 def _slope(a: _Rung, b: _Rung) -> float:
@@ -247,7 +247,7 @@ def _slope(a: _Rung, b: _Rung) -> float:
 
 
 def _section(
-    chosen: Mapping[str, Sensitivity | None],
+    choice: Mapping[str, Sensitivity | None],
     by_layer: Mapping[str, Sequence[Sensitivity]],
     budget: Budget,
     bits: float,
@@ -257,7 +257,7 @@ def _section(
 ) -> Section:
     rows = [
         (layer, *((SKIP, by_layer[layer][0].bytes_before, 0.0) if o is None else (o.scheme, o.bytes_after, o.distance)))
-        for layer, o in chosen.items()
+        for layer, o in choice.items()
     ]
     note = (
         f"Asked for: {budget}. Chosen: {bits:.3f} bits a weight. Measured as a whole: {distance:.4g}; "

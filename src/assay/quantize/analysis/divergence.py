@@ -56,11 +56,11 @@ def divergence(
         )
         for k in range(0, len(rows[0]), size)
     ]
-    found = torch.cat(parts) if parts else before.new_zeros(0, len(names), dtype=torch.float32)
-    counted = torch.ones(len(found), dtype=torch.bool, device=found.device)
+    result = torch.cat(parts) if parts else before.new_zeros(0, len(names), dtype=torch.float32)
+    counted = torch.ones(len(result), dtype=torch.bool, device=result.device)
     if classes is not None:
         counted = torch.ne(classes, ignore_index)
-    return names, found.view(shape[0], -1, len(names)), counted.view(shape[0], -1)
+    return names, result.view(shape[0], -1, len(names)), counted.view(shape[0], -1)
 
 
 def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:

@@ -108,14 +108,14 @@ def sensitivity(
         ['0', '2']
     """
     data_spec = data_spec or DataSpec()
-    asked: list[Any] = list(scheme) if isinstance(scheme, list | tuple) else [scheme]
-    found: dict[str, TrialLayer] = {}
-    for each in asked:
+    recipes: list[Any] = list(scheme) if isinstance(scheme, list | tuple) else [scheme]
+    trials: dict[str, TrialLayer] = {}
+    for each in recipes:
         for layer in untied(layers(model, each, method, include, exclude, calibration)):
-            found[f"{layer.name} {layer.scheme}"] = layer
-    outcomes, loop = compare_layers(model, {name: [layer] for name, layer in found.items()}, data, data_spec, title)
+            trials[f"{layer.name} {layer.scheme}"] = layer
+    outcomes, loop = compare_layers(model, {name: [layer] for name, layer in trials.items()}, data, data_spec, title)
     rows = []
-    for name, layer in found.items():
+    for name, layer in trials.items():
         value = headline(outcomes[name], confidence_level)
         agreement = outcomes[name].agreement
         size = layer.weights, layer.bytes_before, layer.bytes_after

@@ -95,14 +95,14 @@ def layers(
     Raises:
         ConfigError: there are none.
     """
-    found, _ = candidates(model)
-    chosen = choose(found, Recipe.parse(recipe), include, exclude)
+    result, _ = candidates(model)
+    chosen = choose(result, Recipe.parse(recipe), include, exclude)
     return [TrialLayer(each, method, calibration) for each in chosen if each.scheme]
 
 
-def untied(found: Sequence[TrialLayer]) -> list[TrialLayer]:
+def untied(result: Sequence[TrialLayer]) -> list[TrialLayer]:
     """Those that can be changed alone: no other layer shares their weight."""
-    return [each for each in found if not each.choice.candidate.tied]
+    return [each for each in result if not each.choice.candidate.tied]
 
 
 def compare_layers(
@@ -128,7 +128,7 @@ def compare_layers(
     if windows is not None:
         runs, data = CausalModel(model), windows
         data_spec = replace(data_spec, batch_size=data_spec.batch_size or BATCH_SIZE)
-    found: dict[str, OutputComparison] = {}
+    result: dict[str, OutputComparison] = {}
     first: Report | None = None
     groups = list(_groups(jobs))
     for number, names in enumerate(groups):
@@ -136,24 +136,24 @@ def compare_layers(
         others = {name: SwappedModel(runs, model, replacements) for name, replacements in built.items()}
         part = f"{title}, part {number + 1} of {len(groups)}" if len(groups) > 1 else title
         outcomes, report = compare_outputs(runs, others, data, data_spec, part)
-        found |= outcomes
+        result |= outcomes
         first = first or report
     if first is None:
         raise ConfigError(describe(title, "nothing to compare", "a layer or a scheme", "Name one"))
-    return found, first
+    return result, first
 
 
 def _build(jobs: Mapping[str, Sequence[TrialLayer]], data_spec: DataSpec) -> dict[str, dict[str, nn.Module]]:
     """The layers of each job by their names."""
-    found: dict[str, dict[str, nn.Module]] = {name: {} for name in jobs}
+    result: dict[str, dict[str, nn.Module]] = {name: {} for name in jobs}
     total = sum(each.bytes_before for job in jobs.values() for each in job)
     with ProgressBar("Quantizing", total, data_spec.progress, unit="bytes") as bar:
         for name, job in jobs.items():
             for each in job:
                 bar.update(text=each.name)
-                found[name][each.name] = each.build()
+                result[name][each.name] = each.build()
                 bar.update(advance=each.bytes_before)
-    return found
+    return result
 
 
 def _groups(jobs: Mapping[str, Sequence[TrialLayer]]) -> Iterator[list[str]]:

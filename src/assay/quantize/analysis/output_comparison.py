@@ -151,14 +151,14 @@ class _SideBySide(nn.Module):
         self.before, self.others, self.data_spec = before, others, data_spec
         self.held = nn.ModuleList(each for each in others.values() if isinstance(each, nn.Module))
         self.reader = Reader(before, inputs=data_spec.inputs, target=data_spec.target, preds=data_spec.preds)
-        self.kept = {name: _BatchRecords() for name in others}
+        self.records = {name: _BatchRecords() for name in others}
         self.names: tuple[str, ...] = ()
 
     def forward(self, number: Tensor, batch: Any) -> Tensor:
         (args, options), target, _ = self.reader.read(batch)
         data_spec = self.data_spec
         before = self.reader.preds(self.before(*args, **options))
-        found: dict[str, tuple[Tensor, Tensor]] = {}
+        result: dict[str, tuple[Tensor, Tensor]] = {}
         for name, other in self.others.items():
             after = self.reader.preds(other(*args, **options))
             self.names, rows, counted = divergence(
@@ -169,24 +169,24 @@ class _SideBySide(nn.Module):
                 class_dim=data_spec.class_dim,
                 ignore_index=data_spec.ignore_index,
             )
-            found[name] = rows, counted
-        for name, (rows, counted) in found.items():  # only when all of them worked
-            kept = self.kept[name]
-            kept.numbers.append(number)
-            kept.rows.append(rows)
-            kept.counted.append(counted)
-        first, counted = next(iter(found.values()))
+            result[name] = rows, counted
+        for name, (rows, counted) in result.items():  # only when all of them worked
+            records = self.records[name]
+            records.numbers.append(number)
+            records.rows.append(rows)
+            records.counted.append(counted)
+        first, counted = next(iter(result.values()))
         mean = torch.where(counted, first[..., 0], 0).sum(1) / counted.sum(1).clamp(min=1)
         return mean.nan_to_num(0.0, math.inf)  # for the bar; NaN is told when all is read
 
     def outcome(self, name: str) -> OutputComparison:
         """What was kept of one model, on the host and in the order of the samples."""
-        kept = self.kept[name]
-        if not kept.rows:
+        records = self.records[name]
+        if not records.rows:
             raise ConfigError(describe("data", "no sample", "at least one", "See what the data give"))
-        rows_BPK, counted_BP = _joined(kept.rows), _joined(kept.counted).bool().numpy()
+        rows_BPK, counted_BP = _joined(records.rows), _joined(records.counted).bool().numpy()
         values_BPK = rows_BPK.double().numpy()
-        numbers = torch.cat([to_host(each) for each in kept.numbers]).numpy().astype(np.int64)
+        numbers = torch.cat([to_host(each) for each in records.numbers]).numpy().astype(np.int64)
         order = np.argsort(numbers, kind="stable")
         sums_BK = np.where(counted_BP[..., None], values_BPK, 0).sum(1)[order]
         columns = {column: sums_BK[:, k] for k, column in enumerate(self.names)}

@@ -26,7 +26,7 @@ def section(
     name: str,
     confidence_level: float,
     worst: int,
-    told: Callable[[int], str] | None = None,
+    sample_text: Callable[[int], str] | None = None,
 ) -> Section:
     """Lay out an outcome.
 
@@ -35,11 +35,11 @@ def section(
         name: the title.
         confidence_level: of the intervals; samples are windows where the data are a text.
         worst: how many samples to list, those with the largest KL divergence first.
-        told: a sample in words, by its id.
+        sample_text: a sample in words, by its id.
     """
     samples = _samples(outcome)
     values = [_with_interval(value, samples, confidence_level) for value in _values(outcome)]
-    tables = [_spread(outcome), _worst(outcome, worst, told)]
+    tables = [_spread(outcome), _worst(outcome, worst, sample_text)]
     note = f"{int(outcome.counts.sum()):,} predictions of {len(outcome.ids):,} samples."
     if LOSS_BEFORE in outcome.columns:
         values += _perplexities(values, outcome)
@@ -99,11 +99,11 @@ def _values(outcome: OutputComparison) -> list[Value]:
 
 
 def _with_interval(value: Value, samples: Samples, confidence_level: float) -> Value:
-    found = interval_of(Measured(value, samples), confidence_level)
-    if found.lower is None or found.upper is None:
-        return replace(value, note=found.note)
+    result = interval_of(Measured(value, samples), confidence_level)
+    if result.lower is None or result.upper is None:
+        return replace(value, note=result.note)
     note = "paired: both models on the same samples" if value.name == LOSS_CHANGE else ""
-    return replace(value, lower=found.lower, upper=found.upper, confidence_level=confidence_level, note=note)
+    return replace(value, lower=result.lower, upper=result.upper, confidence_level=confidence_level, note=note)
 
 
 def _perplexities(values: list[Value], outcome: OutputComparison) -> list[Value]:
@@ -117,15 +117,15 @@ def _perplexities(values: list[Value], outcome: OutputComparison) -> list[Value]
 def _spread(outcome: OutputComparison) -> Table:
     """Quantiles over predictions: a mean may hide a few that went wrong."""
     what = KL if KL in outcome.columns else ERROR
-    found = outcome.by_prediction
-    levels = [quantile for quantile in _QUANTILES if len(found) * (1 - quantile) >= 1]
+    result = outcome.by_prediction
+    levels = [quantile for quantile in _QUANTILES if len(result) * (1 - quantile) >= 1]
     with np.errstate(invalid="ignore"):  # between two infinities
-        rows = [(f"{100 * quantile:g} % are below", float(np.quantile(found, quantile))) for quantile in levels]
-    rows.append(("largest", float(found.max())))
+        rows = [(f"{100 * quantile:g} % are below", float(np.quantile(result, quantile))) for quantile in levels]
+    rows.append(("largest", float(result.max())))
     return Table(f"{what} of single predictions", ("predictions", what), tuple(rows))
 
 
-def _worst(outcome: OutputComparison, count: int, told: Callable[[int], str] | None) -> Table:
+def _worst(outcome: OutputComparison, count: int, sample_text: Callable[[int], str] | None) -> Table:
     what = KL if KL in outcome.columns else ERROR
     with np.errstate(all="ignore"):
         each = {name: sums / outcome.counts for name, sums in outcome.columns.items()}
@@ -135,19 +135,19 @@ def _worst(outcome: OutputComparison, count: int, told: Callable[[int], str] | N
         (
             int(outcome.ids[k]),
             *(float(each[name][k]) for name in columns),
-            *([told(int(outcome.ids[k]))] if told else []),
+            *([sample_text(int(outcome.ids[k]))] if sample_text else []),
         )
         for k in order
     ]
-    heads = ("sample", *columns, *(["begins"] if told else []))
+    heads = ("sample", *columns, *(["begins"] if sample_text else []))
     return Table(
         "Worst samples", heads, tuple(rows), note=f"Means over the predictions of a sample; largest {what} first."
     )
 
 
 def _plots(outcome: OutputComparison) -> tuple[Plot, ...]:
-    found = outcome.by_prediction[outcome.by_prediction > 0]
-    if KL not in outcome.columns or not len(found):
+    result = outcome.by_prediction[outcome.by_prediction > 0]
+    if KL not in outcome.columns or not len(result):
         return ()
     title = "How far predictions moved"
-    return (Distribution.of(title, {"predictions": np.log10(found)}, bins=30, axis="log10 of the KL divergence"),)
+    return (Distribution.of(title, {"predictions": np.log10(result)}, bins=30, axis="log10 of the KL divergence"),)

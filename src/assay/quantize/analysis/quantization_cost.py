@@ -17,7 +17,7 @@ from assay.evaluation.forward import autocast_dtype, locations, ready
 from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
 from assay.language.scoring import BATCH_SIZE, sentence_of, table_of
 from assay.metrics.base import Metric
-from assay.quantize.analysis import output_report as shown
+from assay.quantize.analysis import output_report
 from assay.quantize.analysis.divergence import Outputs
 from assay.quantize.analysis.indexed_batches import BATCH, indexed_batches
 from assay.quantize.analysis.output_comparison import DataSpec, check_pair, compare_outputs, of_text
@@ -120,11 +120,13 @@ def measure(
         progress,
     )
     check_pair(before, after)
-    before, after, data, data_spec = prepared(before, after, data, data_spec)
-    found, loop = compare_outputs(before, {AFTER: after}, data, data_spec, title)
+    before, after, data, data_spec = prepare(before, after, data, data_spec)
+    result, loop = compare_outputs(before, {AFTER: after}, data, data_spec, title)
     windows = data if isinstance(data, Windows) else None
-    told = beginning(windows, tokenizer) if windows is not None else None
-    first = shown.section(found[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, told=told)
+    sample_text = beginning(windows, tokenizer) if windows is not None else None
+    first = output_report.section(
+        result[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, sample_text=sample_text
+    )
     sections = [first if windows is None else replace(first, note=sentence_of(windows))]
     if metrics is not None:
         sections.append(_quality(before, after, data, metrics, data_spec, confidence_level, seed))
@@ -135,7 +137,7 @@ def measure(
     return replace(loop, title=title, sections=tuple(sections))
 
 
-def prepared(
+def prepare(
     before: Callable[..., Any], after: Callable[..., Any], data: Any, data_spec: DataSpec
 ) -> tuple[Callable[..., Any], Callable[..., Any], Any, DataSpec]:
     """Models and data as they are run: of a text windows, and models that give logits for them."""
@@ -150,7 +152,7 @@ def beginning(windows: Windows, tokenizer: Tokenizer | None) -> Callable[[int], 
     """What tells how a window begins, by its number."""
     tokenizer = tokenizer or ByteTokenizer()
 
-    def told(number: int) -> str:
+    def sample_text(number: int) -> str:
         begin, known = windows.span(number)
         ids = windows.tokens.ids[known + bool(known) : begin + windows.window + 1][:48].tolist()
         try:
@@ -158,7 +160,7 @@ def beginning(windows: Windows, tokenizer: Tokenizer | None) -> Callable[[int], 
         except ConfigError:  # tokens of another tokenizer
             return f"token {known:,}"
 
-    return told
+    return sample_text
 
 
 def _quality(
@@ -232,8 +234,8 @@ def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Seque
     rows: list[tuple[str | int | float, ...]] = []
     with ready(before, device), ready(after, device):
         for kind, of_kind in kinds.items():
-            found = paces(models, of_kind, sizes, device)
-            for a, b in zip(found[::2], found[1::2], strict=True):
+            result = paces(models, of_kind, sizes, device)
+            for a, b in zip(result[::2], result[1::2], strict=True):
                 start: tuple[str | int | float, ...] = (kind, a.samples) if kind else (a.samples,)
                 ms = a.seconds * 1e3, b.seconds * 1e3
                 rows.append((*start, *ms, a.seconds / b.seconds, a.samples_per_second, b.samples_per_second))

@@ -114,7 +114,7 @@ def sweep(
     jobs = {name: layers(model, recipe, method, include, exclude, calibration) for name, recipe in recipes.items()}
     outcomes, loop = compare_layers(model, jobs, data, data_spec or DataSpec(), title)
     whole = nbytes(model)
-    every = {layer.name: layer for found in jobs.values() for layer in found}
+    every = {layer.name: layer for trials in jobs.values() for layer in trials}
     points = [_point(name, jobs[name], every, outcome, whole, confidence_level) for name, outcome in outcomes.items()]
     points.sort(key=lambda each: (each.nbytes, each.name))
     what = distance_name(next(iter(outcomes.values())))
@@ -134,21 +134,21 @@ def named(schemes: Sequence[str] | Mapping[str, RecipeLike]) -> Mapping[str, Rec
     return schemes if isinstance(schemes, Mapping) else {str(each): each for each in schemes}
 
 
-def bits_of(found: Sequence[TrialLayer], every: Mapping[str, TrialLayer]) -> float:
+def bits_of(trials: Sequence[TrialLayer], every: Mapping[str, TrialLayer]) -> float:
     """Bits that a weight of all layers by name takes when some of them are quantized, scales and zeros included."""
-    names = {each.name for each in found}
-    kept = sum(each.bytes_before for name, each in every.items() if name not in names)
-    return 8 * (kept + sum(each.bytes_after for each in found)) / sum(each.weights for each in every.values())
+    names = {each.name for each in trials}
+    rest = sum(each.bytes_before for name, each in every.items() if name not in names)
+    return 8 * (rest + sum(each.bytes_after for each in trials)) / sum(each.weights for each in every.values())
 
 
-def bytes_with(found: Sequence[TrialLayer], whole: int) -> int:
+def bytes_with(trials: Sequence[TrialLayer], whole: int) -> int:
     """Bytes of a model of `whole` bytes with these layers."""
-    return whole - sum(each.bytes_before - each.bytes_after for each in found)
+    return whole - sum(each.bytes_before - each.bytes_after for each in trials)
 
 
 def _point(
     name: str,
-    found: Sequence[TrialLayer],
+    trials: Sequence[TrialLayer],
     every: Mapping[str, TrialLayer],
     outcome: OutputComparison,
     whole: int,
@@ -158,7 +158,7 @@ def _point(
     change = None
     if LOSS_BEFORE in outcome.columns:
         change = outcome.mean(LOSS_AFTER) - outcome.mean(LOSS_BEFORE)
-    size = bits_of(found, every), len(found), bytes_with(found, whole)
+    size = bits_of(trials, every), len(trials), bytes_with(trials, whole)
     return SweepPoint(name, *size, value.value, value.lower, value.upper, outcome.agreement, change)
 
 

@@ -60,16 +60,16 @@ def paces(
         batch_sizes: how many samples at once.
         device: where they run.
     """
-    found = []
+    result = []
     for size in batch_sizes:
         rows = row_count(batch)
         assert rows, "a batch has rows"
         repeated = move(take(_indexable(batch), rows, [k % rows for k in range(size)]), device)
-        found += [
+        result += [
             Pace(name, size, statistics.median(times), len(times))
             for name, times in _times(models, repeated, device).items()
         ]
-    return found
+    return result
 
 
 def _times(models: Mapping[str, Callable[[Any], Any]], batch: Any, device: torch.device) -> dict[str, list[float]]:

@@ -162,11 +162,11 @@ class Container:
             raise unwritable(self.path, error, self.nbytes) from error
 
     def _header(self, checksums: Mapping[str, str]) -> bytes:
-        said: dict[str, object] = {"__metadata__": self._metadata(checksums)}
+        fields: dict[str, object] = {"__metadata__": self._metadata(checksums)}
         for entry in self.entries:
             spans = list(self._spans[entry.name])
-            said[entry.name] = {"dtype": NAMES[entry.dtype], "shape": list(entry.shape), "data_offsets": spans}
-        text = json.dumps(said, separators=(",", ":")).encode()
+            fields[entry.name] = {"dtype": NAMES[entry.dtype], "shape": list(entry.shape), "data_offsets": spans}
+        text = json.dumps(fields, separators=(",", ":")).encode()
         text += b" " * (-len(text) % ALIGNMENT)
         return struct.pack("<Q", len(text)) + text
 

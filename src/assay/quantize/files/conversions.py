@@ -70,19 +70,21 @@ def plan_conversions(
         ConfigError: nothing can be quantized, a rule takes no layer, or the source lacks a weight of the model.
         StateError: the layers are not those of the plan.
     """
-    made = Conversions({name: TensorConversion(stored, (_entry(stored),)) for name, stored in source.tensors.items()})
-    modules = _modules(source, model, made.notes)
-    found, _ = candidates(modules)
+    conversions = Conversions(
+        {name: TensorConversion(stored, (_entry(stored),)) for name, stored in source.tensors.items()}
+    )
+    modules = _modules(source, model, conversions.notes)
+    holders, _ = candidates(modules)
     if isinstance(recipe, Plan):
-        check_planned(recipe, found, str(source.path), dtypes=False)
+        check_planned(recipe, holders, str(source.path), dtypes=False)
         recipe = recipe.recipe
-    for choice in choose(found, recipe, include, exclude):
-        _place(choice, source, made)
+    for choice in choose(holders, recipe, include, exclude):
+        _place(choice, source, conversions)
     known = modules.state_dict(keep_vars=True)
     if strangers := [name for name in source.tensors if name not in known]:
         some = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
-        made.notes.append(f"tensors that are not in the model were copied, {len(strangers)} of them: {some}")
-    return made
+        conversions.notes.append(f"tensors that are not in the model were copied, {len(strangers)} of them: {some}")
+    return conversions
 
 
 def _modules(source: TensorSource, model: ModelLike, notes: list[str]) -> nn.Module:
@@ -101,20 +103,20 @@ def _modules(source: TensorSource, model: ModelLike, notes: list[str]) -> nn.Mod
     return from_names(source.tensors.values())
 
 
-def _place(choice: Choice, source: TensorSource, made: Conversions) -> None:
+def _place(choice: Choice, source: TensorSource, conversions: Conversions) -> None:
     """Enter the choice for one layer under the tensor that holds its weight."""
     each = choice.candidate
     names = [_tensor(name, source) for name in (each.name, *each.tied)]
     there = [name for name in names if name in source.tensors]
     if choice.scheme is None:
-        made.skipped[each.name] = choice.why
+        conversions.skipped[each.name] = choice.why
     elif not there:
         do = "Name the folder that belongs to the model, or pass model='names'"
         raise ConfigError(describe(str(source.path), f"no {names[0]}", "every weight of the model", do))
     if not there:
         return
     first = min(there, key=list(source.tensors).index)
-    made.tied |= {name: first for name in names if name != first}
+    conversions.tied |= {name: first for name in names if name != first}
     stored = source.tensors[first]
     shape = (stored.shape[1], stored.shape[0]) if each.transposed else stored.shape
     if shape != each.shape:
@@ -124,10 +126,10 @@ def _place(choice: Choice, source: TensorSource, made: Conversions) -> None:
         return
     weight = WeightDescription(each.kind, choice.scheme, each.shape, stored.dtype)
     entries = tuple(weight.entries(first, SCALES))
-    made.pieces[first] = TensorConversion(stored, entries, weight, each.transposed)
+    conversions.pieces[first] = TensorConversion(stored, entries, weight, each.transposed)
     for other in there:
         if other != first:
-            made.pieces[other] = TensorConversion(source.tensors[other], (), same_as=first)
+            conversions.pieces[other] = TensorConversion(source.tensors[other], (), same_as=first)
 
 
 def _tensor(name: str, source: TensorSource) -> str:

@@ -44,11 +44,11 @@ class WeightDescription:
         """What its tensors will be."""
         rows, width = self.shape
         groups = (rows, width // self.scheme.group(width))
-        found = [
+        result = [
             TensorEntry(f"{name}.packed", torch.uint8, (rows, self.scheme.row_bytes(width))),
             TensorEntry(f"{name}.scales", scales, groups),
         ]
-        return found if self.scheme.symmetric else [*found, TensorEntry(f"{name}.zeros", scales, groups)]
+        return result if self.scheme.symmetric else [*result, TensorEntry(f"{name}.zeros", scales, groups)]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON has it; every part of the scheme is said, so that no default can change it."""
@@ -56,19 +56,19 @@ class WeightDescription:
         return {"kind": self.kind, "shape": list(self.shape), "dtype": dtype, "scheme": asdict(self.scheme)}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> WeightDescription:
+    def from_json(cls, header: Mapping[str, Any]) -> WeightDescription:
         """Read it.
 
         Raises:
             AssayError: a scheme that cannot be.
             KeyError, TypeError, ValueError: it is none.
         """
-        rows, width = (int(size) for size in said["shape"])
-        dtype = getattr(torch, said["dtype"])
-        scheme = Scheme(**said["scheme"])
-        if said["kind"] not in KINDS or not isinstance(dtype, torch.dtype) or scheme.why_not((rows, width)):
+        rows, width = (int(size) for size in header["shape"])
+        dtype = getattr(torch, header["dtype"])
+        scheme = Scheme(**header["scheme"])
+        if header["kind"] not in KINDS or not isinstance(dtype, torch.dtype) or scheme.why_not((rows, width)):
             raise ValueError(scheme.why_not((rows, width)) or "a kind or a dtype that there is not")
-        return cls(said["kind"], scheme, (rows, width), dtype)
+        return cls(header["kind"], scheme, (rows, width), dtype)
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,14 @@ class FileDescription:
 
     def to_json(self) -> str:
         """One line of JSON, the same for equal descriptions."""
-        said = {
+        header = {
             "version": VERSION,
             "whole": self.whole,
             "weights": {name: weight.to_json() for name, weight in self.weights.items()},
             "tensors": dict(self.tensors),
             "tied": dict(self.tied),
         }
-        return json.dumps(said, sort_keys=True)
+        return json.dumps(header, sort_keys=True)
 
     def to_metadata(self) -> Metadata:
         """What the header of a safetensors file says."""
@@ -109,8 +109,8 @@ class FileDescription:
 
     def parts(self, name: str) -> list[str]:
         """The names of the tensors of a weight."""
-        kept = FIELDS[:2] if self.weights[name].scheme.symmetric else FIELDS
-        return [f"{name}.{part}" for part in kept]
+        names = FIELDS[:2] if self.weights[name].scheme.symmetric else FIELDS
+        return [f"{name}.{part}" for part in names]
 
     def unquantized(self) -> list[str]:
         """The names of the tensors that were left as they are."""
@@ -133,12 +133,12 @@ class FileDescription:
             do = "Copy the file again, or save the model again"
             raise StateError(describe(where, "a description that was changed", "that of its checksum", do))
         try:
-            said = json.loads(text)
-            _check_version(said.get("version"), where)
-            weights = {str(name): WeightDescription.from_json(weight) for name, weight in said["weights"].items()}
-            tensors = {str(name): str(checksum) for name, checksum in said["tensors"].items()}
-            tied = {str(name): str(other) for name, other in said["tied"].items()}
-            return cls(weights, tensors, tied, str(said["whole"]))
+            header = json.loads(text)
+            _check_version(header.get("version"), where)
+            weights = {str(name): WeightDescription.from_json(weight) for name, weight in header["weights"].items()}
+            tensors = {str(name): str(checksum) for name, checksum in header["tensors"].items()}
+            tied = {str(name): str(other) for name, other in header["tied"].items()}
+            return cls(weights, tensors, tied, str(header["whole"]))
         except StateError:
             raise
         except (AssayError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -183,9 +183,9 @@ def describe_file(path: PathLike) -> FileDescription:
 
 def is_quantized(path: PathLike) -> bool:
     """Whether assay wrote the quantized weights in a folder or a file; whether all of them are there is not checked."""
-    found = sorted(Path(path).glob("quantized*.safetensors"))[:1] or [Path(path)]
+    result = sorted(Path(path).glob("quantized*.safetensors"))[:1] or [Path(path)]
     try:
-        with safe_open(found[0], framework="pt") as handle:
+        with safe_open(result[0], framework="pt") as handle:
             return KEY in (handle.metadata() or {})
     except (SafetensorError, OSError):
         return False
@@ -233,13 +233,13 @@ def _header(file: Path) -> FileDescription:
 
 def _tensors(file: Path, description: FileDescription) -> dict[str, Tensor]:
     """The tensors of one file, as copies: a mapping of the file would change when the file does."""
-    found = {}
+    result = {}
     with safe_open(file, framework="pt") as handle:
         for name, checksum in description.tensors.items():
-            found[name] = handle.get_tensor(name).clone()
-            if sha256(found[name]) != checksum:
+            result[name] = handle.get_tensor(name).clone()
+            if sha256(result[name]) != checksum:
                 raise StateError(describe(str(file), f"other bytes of {name}", "those of its checksum", _AGAIN))
-    return found
+    return result
 
 
 def _integers(name: str, description: FileDescription, tensors: Mapping[str, Tensor], where: str) -> PackedWeight:
@@ -256,15 +256,16 @@ def _fileset(contents: _Contents, path: Path, shard_bytes: int) -> FileSet:
     return FileSet(path, groups, weights, contents.tied, shard_bytes, mark=f"{secrets.token_hex(4)}.part")
 
 
-def _of_integers(given: Mapping[str, PackedWeight]) -> _Contents:
-    strange = next((name for name, each in given.items() if not isinstance(each, PackedWeight)), None)
-    if not given or strange is not None:
-        got = f"{type(given[strange]).__name__} under {strange!r}" if strange is not None else "nothing"
+def _of_integers(packed_weights: Mapping[str, PackedWeight]) -> _Contents:
+    strange = next((name for name, each in packed_weights.items() if not isinstance(each, PackedWeight)), None)
+    if not packed_weights or strange is not None:
+        got = f"{type(packed_weights[strange]).__name__} under {strange!r}" if strange is not None else "nothing"
         raise ConfigError(describe("model", got, "a module, or PackedWeight by name", "Quantize weights first"))
-    made = {
-        name: WeightDescription("linear", each.scheme, each.shape, each.scales.dtype) for name, each in given.items()
+    descriptions = {
+        name: WeightDescription("linear", each.scheme, each.shape, each.scales.dtype)
+        for name, each in packed_weights.items()
     }
-    return _Contents({name: (made[name], given[name]) for name in given})
+    return _Contents({name: (descriptions[name], packed_weights[name]) for name in packed_weights})
 
 
 def _of_model(model: nn.Module) -> _Contents:

@@ -97,10 +97,10 @@ class FileSet:
 
     def has(self, name: str, checksum: str) -> bool:
         """Whether a tensor of this checksum is written already; then it counts as put."""
-        found = self._containers[self._home[name]].checksum(name) == checksum
-        if found:
+        is_same = self._containers[self._home[name]].checksum(name) == checksum
+        if is_same:
             self.sums[name] = checksum
-        return found
+        return is_same
 
     def finish(self) -> None:
         """Seal all files, then give them their names, then write the index."""
@@ -135,11 +135,11 @@ class FileSet:
             return
         total = sum(entry.nbytes for container in self._containers for entry in container.entries)
         files = self.files
-        said = {
+        index = {
             "metadata": {"total_size": total, KEY: self._whole},
             "weight_map": {name: files[k] for name, k in sorted(self._home.items())},
         }
-        write_text(path, json.dumps(said, indent=2) + "\n")
+        write_text(path, json.dumps(index, indent=2) + "\n")
 
     def _remove_older(self) -> None:
         """A model of another number of files that lay there before is not this one's any more."""
@@ -181,8 +181,8 @@ def files_of(path: Path) -> list[Path]:
 
 def _indexed(folder: Path) -> list[Path]:
     try:
-        said = json.loads((folder / INDEX).read_text("utf-8"))["weight_map"]
-        names = sorted({str(name) for name in said.values()})
+        index = json.loads((folder / INDEX).read_text("utf-8"))["weight_map"]
+        names = sorted({str(name) for name in index.values()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         got = f"no index ({type(error).__name__}: {error})"
         raise StateError(describe(str(folder / INDEX), got, "a weight_map of tensors and files", _AGAIN)) from error

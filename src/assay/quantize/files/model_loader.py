@@ -87,17 +87,17 @@ def find_replacements(
     _check_names(slots, stored, where, strict)
     replacements = Replacements(model)
     layers = _layers(model)
-    made: dict[object, QuantizedWeight | Tensor] = {}
+    cache: dict[object, QuantizedWeight | Tensor] = {}
     for slot in slots:
         name = _content(slot, stored, description, where)
         if name in weights:
             kind = description.weights[name]
             weight = QuantizedWeight(weights[name].to(_home(slot.held, device)), kind.dtype)
-            shared = made.setdefault(name, weight)
+            shared = cache.setdefault(name, weight)
             assert isinstance(shared, QuantizedWeight)
             replacements.layers += _replaced(slot, layers, shared, where)
         elif name:
-            replacements.tensors[id(slot.held)] = _tensor(slot, unquantized[name], made, name, where, device)
+            replacements.tensors[id(slot.held)] = _tensor(slot, unquantized[name], cache, name, where, device)
     for _, layer in replacements.layers:
         _take_bias(layer, replacements.tensors)
     _check_values(replacements, where)
@@ -105,16 +105,16 @@ def find_replacements(
 
 
 def _slots(model: nn.Module) -> list[Slot]:
-    found: dict[int, Slot] = {}
+    result: dict[int, Slot] = {}
     inside: set[str] = set()
     for name, module in model.named_modules(remove_duplicate=False):
         if isinstance(module, QuantizedWeight):
-            found.setdefault(id(module), Slot(module, [])).names.append(name)
+            result.setdefault(id(module), Slot(module, [])).names.append(name)
             inside |= {f"{name}.{part}" for part in module.state_dict()}
     for name, held in model.state_dict(keep_vars=True).items():
         if name not in inside and isinstance(held, Tensor):
-            found.setdefault(id(held), Slot(held, [])).names.append(name)
-    return list(found.values())
+            result.setdefault(id(held), Slot(held, [])).names.append(name)
+    return list(result.values())
 
 
 def _check_names(slots: Sequence[Slot], stored: Mapping[str, str], where: str, strict: bool) -> None:
@@ -154,9 +154,9 @@ def _sums(name: str, description: FileDescription) -> tuple[object, ...]:
 
 def _layers(model: nn.Module) -> dict[str, Candidate]:
     """The linear layers and embeddings of a model by all names of their weights."""
-    found = {each.module: each for each in candidates(model)[0]}
+    result = {each.module: each for each in candidates(model)[0]}
     named = model.named_modules(remove_duplicate=False)
-    return {f"{name}.weight": found[module] for name, module in named if module in found}
+    return {f"{name}.weight": result[module] for name, module in named if module in result}
 
 
 def _replaced(
@@ -193,7 +193,7 @@ def _take_bias(layer: nn.Module, tensors: Mapping[int, Tensor]) -> None:
 def _tensor(
     slot: Slot,
     stored: Tensor,
-    made: dict[object, QuantizedWeight | Tensor],
+    cache: dict[object, QuantizedWeight | Tensor],
     name: str,
     where: str,
     device: str | torch.device | None,
@@ -213,7 +213,7 @@ def _tensor(
     value = stored.to(_home(held, device))
     if isinstance(held, nn.Parameter):
         value = nn.Parameter(value, requires_grad=held.requires_grad)
-    shared = made.setdefault((name, type(value)), value)
+    shared = cache.setdefault((name, type(value)), value)
     assert isinstance(shared, Tensor)
     return shared
 

@@ -93,8 +93,8 @@ class TensorSource:
         """The files of the folder that are no weights: configuration, tokenizer, licence."""
         if self.folder is None:
             return []
-        found = (path for path in sorted(self.folder.iterdir()) if path.is_file() and not path.name.startswith("."))
-        return [path for path in found if path.suffix not in WEIGHTS and not path.name.endswith(".index.json")]
+        result = (path for path in sorted(self.folder.iterdir()) if path.is_file() and not path.name.startswith("."))
+        return [path for path in result if path.suffix not in WEIGHTS and not path.name.endswith(".index.json")]
 
 
 def _files(path: Path) -> list[Path] | dict[str, Path]:
@@ -115,8 +115,8 @@ def _files(path: Path) -> list[Path] | dict[str, Path]:
 
 def _index(path: Path) -> dict[str, Path]:
     try:
-        said = json.loads(path.read_text("utf-8"))["weight_map"]
-        files = {str(name): path.parent / str(file) for name, file in said.items()}
+        header = json.loads(path.read_text("utf-8"))["weight_map"]
+        files = {str(name): path.parent / str(file) for name, file in header.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         got = f"no index ({type(error).__name__}: {error})"
         raise StateError(describe(str(path), got, "a weight_map of tensors and files", "Copy it again")) from error
@@ -170,13 +170,13 @@ def config_of(folder: Path | None) -> dict[str, Any]:
     if folder is None or not (folder / CONFIG).is_file():
         return {}
     try:
-        said = json.loads((folder / CONFIG).read_text("utf-8"))
+        header = json.loads((folder / CONFIG).read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise StateError(describe(str(folder / CONFIG), f"no JSON ({error})", "JSON", "Copy it again")) from error
-    if not isinstance(said, dict):
-        raise StateError(describe(str(folder / CONFIG), type(said).__name__, "an object", "Copy it again"))
-    held = said.get("quantization_config")
+    if not isinstance(header, dict):
+        raise StateError(describe(str(folder / CONFIG), type(header).__name__, "an object", "Copy it again"))
+    held = header.get("quantization_config")
     if method := held.get("quant_method") if isinstance(held, dict) else held:
         got = f"a model that is quantized already ({method})"
         raise ConfigError(describe(str(folder), got, "one of floats", "Name the model that it was made from"))
-    return said
+    return header

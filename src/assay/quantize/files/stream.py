@@ -253,8 +253,8 @@ class _StreamJob:
         for path in self._source.others():
             target = self._folder / path.name
             if path.name == CONFIG:
-                said = self._source.config | {"quantization_config": {"quant_method": "assay"}}
-                write_text(target, json.dumps(said, indent=2) + "\n")
+                header = self._source.config | {"quantization_config": {"quant_method": "assay"}}
+                write_text(target, json.dumps(header, indent=2) + "\n")
             else:
                 write_whole(target, lambda part, path=path: shutil.copyfile(path, part))  # type: ignore[misc]
 

@@ -73,8 +73,8 @@ class Int4PackCpu(TorchKernel):
     def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         weight, scales = packed.tensors
         y = torch.ops.aten._weight_int4pack_mm_for_cpu(x, weight, packed.scheme.group(packed.shape[1]), scales)
-        found: Tensor = y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
-        return found
+        result: Tensor = y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
+        return result
 
     def extra_bytes(self, device: str | torch.device, scheme: Scheme, shape: Sequence[int]) -> int:
         rows = padded(shape[0], 16)

@@ -53,9 +53,9 @@ def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) 
 
 def _planned(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
     """The layers that become integers, with what was planned, if this is the model that was planned."""
-    found, _ = candidates(model)
-    check_planned(plan, found, "model")
-    taken = [(each, layer) for each, layer in zip(found, plan.layers, strict=True) if layer.scheme is not None]
+    holders, _ = candidates(model)
+    check_planned(plan, holders, "model")
+    taken = [(each, layer) for each, layer in zip(holders, plan.layers, strict=True) if layer.scheme is not None]
     for each, _ in taken:
         if each.why_not:
             raise StateError(describe(each.name, each.why_not, "what it was when it was planned", _AGAIN))
@@ -68,12 +68,12 @@ def _planned(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
 _AGAIN = "Plan again"
 
 
-def check_planned(plan: Plan, found: Sequence[Candidate], where: str, *, dtypes: bool = True) -> None:
+def check_planned(plan: Plan, holders: Sequence[Candidate], where: str, *, dtypes: bool = True) -> None:
     """Raise where the layers of a model are not those of a plan.
 
     Args:
         plan: the plan.
-        found: the layers of the model.
+        holders: the layers of the model.
         where: the model, in messages.
         dtypes: whether the dtypes of weights must be the planned ones, too.
 
@@ -86,11 +86,11 @@ def check_planned(plan: Plan, found: Sequence[Candidate], where: str, *, dtypes:
         return f"{each.name}, {each.kind}, {each.dtype + ' ' if dtypes else ''}of shape {each.shape}{tied}"
 
     expected = "the model that was planned"
-    for planned, here in zip(map(identity, plan.layers), map(identity, found), strict=False):
+    for planned, here in zip(map(identity, plan.layers), map(identity, holders), strict=False):
         if planned != here:
             raise StateError(describe(where, f"{here} where the plan has {planned}", expected, _AGAIN))
-    if len(found) != len(plan.layers):
-        got = f"{len(found)} layers where the plan has {len(plan.layers)}"
+    if len(holders) != len(plan.layers):
+        got = f"{len(holders)} layers where the plan has {len(plan.layers)}"
         raise StateError(describe(where, got, expected, _AGAIN))
 
 

@@ -140,11 +140,11 @@ def candidates(model: nn.Module) -> tuple[list[Candidate], list[Rest]]:
     """
     _check(model)
     places = _places(model)
-    found = [_candidate(name, module, places[module]) for name, module in model.named_modules() if _kind(module)]
-    if found and found[0].module is model:
+    result = [_candidate(name, module, places[module]) for name, module in model.named_modules() if _kind(module)]
+    if result and result[0].module is model:
         do = "Put it into torch.nn.Sequential"
         raise ConfigError(describe("model", f"one layer, {type(model).__name__}", "a model that holds layers", do))
-    return _tied(model, found), _rest(model, found)
+    return _tied(model, result), _rest(model, result)
 
 
 def _check(model: nn.Module) -> None:
@@ -238,14 +238,14 @@ def _read_past(place: ParentSlot) -> str:
 @cache
 def _readers(cls: type) -> dict[str, str]:
     """Attribute -> the method that reads its weight; from the source of the class, where there is one."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for base in cls.__mro__:
         if base is nn.Module:
             break
         for name, method in vars(base).items():
             if inspect.isfunction(method) and not IN_THE_MAKING.search(name):
-                found |= dict.fromkeys(READS.findall(_source(method)), name)
-    return found
+                result |= dict.fromkeys(READS.findall(_source(method)), name)
+    return result
 
 
 def _source(method: object) -> str:
@@ -260,14 +260,14 @@ def _weight(module: nn.Module) -> Tensor | None:
     return held if isinstance(held, Tensor) else None
 
 
-def _tied(model: nn.Module, found: list[Candidate]) -> list[Candidate]:
+def _tied(model: nn.Module, result: list[Candidate]) -> list[Candidate]:
     """The same candidates, each with the names of those that share its weight, be they candidates or not."""
     holders: dict[object, list[str]] = defaultdict(list)
     for name, module in model.named_modules():
         for attribute, held in module._parameters.items():
             if held is not None:
                 holders[_memory(held)].append(f"{name}.{attribute}".removeprefix(".").removesuffix(".weight"))
-    sharing = ((each, holders.get(_memory(_weight(each.module)), [])) for each in found)
+    sharing = ((each, holders.get(_memory(_weight(each.module)), [])) for each in result)
     return [replace(each, tied=tuple(name for name in names if name != each.name)) for each, names in sharing]
 
 
@@ -278,17 +278,17 @@ def _memory(held: Tensor | None) -> object:
     return held.untyped_storage()._cdata, held.storage_offset(), held.shape, held.stride()
 
 
-def _rest(model: nn.Module, found: list[Candidate]) -> list[Rest]:
+def _rest(model: nn.Module, result: list[Candidate]) -> list[Rest]:
     """What else holds parameters, by class, and the biases of the candidates; what is shared counts once."""
-    inside = {module for each in found for module in each.module.modules()}
-    seen = {id(held) for module in inside for name, held in module._parameters.items() if name != BIAS}
+    inside = {module for each in result for module in each.module.modules()}
+    counted = {id(held) for module in inside for name, held in module._parameters.items() if name != BIAS}
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for module in model.modules():
         kind = BIAS if module in inside else type(module).__name__
-        own = [held for held in module._parameters.values() if held is not None and id(held) not in seen]
+        own = [held for held in module._parameters.values() if held is not None and id(held) not in counted]
         if own:
-            seen |= {id(held) for held in own}
+            counted |= {id(held) for held in own}
             counts[kind] += 1
             sizes[kind] += sum(_nbytes(held) for held in own)
     return [Rest(kind, count, sizes[kind]) for kind, count in counts.items()]

@@ -25,12 +25,12 @@ class Choice:
 
 
 def choose(
-    found: Sequence[Candidate], recipe: Recipe, include: Sequence[str] = (), exclude: Sequence[str] = ()
+    layers: Sequence[Candidate], recipe: Recipe, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> list[Choice]:
     """Give each candidate a scheme, or the reason why it is skipped.
 
     Args:
-        found: the candidates of a model.
+        layers: the candidates of a model.
         recipe: the rules.
         include: patterns; where there are any, other layers are skipped.
         exclude: patterns of layers that are skipped.
@@ -40,9 +40,9 @@ def choose(
     """
     for option, patterns in (("include", include), ("exclude", exclude)):
         for pattern in patterns:
-            _matched(pattern, found, option)
-    _all_used(recipe, found)
-    choices = _with_ties([_choice(each, recipe, include, exclude) for each in found])
+            _matched(pattern, layers, option)
+    _all_used(recipe, layers)
+    choices = _with_ties([_choice(each, recipe, include, exclude) for each in layers])
     if not any(choice.scheme for choice in choices):
         raise ConfigError(_empty(choices))
     return choices
@@ -112,28 +112,28 @@ def _tied(choice: Choice, by_name: dict[str, Choice]) -> Choice:
     return choice
 
 
-def _matched(pattern: str, found: Sequence[Candidate], option: str) -> None:
-    if any(matches(pattern, each.name) for each in found):
+def _matched(pattern: str, layers: Sequence[Candidate], option: str) -> None:
+    if any(matches(pattern, each.name) for each in layers):
         return
-    raise ConfigError(describe(option, f"{pattern!r}, which no layer matches", _examples(pattern, found), _CORRECT))
+    raise ConfigError(describe(option, f"{pattern!r}, which no layer matches", _examples(pattern, layers), _CORRECT))
 
 
 _CORRECT = "Correct it; a pattern is a name or a part of one between dots, with * and ?"
 
 
-def _examples(pattern: str, found: Sequence[Candidate]) -> str:
-    names = [each.name for each in found]
+def _examples(pattern: str, layers: Sequence[Candidate]) -> str:
+    names = [each.name for each in layers]
     close = get_close_matches(pattern, names, n=3, cutoff=0.3) or names[:3]
     return f"the name of a linear layer or an embedding, such as {', '.join(close)}" if names else "a model with layers"
 
 
-def _all_used(recipe: Recipe, found: Sequence[Candidate]) -> None:
+def _all_used(recipe: Recipe, layers: Sequence[Candidate]) -> None:
     """Every rule takes a layer: one that does not is a slip, or stands behind one that takes all of its layers."""
-    used = {rule for each in found if (rule := recipe.rule_for(each.name, each.kind))}
+    used = {rule for each in layers if (rule := recipe.rule_for(each.name, each.kind))}
     for rule in recipe.rules:
         if rule in used or rule.pattern == "*":
             continue
-        kin = [each for each in found if each.kind == rule.kind]
+        kin = [each for each in layers if each.kind == rule.kind]
         hidden = next((each for each in kin if rule.matches(each.name, each.kind)), None)
         if hidden is None:
             raise ConfigError(
@@ -150,9 +150,9 @@ def _empty(choices: Sequence[Choice]) -> str:
         expected = "at least one linear layer or embedding"
         return describe("model", "no linear layer and no embedding", expected, "Pass a model that has some")
     reasons = Counter(choice.why for choice in choices)
-    told = "; ".join(f"{_layers(count)}: {why}" for why, count in reasons.most_common(3))
+    summary = "; ".join(f"{_layers(count)}: {why}" for why, count in reasons.most_common(3))
     do = "Change the recipe, or take another scheme"
-    return describe("plan", f"nothing to quantize ({told})", "at least one layer", do)
+    return describe("plan", f"nothing to quantize ({summary})", "at least one layer", do)
 
 
 def _layers(count: int) -> str:

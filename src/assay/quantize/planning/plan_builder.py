@@ -51,8 +51,8 @@ def build_plan(model: nn.Module, request: PlanRequest) -> Plan:
     recipe = _recipe(request)
     device, dtype = _device(request.device, recipe.device), _dtype(request.dtype or recipe.dtype)
     method = _method(request.method or recipe.method or "nearest")
-    found, rest = candidates(model)
-    choices = choose(found, recipe, _patterns(request.include), _patterns(request.exclude))
+    holders, rest = candidates(model)
+    choices = choose(holders, recipe, _patterns(request.include), _patterns(request.exclude))
     activations = dtype or _usual(choices)
     _check_held(device, activations)
     layers = tuple(_layers(choices, device, activations, request.release))
@@ -70,16 +70,16 @@ def build_plan(model: nn.Module, request: PlanRequest) -> Plan:
 def _recipe(request: PlanRequest) -> Recipe:
     if request.recipe is not None and request.scheme is not None:
         raise ConfigError(describe("plan", "a scheme and a recipe", "one of them", "Write the scheme into the recipe"))
-    given = request.recipe if request.recipe is not None else request.scheme
-    recipe = Recipe.parse("int4" if given is None else given)
+    spec = request.recipe if request.recipe is not None else request.scheme
+    recipe = Recipe.parse("int4" if spec is None else spec)
     if not recipe.rules:
         do = "Add a rule such as linear:int4"
         raise ConfigError(describe("recipe", "no rule for any layer", "at least one", do))
     return recipe
 
 
-def _patterns(given: Sequence[str] | str) -> Sequence[str]:
-    return (given,) if isinstance(given, str) else given
+def _patterns(spec: Sequence[str] | str) -> Sequence[str]:
+    return (spec,) if isinstance(spec, str) else spec
 
 
 def _device(request: str | torch.device, of_recipe: str) -> str:
@@ -233,9 +233,9 @@ def _of_table(device: str) -> Iterator[str]:
 
 def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
     assert layer.scheme is not None
-    told = measured().of(dtype, layer.scheme, layer.kernels) if device_type(device) == "cpu" else ""
-    if told:
-        yield f"cost of {family(layer.scheme)} in {dtype}: {told}"
+    cost = measured().of(dtype, layer.scheme, layer.kernels) if device_type(device) == "cpu" else ""
+    if cost:
+        yield f"cost of {family(layer.scheme)} in {dtype}: {cost}"
 
 
 def _slow(kernel: TorchKernel, device: str, dtype: str) -> str:

@@ -23,18 +23,18 @@ def from_json(text: str, where: str) -> Plan:
     except (ValueError, RecursionError) as error:
         raise StateError(describe(where, f"no JSON ({error})", "a plan", _DO)) from error
     if not isinstance(data, dict) or data.get("plan") != FORM:
-        found = data.get("plan") if isinstance(data, dict) else type(data).__name__
-        raise StateError(describe(where, f"plan: {found!r}", f"plan: {FORM}", _DO))
+        version = data.get("plan") if isinstance(data, dict) else type(data).__name__
+        raise StateError(describe(where, f"plan: {version!r}", f"plan: {FORM}", _DO))
     try:
-        made = _plan(data)
+        result = _plan(data)
     except (KeyError, TypeError, ValueError, ConfigError) as error:
         got = f"a part that cannot be read ({type(error).__name__}: {error})"
         raise StateError(describe(where, got, "the fields of a plan", _DO)) from error
-    if json.loads(made.to_json()) != data:
-        differing = [key for key, value in json.loads(made.to_json()).items() if data.get(key) != value]
+    if json.loads(result.to_json()) != data:
+        differing = [key for key, value in json.loads(result.to_json()).items() if data.get(key) != value]
         got = f"values that do not follow from the layers ({', '.join(differing) or 'further fields'})"
         raise StateError(describe(where, got, "the totals of its layers", _DO))
-    return made
+    return result
 
 
 def _plan(data: dict[str, Any]) -> Plan:

@@ -74,11 +74,11 @@ class Recipe:
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
-    def parse(cls, given: RecipeLike | object) -> Recipe:
+    def parse(cls, spec: RecipeLike | object) -> Recipe:
         """Read a recipe.
 
         Args:
-            given: a scheme (``"int4"``; ``"int4:g128, int8"`` takes the second where the first does not fit), a
+            spec: a scheme (``"int4"``; ``"int4:g128, int8"`` takes the second where the first does not fit), a
                 mapping of patterns to schemes or ``"skip"``, a file of TOML or JSON, or a TorchChat ``--quantize``
                 JSON as a text, a mapping or a file. ``"embedding:*"`` is a pattern for embeddings.
 
@@ -95,20 +95,20 @@ class Recipe:
             >>> recipe.rule_for("model.wte", "embedding").schemes[0].bits
             8
         """
-        if isinstance(given, Recipe):
-            return given
-        if isinstance(given, Scheme):
-            return cls((RecipeRule("*", (given,)),))
-        if isinstance(given, Mapping):
-            return _of_mapping(given, "recipe")
-        if isinstance(given, os.PathLike) or (isinstance(given, str) and given.strip().endswith(FILES)):
-            return _of_file(Path(given))
-        if isinstance(given, str) and given.lstrip().startswith("{"):
-            return _of_mapping(_json(given, "recipe"), "recipe")
-        if isinstance(given, str):
-            return cls((RecipeRule("*", _schemes(given, "scheme")),))
+        if isinstance(spec, Recipe):
+            return spec
+        if isinstance(spec, Scheme):
+            return cls((RecipeRule("*", (spec,)),))
+        if isinstance(spec, Mapping):
+            return _of_mapping(spec, "recipe")
+        if isinstance(spec, os.PathLike) or (isinstance(spec, str) and spec.strip().endswith(FILES)):
+            return _of_file(Path(spec))
+        if isinstance(spec, str) and spec.lstrip().startswith("{"):
+            return _of_mapping(_json(spec, "recipe"), "recipe")
+        if isinstance(spec, str):
+            return cls((RecipeRule("*", _schemes(spec, "scheme")),))
         expected = "a scheme, a mapping, a file or JSON"
-        raise ConfigError(describe("recipe", type(given).__name__, expected, 'Write "int4" or {"*": "int4"}'))
+        raise ConfigError(describe("recipe", type(spec).__name__, expected, 'Write "int4" or {"*": "int4"}'))
 
     def rule_for(self, name: str, kind: Kind) -> RecipeRule | None:
         """The rule for one layer: the one that is exactly its name, else the first that matches; or none."""
@@ -177,15 +177,15 @@ def _json(text: str, where: str) -> Mapping[str, Any]:
     return read
 
 
-def _of_mapping(given: Mapping[str, Any], where: str) -> Recipe:
+def _of_mapping(spec: Mapping[str, Any], where: str) -> Recipe:
     """One of three forms: TorchChat's steps, ``layers`` with what belongs to it, or the layers alone."""
-    if not given:
+    if not spec:
         raise ConfigError(describe(where, "no rule", "at least one pattern with a scheme", 'Write {"*": "int4"}'))
-    if is_torchchat(given):
-        return _of_steps(steps(given))
-    if "layers" not in given or isinstance(given["layers"], str):
-        return Recipe(_rules(given, where))
-    if unknown := sorted(set(given) - set(KEYS)):
+    if is_torchchat(spec):
+        return _of_steps(steps(spec))
+    if "layers" not in spec or isinstance(spec["layers"], str):
+        return Recipe(_rules(spec, where))
+    if unknown := sorted(set(spec) - set(KEYS)):
         raise ConfigError(
             describe(
                 where,
@@ -194,10 +194,10 @@ def _of_mapping(given: Mapping[str, Any], where: str) -> Recipe:
                 "Write patterns of layers below [layers]",
             )
         )
-    if not isinstance(given["layers"], Mapping) or not given["layers"]:
-        raise ConfigError(describe(f"{where}: layers", repr(given["layers"]), "patterns and schemes", "Write some"))
-    device, dtype, method = (_text(given.get(key, ""), f"{where}: {key}") for key in KEYS[1:])
-    return Recipe(_rules(given["layers"], where), device, dtype, method)
+    if not isinstance(spec["layers"], Mapping) or not spec["layers"]:
+        raise ConfigError(describe(f"{where}: layers", repr(spec["layers"]), "patterns and schemes", "Write some"))
+    device, dtype, method = (_text(spec.get(key, ""), f"{where}: {key}") for key in KEYS[1:])
+    return Recipe(_rules(spec["layers"], where), device, dtype, method)
 
 
 def _text(value: object, where: str) -> str:
@@ -206,8 +206,8 @@ def _text(value: object, where: str) -> str:
     raise ConfigError(describe(where, repr(value), "a text", "Write it in quotes"))
 
 
-def _rules(given: Mapping[str, Any], where: str) -> tuple[RecipeRule, ...]:
-    return tuple(_rule(key, value, where) for key, value in given.items())
+def _rules(spec: Mapping[str, Any], where: str) -> tuple[RecipeRule, ...]:
+    return tuple(_rule(key, value, where) for key, value in spec.items())
 
 
 def _rule(key: object, value: object, where: str) -> RecipeRule:

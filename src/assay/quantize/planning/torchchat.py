@@ -52,21 +52,21 @@ class TorchChatStep:
     notes: tuple[str, ...] = ()
 
 
-def is_torchchat(given: Mapping[str, Any]) -> bool:
+def is_torchchat(spec: Mapping[str, Any]) -> bool:
     """Whether a mapping is of TorchChat's form: each value is a mapping of arguments.
 
     Example:
         >>> is_torchchat({"linear:int4": {"groupsize": 256}}), is_torchchat({"*": "int4"})
         (True, False)
     """
-    return set(given) != {"layers"} and all(isinstance(value, Mapping) for value in given.values())
+    return set(spec) != {"layers"} and all(isinstance(value, Mapping) for value in spec.values())
 
 
-def steps(given: Mapping[str, Mapping[str, Any]]) -> list[TorchChatStep]:
+def steps(spec: Mapping[str, Mapping[str, Any]]) -> list[TorchChatStep]:
     """Read the keys in their order.
 
     Args:
-        given: the JSON, as a mapping.
+        spec: the JSON, as a mapping.
 
     Returns:
         One step for each key; two where a key speaks of all layers but the last.
@@ -79,15 +79,15 @@ def steps(given: Mapping[str, Mapping[str, Any]]) -> list[TorchChatStep]:
         >>> step.pattern, step.kind, str(step.scheme)
         ('*', 'embedding', 'int4:g32:sym')
     """
-    read = [(_step(key, dict(value)), value.get("node_type")) for key, value in given.items()]
-    found: list[TorchChatStep] = []
+    read = [(_step(key, dict(value)), value.get("node_type")) for key, value in spec.items()]
+    result: list[TorchChatStep] = []
     for place, (step, node_type) in enumerate(read):
         if node_type == f"!{OUTPUT}":
             later = (other for other, _ in read[place + 1 :] if other.pattern and other.kind == "linear")
             last = next(later, TorchChatStep())
-            found.append(replace(step, pattern=OUTPUT, scheme=last.scheme))
-        found.append(step)
-    return found
+            result.append(replace(step, pattern=OUTPUT, scheme=last.scheme))
+        result.append(step)
+    return result
 
 
 def _step(key: str, arguments: dict[str, Any]) -> TorchChatStep:

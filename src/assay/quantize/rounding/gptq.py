@@ -76,10 +76,10 @@ def gptq(
     grid = METHODS[method](grouped, scheme, scales)
     values = _rounded(host, to_host(hessian.detach()).to(torch.float32), grid, scheme, damping)
     zeros = None if grid.zeros is None else grid.zeros.squeeze(-1)
-    found = PackedWeight(
+    result = PackedWeight(
         pack(values, scheme.bits), grid.scales.squeeze(-1), zeros, scheme, (host.shape[0], host.shape[1])
     )
-    return found.to(weight.device)
+    return result.to(weight.device)
 
 
 def _refuse_hessian(hessian: Tensor, weight: Tensor) -> None:

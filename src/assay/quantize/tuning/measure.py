@@ -102,22 +102,22 @@ def tune(
             records.append(_measure(case, where, shape, tuple(rows), seconds_left / left, show_step))
     kind = device_type(where)
     today, threads = date.today().isoformat(), torch.get_num_threads()
-    found = Tuned(kind, str(torch.__version__), processor(str(where)), today, threads, shape, tuple(records))
+    result = Tuned(kind, str(torch.__version__), processor(str(where)), today, threads, shape, tuple(records))
     unsteady = max(each.unsteady for each in records)
     if unsteady > STEADY:
         got = f"medians {unsteady:.1f} times the fastest calls"
         do = "Run it again when the machine is idle; nothing was kept"
         warn(describe("tune", got, f"{STEADY} times or less", do), AssayWarning)
     elif keep:
-        tuned.write(found)
+        tuned.write(result)
         dispatch.default_table.cache_clear()
-    return found
+    return result
 
 
-def show(found: Tuned) -> str:
+def show(result: Tuned) -> str:
     """The measurements as a table of text: the fastest kernel by rows, and by how much."""
-    lines = [f"{found.device}: {found.processor}, torch {found.torch}, {found.threads} threads, {found.date}"]
-    for each in found.measured:
+    lines = [f"{result.device}: {result.processor}, torch {result.torch}, {result.threads} threads, {result.date}"]
+    for each in result.measured:
         lines.append(
             f"\n{each.scheme}, {each.dtype}: " + ", ".join(f"from {at} rows {name}" for at, name in each.steps)
         )
@@ -184,16 +184,16 @@ def _scheme(given: str | Scheme) -> Scheme:
 def _cases(
     device: torch.device, schemes: Sequence[Scheme], dtypes: Sequence[str], shape: tuple[int, int]
 ) -> list[TuningCase]:
-    found = []
+    result = []
     for scheme in schemes:
         for dtype in dtypes:
             can = [name for name, kernel in KERNELS.items() if not kernel.why_not(device, dtype, scheme, shape)]
             if len(can) > 1:
-                found.append(TuningCase(dtype, scheme, tuple(can)))
-    if not found:
+                result.append(TuningCase(dtype, scheme, tuple(can)))
+    if not result:
         do = "Nothing is to be done: every layer takes it"
         raise ConfigError(describe("device", f"{device} with one kernel only", "several to choose between", do))
-    return found
+    return result
 
 
 def _measure(

@@ -67,8 +67,8 @@ class Tuned:
 
     def to_toml(self) -> str:
         """The file's content."""
-        said = {name: getattr(self, name) for name in ("torch", "processor", "date", "threads", "shape")}
-        lines = [f"form = {FORM}", *(f"{name} = {json.dumps(value)}" for name, value in said.items())]
+        fields = {name: getattr(self, name) for name in ("torch", "processor", "date", "threads", "shape")}
+        lines = [f"form = {FORM}", *(f"{name} = {json.dumps(value)}" for name, value in fields.items())]
         for each in self.measured:
             lines += ["", "[[measured]]", f"dtype = {json.dumps(each.dtype)}", f"scheme = {json.dumps(each.scheme)}"]
             lines.append(f"steps = {json.dumps(each.steps)}")
@@ -106,12 +106,14 @@ def read(device: str, paths: Sequence[str]) -> tuple[Tuned | None, str]:
     if path is None or not path.is_file():
         return None, ""
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-        if said["form"] != FORM:
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+        if fields["form"] != FORM:
             return None, f"{path} is of another version of assay"
-        measured = tuple(_measured(each, paths) for each in said["measured"])
-        shape = (int(said["shape"][0]), int(said["shape"][1]))
-        tuned = Tuned(device, said["torch"], said["processor"], said["date"], int(said["threads"]), shape, measured)
+        measured = tuple(_measured(each, paths) for each in fields["measured"])
+        shape = (int(fields["shape"][0]), int(fields["shape"][1]))
+        tuned = Tuned(
+            device, fields["torch"], fields["processor"], fields["date"], int(fields["threads"]), shape, measured
+        )
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         return None, f"{path} cannot be read ({type(error).__name__}: {error})"
     import torch
@@ -123,11 +125,11 @@ def read(device: str, paths: Sequence[str]) -> tuple[Tuned | None, str]:
     return tuned, ""
 
 
-def _measured(said: Mapping[str, object], paths: Sequence[str]) -> TuningRecord:
-    steps = tuple((int(rows), str(name)) for rows, name in said["steps"])  # type: ignore[attr-defined]
+def _measured(fields: Mapping[str, object], paths: Sequence[str]) -> TuningRecord:
+    steps = tuple((int(rows), str(name)) for rows, name in fields["steps"])  # type: ignore[attr-defined]
     ascending = [rows for rows, _ in steps]
     if not steps or steps[0][0] != 1 or ascending != sorted(set(ascending)):
         raise ValueError(f"steps {steps}")
     if unknown := [name for _, name in steps if name not in paths]:
         raise ValueError(f"no path {unknown[0]!r}")
-    return TuningRecord(str(said["dtype"]), str(said["scheme"]), steps)
+    return TuningRecord(str(fields["dtype"]), str(fields["scheme"]), steps)
