@@ -16,7 +16,7 @@ import pytest
 from assay.errors import ConfigError, StateError
 from assay.integrations import read_lm_eval
 from assay.integrations.lm_eval_samples import Logged, of_task
-from assay.report import Report, Rule, Value, compare, gate
+from assay.report import GateRule, Report, Value, compare, gate
 
 RUNS = Path(__file__).parent / "lm_eval_runs"
 TASKS = {"tiny_choice", "tiny_text", "tiny_number"}
@@ -115,10 +115,10 @@ def test_other_documents_are_not_paired(run):
 
 def test_a_gate_on_a_run():
     reports = [read_lm_eval(RUNS / name) for name in ("first", "second")]
-    assert gate(reports[1], [Rule("max-drop", "tiny_choice/acc", 0.9)], reports[0]).exit_code == 0
-    assert gate(reports[1], [Rule("min", "tiny_choice/acc", 0.9)]).exit_code == 1
-    assert gate(reports[1], [Rule("max", "bits_per_byte", 100.0)]).exit_code == 2  # of eight documents
-    assert gate(reports[1], [Rule("max", "bits_per_byte", 100.0)], point=True).exit_code == 0
+    assert gate(reports[1], [GateRule("max-drop", "tiny_choice/acc", 0.9)], reports[0]).exit_code == 0
+    assert gate(reports[1], [GateRule("min", "tiny_choice/acc", 0.9)]).exit_code == 1
+    assert gate(reports[1], [GateRule("max", "bits_per_byte", 100.0)]).exit_code == 2  # of eight documents
+    assert gate(reports[1], [GateRule("max", "bits_per_byte", 100.0)], point=True).exit_code == 0
 
 
 def test_a_run_without_samples_says_so_and_has_the_intervals_of_lm_eval(run):
@@ -271,7 +271,7 @@ def test_on_the_command_line(tmp_path):
         done = command("import", "lm-eval", RUNS / name, "--out", tmp_path / f"{name}.json", "--title", name)
         assert done.returncode == 0, done.stderr
         assert "exact_match,last-number" in done.stdout
-    assert json.loads(command("import", "lm-eval", RUNS / "first", "--json").stdout)["schema"] == "assay.report/3"
+    assert json.loads(command("import", "lm-eval", RUNS / "first", "--json").stdout)["schema"] == "assay.report/4"
     done = command("compare", tmp_path / "first.json", tmp_path / "second.json")
     assert done.returncode == 0, done.stderr
     assert "McNemar" in done.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from assay.report import (
     Bars,
-    ConfusionMatrix,
+    ConfusionPlot,
     Curve,
     Curves,
     Distribution,
@@ -29,7 +29,7 @@ EVIL = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\x1b[31m
 def everything(word: str = "name") -> Report:
     """A report with every kind of part; all of its text holds ``word``."""
     plots = (
-        ConfusionMatrix(word, (word, "b", "_c"), [[5, 1, 0], [0, 7, 2], [0, 0, 0]]),
+        ConfusionPlot(word, (word, "b", "_c"), [[5, 1, 0], [0, 7, 2], [0, 0, 0]]),
         Curves(word, "roc", [Curve(word, [0, 0, 1], [0, 1, 1], 1.0), Curve("b", [0, 1], [0, 1], math.nan)]),
         Curves(word, "pr", [Curve(word, [1, 0], [0.5, 1.0])]),
         Reliability(word, [0, 0.5, 1], [math.nan, 0.8], [math.nan, 0.75], [0, 4], 0.05),

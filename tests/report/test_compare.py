@@ -13,12 +13,13 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from assay._sealed import sealed
+from assay._records import seal
 from assay.errors import ConfigError, StateError
+from assay.render.document import GridCell
+from assay.render.html import to_html, whisker
+from assay.render.terminal import show
 from assay.report import Comparison, Report, Samples, Section, Slice, Value, compare
 from assay.report.comparing import short_names
-from assay.report.comparison_html import to_html, whisker
-from assay.report.comparison_terminal import show, to_text
 from assay.report.evidence import MEAN
 from assay.stats.hypothesis_tests import mcnemar, two_proportions
 from assay.stats.intervals import paired_proportions
@@ -345,10 +346,10 @@ def test_a_comparison_survives_json(tmp_path):
     assert Comparison.load(found.save(tmp_path / "c.json")) == found
     with pytest.raises(StateError, match=r"c.json: got JSON that ends or breaks at .* a whole comparison"):
         Comparison.from_json(found.to_json()[:-30], "c.json")
-    with pytest.raises(StateError, match=r"got schema 'assay.comparison/2', expected schema 'assay.report/3'"):
+    with pytest.raises(StateError, match=r"'assay.comparison/3', expected schema 'assay.report/4'. Pass a report"):
         Report.from_json(found.to_json())
     with pytest.raises(StateError, match=r"Delta.verdict: got 'great', expected one of better, worse"):
-        Comparison.from_json(json.dumps(sealed(json.loads(found.to_json().replace('"no evidence"', '"great"')))))
+        Comparison.from_json(json.dumps(seal(json.loads(found.to_json().replace('"no evidence"', '"great"')))))
     with pytest.raises(StateError, match=r"comparison: got digest '"):
         Comparison.from_json(found.to_json().replace('"no evidence"', '"better"'))
 
@@ -365,7 +366,7 @@ def shown() -> Comparison:
 
 
 def test_the_terminal_shows_it(shown):
-    text = to_text(shown)
+    text = shown.to_text(120)
     (flips,) = shown.flips
     for word in (
         "new, small against old",
@@ -379,31 +380,31 @@ def test_the_terminal_shows_it(shown):
         f"better: the first 2 of {flips.up} by id",
     ):
         assert word in text, word
-    assert max(map(len, to_text(shown, width=80).splitlines())) <= 80
-    assert "odds ratio" not in to_text(shown, width=80)
-    assert "evidence" in to_text(shown, width=80)
+    assert max(map(len, shown.to_text(80).splitlines())) <= 80
+    assert "odds ratio" not in shown.to_text(80)
+    assert "evidence" in shown.to_text(80)
     file = StringIO()
-    show(shown, Console(file=file, width=120, force_terminal=True, color_system="truecolor", _environ={}))
+    show(shown.to_document(), Console(file=file, width=120, force_terminal=True, color_system="truecolor", _environ={}))
     assert "\x1b[32mbetter" in file.getvalue()
 
 
 def test_markdown_is_a_table_for_a_pull_request(shown):
     text = shown.to_markdown()
     delta = shown.delta("accuracy", run="new")
-    assert "| test | old | new | difference | interval | p | |" in text
+    assert "#### test · new\n\n| metric | | old | new | difference | interval | p | effect |" in text
     assert f"| **+{delta.difference:.4f}** |" in text
-    assert "🟢 better |" in text
+    assert "| accuracy | 🟢 better |" in text
     assert text.count("<details>") == text.count("</details>") == 1
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert all(len(re.findall(r"(?<!\\)\|", row)) in (5, 8) for row in rows)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) in (5, 9) for row in rows)
 
 
 def test_the_page_shows_it(shown):
-    page = Page(to_html(shown))
+    page = Page(to_html(shown.to_document()))
     assert len(page.all("svg")) == 6
     assert "new, small against old" in page.text
     assert "not paired: 50 samples are in the first only" in page.text
-    assert next(a["class"] for a in page.all("td") if "verdict" in (a["class"] or "")) == "verdict good"
+    assert next(a["class"] for a in page.all("td") if "verdict" in (a["class"] or "")) == "text verdict"
     loads = [a.get("src") or a.get("href") or "" for _, a in page.elements]
     assert all(load.startswith("#") for load in loads if load)
     ids = [a["id"] for _, a in page.elements if "id" in a]
@@ -411,11 +412,11 @@ def test_the_page_shows_it(shown):
 
 
 def test_whiskers_need_a_finite_interval(shown):
+    assert whisker(GridCell()) is None
+    assert whisker(GridCell(span=(-math.inf, 1.0, 0.5))) is None
+    assert whisker(GridCell(span=(0.0, 0.0, 0.0))) is None
     delta = shown.deltas[0]
-    assert whisker(dataclasses.replace(delta, lower=None)) is None
-    assert whisker(dataclasses.replace(delta, lower=-math.inf)) is None
-    assert whisker(dataclasses.replace(delta, lower=0, upper=0, difference=0)) is None
-    placed = whisker(delta)
+    placed = whisker(GridCell(span=(delta.lower, delta.upper, delta.difference)))
     assert 50 < placed["x1"] < placed["x"] < placed["x2"] == 98
 
 
@@ -429,16 +430,16 @@ def test_hostile_words_stay_words():
         values = [value, Value(f"only in {title}", 1)]
         reports.append(Report(title, [Section(EVIL, values, samples=samples, slices=slices)], device=EVIL))
     found = compare(*reports)
-    page = Page(to_html(found))
+    page = Page(to_html(found.to_document()))
     assert len(page.scripts) == 1
     assert page.text.count("<script>alert('x')</script>") > 20
-    assert "\x1b" not in to_html(found) + to_text(found) + found.to_markdown()
+    assert "\x1b" not in to_html(found.to_document()) + found.to_text(120) + found.to_markdown()
     assert "<script>" not in found.to_markdown()
 
 
 def test_it_is_written_as_a_page(shown, tmp_path):
     path = shown.to_html(tmp_path / "c.html")
-    assert path.read_text(encoding="utf-8") == to_html(shown)
+    assert path.read_text(encoding="utf-8") == to_html(shown.to_document())
 
 
 def sliced(
@@ -533,25 +534,25 @@ def test_slices_without_members_are_compared_by_their_intervals():
 
 
 def test_the_worst_regressions_stand_on_top(by_slice, tmp_path):
-    terminal, markdown = to_text(by_slice), by_slice.to_markdown()
+    terminal, markdown = by_slice.to_text(120), by_slice.to_markdown()
     shown = re.findall(r"part = (\w) +(\w+)", terminal)
     assert shown[0] == ("b", "accuracy")
     assert ("c", "accuracy") not in shown  # the only improvement is the last of all
     assert "and 3 more: 1 better, 2 no evidence." in terminal
     assert "By slice: 1 worse, 1 better," in terminal
     assert "new: test in 'tiny': 3 samples, fewer than 20" in terminal
-    folded = markdown.index("the other slices")
-    assert markdown.index("| part = b | accuracy |") < folded < markdown.index("| part = a | accuracy |")
+    folded = markdown.index("<summary>3 more</summary>")
+    assert markdown.index("| part = b | accuracy |") < folded < markdown.index("| part = c | accuracy |")
     rows = [line for line in markdown.splitlines() if line.startswith("| part")]
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 10 for row in rows)
-    page = Page(to_html(by_slice))
+    page = Page(to_html(by_slice.to_document()))
     assert page.text.index("part = b") == min(page.text.index(f"part = {name}") for name in "abc")
     assert "accuracy in part = b, sample by sample" in page.text
     for text in (terminal, markdown, page.text):
         assert "loss in called" in " ".join(text.split())
         assert "not paired: the slice holds other samples in the two" in " ".join(text.split())
     assert Comparison.from_json(by_slice.to_json()) == by_slice
-    assert max(map(len, to_text(by_slice, width=80).splitlines())) <= 80
+    assert max(map(len, by_slice.to_text(80).splitlines())) <= 80
 
 
 def test_large_slices_are_not_drawn_from():

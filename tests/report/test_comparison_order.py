@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from assay.report import comparison_text as words
+from assay.render.html import to_html
+from assay.report import comparison_view as words
 from assay.report.comparison import Comparison, Delta, Run
-from assay.report.comparison_html import to_html
-from assay.report.comparison_terminal import to_text
 
 METHOD = {"method": "sign flips", "p": 0.001, "corrected": 0.001}
 
@@ -31,16 +30,16 @@ def test_what_has_no_verdict_comes_last():
 
 
 def test_a_note_names_the_first_of_many_slices():
-    text = " ".join(to_text(comparison(), 80).split())
+    text = " ".join(comparison().to_text(80).split())
     assert "f1 in x = 0, f1 in x = 1, f1 in x = 2 and 17 more: " in text
 
 
 def test_both_ends_of_an_interval_have_one_format():
-    assert "[-0.200000, -0.000700]" in to_text(comparison())
+    assert "[-0.200000, -0.000700]" in comparison().to_text(120)
 
 
 def test_the_page_tells_the_verdict_before_the_numbers():
-    page = to_html(comparison())
-    assert re.search(r"<strong>1 worse, 1 cannot say\.</strong>.*<main>", page, re.DOTALL)
+    page = to_html(comparison().to_document())
+    assert re.search(r"1 worse, 1 cannot say\..*<main>", page, re.DOTALL)
     row = page[page.index("<tbody>") : page.index("</tr>", page.index("<tbody>"))]
     assert row.index("worse") < row.index("0.5000")

@@ -12,11 +12,12 @@ import pytest
 from rich.console import Console
 
 from assay.errors import ConfigError, StateError
-from assay.report import Gate, Report, Rule, Samples, Section, Slice, Value, gate
-from assay.report.evidence import Measured, interval_of
+from assay.render.terminal import show
+from assay.report import Gate, GateRule, Report, Samples, Section, Slice, Value, gate
+from assay.report.evidence import MeasuredValue, interval_of
 from assay.report.gate_config import parse_rule, read_config
-from assay.report.gate_show import condition, show, to_markdown
-from assay.report.gating import EXIT_CODES, KINDS
+from assay.report.gate_result import EXIT_CODES, KINDS
+from assay.report.gate_view import condition
 from assay.stats.hypothesis_tests import mcnemar
 from assay.stats.intervals import clopper_pearson, paired_proportions
 
@@ -38,9 +39,9 @@ def run(
 
 
 def stored(
-    value: float, lower: float | None, upper: float | None, confidence_level: float | None = 0.95, name: str = "m"
+    value: float, lower: float | None, upper: float | None, level: float | None = 0.95, name: str = "m"
 ) -> Report:
-    return Report("stored", [Section("test", [Value(name, value, lower, upper, confidence_level=confidence_level)])])
+    return Report("stored", [Section("test", [Value(name, value, lower, upper, confidence_level=level)])])
 
 
 def outcome(report: Report, kind: str, bound: float, baseline: Report | None = None, **more: object) -> str:
@@ -92,7 +93,7 @@ def test_intervals_come_from_the_samples():
             "no interval: neither samples nor an interval are stored; judge by the number",
         ),
         (stored(0.94, 0.93, 0.95, None), "no interval: the level of the stored interval is not known"),
-        (stored(0.94, 0.93, 0.95, 0.8), "no interval: the stored interval is of level 0.8, not 0.95"),
+        (stored(0.94, 0.93, 0.95, 0.8), "no interval: the stored interval is of confidence level 0.8, not 0.95"),
         (stored(0.94, math.nan, 0.95), "no interval: the stored interval is undefined"),
     ],
 )
@@ -342,7 +343,7 @@ def test_one_failure_is_a_failure_and_one_doubt_is_a_doubt():
     report = stored(0.94, 0.92, 0.96)
     bounds = {"pass": 0.9, "not enough evidence": 0.94, "fail": 0.99}
     for outcomes in itertools.product(bounds, repeat=3):
-        rules = [Rule("min", "m", bounds[each]) for each in outcomes]
+        rules = [GateRule("min", "m", bounds[each]) for each in outcomes]
         found = gate(report, rules)
         assert [check.outcome for check in found.checks] == list(outcomes)
         assert found.outcome == next(each for each in ("fail", "not enough evidence", "pass") if each in outcomes)
@@ -358,7 +359,7 @@ def test_no_evidence_at_the_bound_is_rarely_a_pass():
     ("call", "message"),
     [
         (lambda: gate(run(1, 2), {}), "gate: got no rule, expected one or more of min, max"),
-        (lambda: gate(run(1, 2), {"least": {"x": 1}}), "Rule.kind: got 'least', expected one of min, max"),
+        (lambda: gate(run(1, 2), {"least": {"x": 1}}), "GateRule.kind: got 'least', expected one of min, max"),
         (lambda: gate(run(1, 2), {"min": 0.9}), "min: got 0.9, expected metrics and their bounds"),
         (lambda: gate(run(1, 2), {"min": {"x": math.nan}}), "min x: got nan, expected a finite number"),
         (
@@ -375,7 +376,7 @@ def test_what_cannot_be_is_refused(call, message):
 def test_the_stored_form():
     found = gate(run(440, 500), {"min": {"accuracy": 0.85}, "max-drop": {"accuracy": 0.0}}, run(450, 500, title="main"))
     data = json.loads(found.to_json())
-    assert data["schema"] == "assay.gate/1"
+    assert data["schema"] == "assay.gate/2"
     assert (data["outcome"], data["baseline"], data["point"]) == ("fail", "main", False)
     assert data["checks"][0]["rule"] == {"kind": "min", "metric": "accuracy", "bound": 0.85}
     del data["schema"], data["digest"]
@@ -384,17 +385,18 @@ def test_the_stored_form():
 
 def test_it_is_shown(capsys):
     found = gate(run(450, 500), {"min": {"accuracy": 0.5}, "max": {"f1": 1}, "max-drop": {"accuracy": 0.2}})
-    show(found, Console(width=150))
-    lines = capsys.readouterr().out.splitlines()
+    show(found.to_document(), Console(width=150))
+    _, title, _, *lines = (line.strip() for line in capsys.readouterr().out.splitlines())
+    assert title == "run: fail"
     assert lines[0].startswith("pass  test/accuracy ≥ 0.5")
     assert "0.9000  [0.8703, 0.9249]; Clopper-Pearson interval" in lines[0]
     assert lines[1].startswith("FAIL  f1 ≤ 1")
     assert "missing: there is test/accuracy" in lines[1]
     assert lines[2].startswith("FAIL  test/accuracy drops by ≤ 0.2")
     assert lines[3] == "fail: 3 rules, by intervals of 95 %; exit code 1"
-    markdown = to_markdown(found)
+    markdown = found.to_markdown()
     assert "### run: fail" in markdown
-    assert "| test/accuracy ≥ 0.5 | 0.9000 |" in markdown
+    assert "| 🟢 pass | test/accuracy ≥ 0.5 | **0.9000** |" in markdown
     assert all(line.count("|") == 5 for line in markdown.splitlines() if line.startswith("|"))
     assert [condition(check) for check in found.checks][2] == "test/accuracy drops by ≤ 0.2"
 
@@ -408,7 +410,7 @@ def test_rules_that_say_nothing_are_refused(written):
 
 
 def test_the_metric_of_a_rule_may_hold_an_equals_sign():
-    assert parse_rule("max", "loss (T=1) = 0.5") == Rule("max", "loss (T=1)", 0.5)
+    assert parse_rule("max", "loss (T=1) = 0.5") == GateRule("max", "loss (T=1)", 0.5)
 
 
 def test_the_configuration_says_what_the_options_say(tmp_path):
@@ -419,10 +421,10 @@ def test_the_configuration_says_what_the_options_say(tmp_path):
     )
     assert read_config(path) == {
         "rules": (
-            Rule("min", "accuracy", 0.9),
-            Rule("min", "test/top.5", 1.0),
-            Rule("max-drop", "f1", 0.01),
-            Rule("worst-slice", "accuracy", 0.8),
+            GateRule("min", "accuracy", 0.9),
+            GateRule("min", "test/top.5", 1.0),
+            GateRule("max-drop", "f1", 0.01),
+            GateRule("worst-slice", "accuracy", 0.8),
         ),
         "baseline": tmp_path / "runs" / "main.json",
         "confidence_level": 0.9,
@@ -448,7 +450,7 @@ def test_the_configuration_says_what_the_options_say(tmp_path):
         (
             "confidence-level = true",
             ConfigError,
-            "gate.toml: confidence-level: got True, expected a number between 0 and 1",
+            "confidence-level: got True, expected a number between 0 and 1",
         ),
         ("point = 1", ConfigError, "gate.toml: point: got 1, expected true or false"),
         ("min-slice-size = true", ConfigError, "gate.toml: min-slice-size: got True, expected a whole number"),
@@ -467,11 +469,11 @@ def test_intervals_of_numbers_and_quotients():
     rng = np.random.default_rng(0)
     loss, weight = rng.exponential(1, 300), rng.integers(1, 4, 300)
     samples = Samples.pack(range(300), {"loss": loss, "weighted": loss * weight, "weight": weight})
-    mean = interval_of(Measured(Value("loss", loss.mean(), column="loss"), samples), 0.95)
+    mean = interval_of(MeasuredValue(Value("loss", loss.mean(), column="loss"), samples), 0.95)
     assert mean.method.startswith("Student's interval")
     assert mean.lower < loss.mean() < mean.upper
     quotient = float((loss * weight).sum() / weight.sum())
-    weighted = interval_of(Measured(Value("loss", quotient, column="weighted", over="weight"), samples), 0.95)
+    weighted = interval_of(MeasuredValue(Value("loss", quotient, column="weighted", over="weight"), samples), 0.95)
     drawn = rng.integers(300, size=(20_000, 300))
     means = (loss * weight)[drawn].sum(1) / weight[drawn].sum(1)
     assert (weighted.lower, weighted.upper) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.03)

@@ -32,11 +32,9 @@ def loss_report(title: str, values: object, *, better: str = "lower", weights: o
 
 
 def stored(
-    value: float, lower: float | None, upper: float | None, confidence_level: float | None = 0.95, **more: object
+    value: float, lower: float | None, upper: float | None, level: float | None = 0.95, **more: object
 ) -> Report:
-    return Report(
-        "stored", [Section("test", [Value("loss", value, lower, upper, confidence_level=confidence_level, **more)])]
-    )
+    return Report("stored", [Section("test", [Value("loss", value, lower, upper, confidence_level=level, **more)])])
 
 
 def judged(report: Report, kind: str, bound: float, baseline: Report | None = None, **more: object) -> tuple[str, str]:
@@ -76,7 +74,7 @@ def test_ones_that_may_be_numbers_are_not_yes_or_no():
         (stored(0.9, 0.95, 0.85), "does not contain the value"),
         (stored(0.9, 0.9, 0.9), "is a point"),
         (stored(0.9, 0.85, 0.95, count=FEWEST - 1), "too few samples"),
-        (stored(0.9, 0.85, 0.95, confidence_level=0.9), "level 0.9"),
+        (stored(0.9, 0.85, 0.95, level=0.9), "level 0.9"),
         (stored(0.9, 0.85, math.nan), "undefined"),
     ],
 )
@@ -211,8 +209,8 @@ def reports(draw: st.DrawFn) -> Report:
             usable = weighted and np.isfinite(terms).all() and weights.sum() > 1e-3
             return loss_report("r", terms, better=better, weights=weights if usable else None)
     value, lower, upper = draw(NUMBERS), draw(ENDS), draw(ENDS)
-    confidence_level, count = draw(st.sampled_from([None, 0.5, 0.95, 0.99])), draw(st.none() | st.integers(0, 100))
-    return stored(value, lower, upper, confidence_level, count=count, better=better)
+    level, count = draw(st.sampled_from([None, 0.5, 0.95, 0.99])), draw(st.none() | st.integers(0, 100))
+    return stored(value, lower, upper, level, count=count, better=better)
 
 
 @settings(max_examples=300, deadline=None)

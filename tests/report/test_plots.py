@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ConfigError, InputError, ShapeError
-from assay.report import Bars, ConfusionMatrix, Curve, Curves, Distribution, Reliability, Residuals, Series
+from assay.report import Bars, ConfusionPlot, Curve, Curves, Distribution, Reliability, Residuals, Series
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ConfusionMatrix("m", ("a", "b"), [[1, 2]]), "got 1 rows of \\[2\\], expected 2 rows of 2 counts"),
-        (lambda: ConfusionMatrix("m", ("a",), [[1, 2]]), "got 1 rows of \\[2\\], expected 1 rows of 1 counts"),
+        (lambda: ConfusionPlot("m", ("a", "b"), [[1, 2]]), "got 1 rows of \\[2\\], expected 2 rows of 2 counts"),
+        (lambda: ConfusionPlot("m", ("a",), [[1, 2]]), "got 1 rows of \\[2\\], expected 1 rows of 1 counts"),
         (lambda: Curve("c", [1.0], [1.0, 2.0]), "Curve: got 1 x, 2 y, expected as many of each"),
         (lambda: Reliability("r", [0, 1], [0.5], [0.5], [1, 2]), "Reliability: got 1 confidence, 1 accuracy, 2 counts"),
         (
@@ -46,13 +46,13 @@ def test_unknown_kinds_of_curves_are_refused():
 
 
 def test_counts_are_whole_numbers():
-    with pytest.raises(InputError, match=r"ConfusionMatrix.counts\[0\]\[0\]: got float 0.5, expected a whole number"):
-        ConfusionMatrix("m", ("a",), [[0.5]])
+    with pytest.raises(InputError, match=r"ConfusionPlot.counts\[0\]\[0\]: got float 0.5, expected a whole number"):
+        ConfusionPlot("m", ("a",), [[0.5]])
 
 
 @pytest.mark.parametrize("make", [np.array, torch.tensor, tuple])
 def test_a_matrix_takes_what_metrics_give(make):
-    assert ConfusionMatrix("m", ("a", "b"), make([[3, 1], [0, 2]])).counts == ((3, 1), (0, 2))
+    assert ConfusionPlot("m", ("a", "b"), make([[3, 1], [0, 2]])).counts == ((3, 1), (0, 2))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -80,14 +80,14 @@ def test_residuals_are_thinned_evenly_and_remember_how_many_there_were():
 
 
 def test_errors_are_sorted_by_frequency_then_by_class():
-    plot = ConfusionMatrix("m", ("a", "b", "c"), [[9, 1, 2], [2, 9, 0], [0, 5, 9]])
+    plot = ConfusionPlot("m", ("a", "b", "c"), [[9, 1, 2], [2, 9, 0], [0, 5, 9]])
     assert plot.confusions(3) == (("c", "b", 5), ("a", "c", 2), ("b", "a", 2))
 
 
 @pytest.mark.parametrize(
     ("plot", "summary"),
     [
-        (ConfusionMatrix("m", (), []), "0 of 0 samples are on the diagonal, 0 classes."),
+        (ConfusionPlot("m", (), []), "0 of 0 samples are on the diagonal, 0 classes."),
         (Curves("c", "roc", []), "0 curves."),
         (Curves("c", "roc", [Curve("a", [0], [0], 0.75)]), "AUROC 0.7500."),
         (

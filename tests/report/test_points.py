@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import math
 
+from assay.render.svg import to_svg
 from assay.report import Point, Points, Report, Section
-from assay.report.svg import to_svg
-from assay.report.terminal import to_text
 
 PICTURE = Points(
     "schemes & sizes",
@@ -44,7 +43,7 @@ def test_it_is_stored_and_drawn(tmp_path):
     assert "broken" not in svg.split(">", 1)[1]
     page = report.to_html(tmp_path / "r.html").read_text("utf-8")
     assert "nothing is better" not in page
-    text = to_text(report)
+    text = report.to_text()
     assert "int4 sym" in text
     assert "4.25" in text
     assert "KL divergence" in report.to_markdown()

@@ -18,7 +18,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay._sealed import sealed
+from assay._records import seal
 from assay.errors import ConfigError, InputError, ShapeError, StateError
 from assay.report import SCHEMA, Report, Section, Table, Value
 
@@ -95,7 +95,7 @@ def test_counts_of_any_library_become_plain(count):
         (lambda: Section("s", values=[0.5]), r"Section.values\[0\]: got float 0.5, expected a Value"),
         (
             lambda: Section("s", plots=[Value("x", 1)]),
-            r"Section.plots\[0\]: .* expected one of ConfusionMatrix, Curves",
+            r"Section.plots\[0\]: .* expected one of ConfusionPlot, Curves",
         ),
         (lambda: Report("r", environment={"torch": 2}), "Report.environment: .* expected a dict of strings"),
     ],
@@ -163,14 +163,22 @@ def test_a_file_cut_short_is_refused(report, tmp_path, share):
     ("text", "message"),
     [
         (
-            '{"schema": "assay.report/4"}',
-            "got schema 'assay.report/4', expected schema 'assay.report/3'.",
+            '{"schema": "assay.report/5"}',
+            "got schema 'assay.report/5', expected schema 'assay.report/4'. Update assay",
+        ),
+        (
+            '{"schema": "assay.report/3"}',
+            "got schema 'assay.report/3', expected schema 'assay.report/4'. Write the report again with this",
+        ),
+        (
+            '{"schema": "assay.gate/4"}',
+            "got schema 'assay.gate/4', expected schema 'assay.report/4'. Pass a report that assay wrote",
         ),
         ("{}", "got schema None, expected schema"),
         ("[1]", "got schema None, expected schema"),
         ("[" * 100_000, "got JSON that ends or breaks"),
-        ('{"schema": "assay.report/3", "title": "x"}', "got no digest, expected digest '.*make the report again"),
-        ('{"schema": "assay.report/3", "digest": 1, "title": "x"}', "got digest 1, expected digest '"),
+        ('{"schema": "assay.report/4", "title": "x"}', "got no digest, expected digest '.*write the report again"),
+        ('{"schema": "assay.report/4", "digest": 1, "title": "x"}', "got digest 1, expected digest '"),
     ],
 )
 def test_other_content_is_refused(text, message):
@@ -190,7 +198,7 @@ def test_other_content_is_refused(text, message):
 )
 def test_other_content_with_a_digest_is_refused(data, message):
     with pytest.raises(StateError, match=message):
-        Report.from_json(json.dumps(sealed({"schema": SCHEMA} | data)))
+        Report.from_json(json.dumps(seal({"schema": SCHEMA} | data)))
 
 
 @pytest.mark.parametrize(
@@ -212,13 +220,13 @@ def test_a_changed_part_is_named(report, old, new, message):
     with pytest.raises(StateError, match="got digest '"):
         Report.from_json(text.replace(old, new))
     with pytest.raises(StateError, match=message):
-        Report.from_json(json.dumps(sealed(json.loads(text.replace(old, new)))))
+        Report.from_json(json.dumps(seal(json.loads(text.replace(old, new)))))
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "model.pt"
     path.write_bytes(b"PK\x03\x04\xff\xfe")
-    with pytest.raises(StateError, match=r"got bytes that are not UTF-8, expected a report in JSON. Name a file that"):
+    with pytest.raises(StateError, match=r"got bytes that are not UTF-8, expected a file that assay wrote"):
         Report.load(path)
 
 

@@ -16,10 +16,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay._sealed import sealed
+from assay._records import seal
 from assay.errors import ConfigError, DtypeError, InputError, ShapeError, StateError
 from assay.report import Report, Samples, Section, Slice, Value
-from assay.report.packed import Packed
+from assay.report.packed_array import PackedArray
 from assay.report.samples import align, is_known_to_be_the_same
 
 SERIES = (
@@ -42,8 +42,8 @@ def report(samples: Samples, value: float = 0.75) -> Report:
 
 @given(SERIES)
 def test_every_series_comes_back_exactly(series):
-    packed = Packed.of(series)
-    again = Packed.from_data(
+    packed = PackedArray.of(series)
+    again = PackedArray.from_data(
         json.loads(json.dumps(packed.__dict__ | {"values": 0}, default=str)) and _data(packed), "x"
     )
     assert again == packed
@@ -53,7 +53,7 @@ def test_every_series_comes_back_exactly(series):
     assert [type(a) for a in values] == [type(b) for b in series]
 
 
-def _data(packed: Packed) -> dict[str, object]:
+def _data(packed: PackedArray) -> dict[str, object]:
     return {name: getattr(packed, name) for name in ("form", "dtype", "count", "size", "digest", "data")}
 
 
@@ -70,7 +70,7 @@ def _data(packed: Packed) -> dict[str, object]:
     ],
 )
 def test_bytes_a_sample_stay_within_the_budget(series, form, budget):
-    packed = Packed.of(series)
+    packed = PackedArray.of(series)
     assert packed.form == form
     assert len(packed.data) / len(packed) < budget
 
@@ -87,10 +87,10 @@ def test_a_yes_or_no_column_with_ids_takes_less_than_two_bytes_a_sample():
 
 def test_arrays_lists_and_host_tensors_are_taken():
     for flags in ([True, False], np.array([True, False]), torch.tensor([True, False])):
-        assert Packed.of(flags) == Packed.of([True, False])
-    assert Packed.of(torch.tensor([3, 5])).values.tolist() == [3, 5]
-    assert Packed.of(np.array(["a", "b\0"], dtype=object)).values.tolist() == ["a", "b\0"]
-    assert Packed.of(np.array([1, 2], dtype=">i4")) == Packed.of([1, 2])
+        assert PackedArray.of(flags) == PackedArray.of([True, False])
+    assert PackedArray.of(torch.tensor([3, 5])).values.tolist() == [3, 5]
+    assert PackedArray.of(np.array(["a", "b\0"], dtype=object)).values.tolist() == ["a", "b\0"]
+    assert PackedArray.of(np.array([1, 2], dtype=">i4")) == PackedArray.of([1, 2])
 
 
 def test_values_are_read_only():
@@ -131,7 +131,7 @@ def test_ids_that_cannot_be_are_refused(series, error, message):
         (lambda: right(1, 0, target=[1]), ShapeError, "Samples.target: got 1 values, expected 2"),
         (lambda: Samples.pack([1], {"x": ["a"]}), DtypeError, "got texts, expected booleans or numbers"),
         (
-            lambda: Samples(Packed.of([1]), right(1).columns * 2),
+            lambda: Samples(PackedArray.of([1]), right(1).columns * 2),
             ConfigError,
             "Samples.columns: got 2 columns with 1 names, expected a name of its own for each",
         ),
@@ -189,9 +189,9 @@ def test_damaged_samples_are_refused_with_their_place(part, change, message):
     packed[part] = change(packed[part])
     with pytest.raises(
         StateError,
-        match=r"run.json.sections\[0\].samples.columns\[0\].values cannot be read. Packed: (" + message + ")",
+        match=r"run.json.sections\[0\].samples.columns\[0\].values cannot be read. PackedArray: (" + message + ")",
     ):
-        Report.from_json(json.dumps(sealed(data)), "run.json")
+        Report.from_json(json.dumps(seal(data)), "run.json")
 
 
 @pytest.mark.parametrize(
@@ -206,12 +206,12 @@ def test_a_damaged_range_is_refused_before_it_is_made(change, message):
     data = json.loads(report(right(1, 1, 0, 1)).to_json())
     data["sections"][0]["samples"]["ids"] |= change
     with pytest.raises(StateError, match=message):
-        Report.from_json(json.dumps(sealed(data)))
+        Report.from_json(json.dumps(seal(data)))
 
 
 def test_a_range_beyond_int64_is_no_range():
     with pytest.raises(InputError, match="got 3 numbers from 9223372036854775807 by 1, expected numbers within int64"):
-        Packed("range", "int64", 3, 0, _digest(f"{2**63 - 1} 1 3"), f"{2**63 - 1} 1")
+        PackedArray("range", "int64", 3, 0, _digest(f"{2**63 - 1} 1 3"), f"{2**63 - 1} 1")
 
 
 def _digest(text: str) -> str:
@@ -221,7 +221,7 @@ def _digest(text: str) -> str:
 def test_a_small_file_cannot_claim_the_memory():
     bomb = base64.b64encode(zlib.compress(bytes(50_000_000))).decode()
     with pytest.raises(InputError, match="got 101 bytes or more, expected 100 bytes"):
-        Packed("bits", "bool", 800, 100, "0" * 32, bomb)
+        PackedArray("bits", "bool", 800, 100, "0" * 32, bomb)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_slices_know_their_samples_and_are_shown():
             ConfigError,
             "Slice.values: got .*, expected unique names",
         ),
-        (lambda: Slice("a", 3, members=Packed.of([True])), ShapeError, "got members that are not 3 true booleans"),
+        (lambda: Slice("a", 3, members=PackedArray.of([True])), ShapeError, "got members that are not 3 true booleans"),
         (
             lambda: Section("s", samples=right(1, 0), slices=[Slice.of("a", [], [True])]),
             ShapeError,

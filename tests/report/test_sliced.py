@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from assay.render.html import to_html
+from assay.render.svg import to_svg
+from assay.render.terminal import show
 from assay.report import Report, Section, Slice, Value
-from assay.report.html import to_html
-from assay.report.sliced import MOST, dots_of, slices_of
-from assay.report.svg import to_svg
-from assay.report.terminal import show, to_text
 from assay.report.value import methods
+from assay.report.worst_slices import MOST, dots_of, slices_of
 from pages import Page
 
 
@@ -94,7 +94,7 @@ def test_a_section_without_slices_shows_none():
 
 def test_each_headline_metric_has_a_plot(section):
     loss, accuracy = dots_of(section)
-    assert [row.name for row, _ in loss.rows] == ["en", "de", "is"]
+    assert [dot.name for dot in loss.dots] == ["en", "de", "is"]
     assert accuracy.summary() == "4 slices, from 0.2500 (is) to 0.9000 (en); the line is all samples, 0.8500."
     root = ElementTree.fromstring(to_svg(accuracy, "k"))
     words = [element.text for element in root.iter("text")]
@@ -104,7 +104,7 @@ def test_each_headline_metric_has_a_plot(section):
 def test_of_many_slices_the_worst_are_drawn():
     many = [part(f"s{i}", 30, i / 100) for i in range(50)]
     (dots,) = dots_of(Section("s", [Value("accuracy", 0.25, better="higher")], slices=many))
-    assert [row.name for row, _ in dots.rows] == [f"s{i}" for i in range(MOST)]
+    assert [dot.name for dot in dots.dots] == [f"s{i}" for i in range(MOST)]
     assert dots.summary().startswith("The 30 worst slices of 50, from 0.0000 (s0) to 0.2900 (s29)")
     assert dots_of(Section("s", [Value("f1", 0.25)], slices=many)) == ()  # no headline
 
@@ -120,13 +120,16 @@ def test_methods_of_intervals_stand_once():
 
 
 def test_slices_in_a_terminal(section):
-    text = to_text(Report("r", [section]))
+    text = Report("r", [section]).to_text()
     assert "worst 0.7000" in text
     assert "[0.6000, 0.8000]" in text
     assert "Intervals of 95 %: accuracy: Wilson's interval." in text
-    assert max(map(len, to_text(Report("r", [section]), 60).splitlines())) <= 60
+    assert max(map(len, Report("r", [section]).to_text(60).splitlines())) <= 60
     file = StringIO()
-    show(Report("r", [section]), Console(file=file, width=100, force_terminal=True, color_system="truecolor"))
+    show(
+        Report("r", [section]).to_document(),
+        Console(file=file, width=100, force_terminal=True, color_system="truecolor"),
+    )
     assert re.search("\x1b\\[[0-9;]*33m *worst", file.getvalue())
 
 
@@ -138,11 +141,11 @@ def test_slices_in_markdown(section):
 
 
 def test_slices_on_the_page(section):
-    page = Page(to_html(Report("r", [section])))
-    assert [a for a in page.all("tr") if a.get("class") == "small"] == [
-        {"class": "small", "title": "fewer than 20 samples"}
+    page = Page(to_html(Report("r", [section]).to_document()))
+    assert [a for a in page.all("tr") if a.get("class") == "faint"] == [
+        {"class": "faint", "title": "fewer than 20 samples"}
     ]
-    assert len([a for a in page.all("td") if a.get("class") == "number worst"]) == 1
+    assert len([a for a in page.all("td") if a.get("class") == "number marked"]) == 1
     assert len(page.all("svg")) == 2
     assert {"class": "number", "data-key": "nan"} in page.all("td")  # sorted last
     rows = [a for a in page.all("th") if a.get("scope") == "row"]
@@ -152,7 +155,11 @@ def test_slices_on_the_page(section):
 def test_a_terminal_shows_the_worst_of_many_slices():
     many = [part(f"slice {i:03}", 30, 0.9 - 0.5 * (i == 90)) for i in range(100)]
     report = Report("r", [Section("s", [Value("accuracy", 0.9, better="higher")], slices=many)])
-    text = to_text(report)
+    text = report.to_text()
     assert [int(row) for row in re.findall(r"slice (\d{3})", text)] == [*range(39), 90]
     assert "and 60 more slices, which the page and the Markdown show" in text
-    assert report.to_markdown().count("| slice ") == 101
+    markdown = report.to_markdown()
+    assert markdown.count("| slice 0") == 100
+    assert (
+        markdown.index("| slice 090 |") < markdown.index("<summary>60 more</summary>") < markdown.index("| slice 039 |")
+    )

@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from assay.report import ConfusionMatrix, Report, Section, Slice, Table, Value
-from assay.report.markdown import to_markdown
-from assay.report.terminal import show, to_text
-from assay.report.text import clean, column, number, seconds, shorten, shorten_each
+from assay.render.terminal import show
+from assay.render.text import clean, column, number, seconds, shorten, shorten_each
+from assay.report import ConfusionPlot, Report, Section, Slice, Table, Value
 
 
 def printed(report: Report, **options: object) -> str:
     file = StringIO()
-    show(report, Console(file=file, width=100, **options))
+    show(report.to_document(), Console(file=file, width=100, **options))
     return file.getvalue()
 
 
 def test_all_numbers_are_there(report):
-    text = to_text(report)
+    text = report.to_text()
     for word in (
         "name",
         "0.3333",
@@ -45,19 +44,19 @@ def test_a_terminal_gets_colours_and_a_file_gets_none(report):
 
 
 def test_plain_text_has_no_spaces_at_the_ends_of_lines(report):
-    assert not re.search(r" $", to_text(report), re.MULTILINE)
+    assert not re.search(r" $", report.to_text(), re.MULTILINE)
 
 
 def test_an_encoding_without_the_signs_gets_others(report):
     raw = BytesIO()
     file = TextIOWrapper(raw, encoding="ascii")
-    show(report, Console(file=file, width=100))
+    show(report.to_document(), Console(file=file, width=100))
     file.flush()
     assert b"####" in raw.getvalue()
 
 
 def test_hostile_text_reaches_no_terminal(hostile):
-    text = to_text(hostile, width=200)
+    text = hostile.to_text(200)
     assert "\x1b" not in text
     assert "\x00" not in text
     assert "[red]" in text
@@ -69,8 +68,8 @@ def test_hostile_text_reaches_no_terminal(hostile):
 def test_many_classes_become_a_list_of_errors():
     counts = np.diag([5] * 20)
     counts[3, 4] = 2
-    plot = ConfusionMatrix("m", tuple(f"class {i}" for i in range(20)), counts)
-    text = to_text(Report("r", (Section("s", plots=(plot,)),)))
+    plot = ConfusionPlot("m", tuple(f"class {i}" for i in range(20)), counts)
+    text = Report("r", (Section("s", plots=(plot,)),)).to_text()
     assert re.search(r"class 3 +class 4 +2", text)
     assert "·     ·" not in text
 
@@ -81,16 +80,15 @@ def test_show_prints_to_the_standard_output(report, capsys):
 
 
 def test_markdown_has_a_table_of_values_and_of_cells(report):
-    text = to_markdown(report)
-    assert text == report.to_markdown()
+    text = report.to_markdown()
     assert "| metric | value | interval | n |\n" in text
-    assert "| nan | – |  |  |\n" in text
+    assert "| nan | – | | |\n" in text
     assert "Intervals: name: name." in text  # how intervals were found stands below
     assert "| name | int | float | none |\n|:--|--:|--:|--:|" in text
 
 
 def test_markdown_escapes_what_it_would_read(hostile):
-    text = to_markdown(hostile)
+    text = hostile.to_markdown()
     assert "<script" not in text
     assert "<img" not in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
@@ -118,7 +116,7 @@ def test_no_number_is_broken_in_a_narrow_terminal(width):
     values = [Value(name, 0.12345678, 0.1, 0.2, confidence_level=0.95) for name in names]
     rows = [("a class with a rather long name", *(1234.5678 + k for k in range(9)))] * 3
     section = Section("s", values, [Table("t", ("class", *names), rows)], slices=[Slice("x = 1", 50, values)])
-    text = to_text(Report("r", [section]), width)
+    text = Report("r", [section]).to_text(width)
     assert max(map(len, text.splitlines())) <= width
     assert text.count("[0.1000, 0.2000]") == 18
     for k in range(9):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from assay.report import ConfusionMatrix, Report, Samples, Section, Value
+from assay.report import ConfusionPlot, Report, Samples, Section, Value
 from assay.report.worst import APART, LIMIT, worst_errors
 
 
@@ -72,9 +72,9 @@ def test_classes_have_their_names_where_these_are_known():
     given = {"decision": [1, 0], "target": [0, 0]}
     named = worst_errors(section({"x": [0, 0]}, classes=("cat", "dog"), **given))
     assert named.rows == (("0", "cat", "dog"),)
-    matrix = ConfusionMatrix("m", ("cow", "pig"), [[1, 1], [0, 0]])
+    matrix = ConfusionPlot("m", ("cow", "pig"), [[1, 1], [0, 0]])
     assert worst_errors(section({"x": [0, 0]}, plots=[matrix], **given)).rows == (("0", "cow", "pig"),)
-    other = ConfusionMatrix("m", ("cow",), [[1]])  # has no name for class 1
+    other = ConfusionPlot("m", ("cow",), [[1]])  # has no name for class 1
     assert worst_errors(section({"x": [0, 0]}, plots=[other], **given)).rows == (("0", "cow", "1"),)
 
 

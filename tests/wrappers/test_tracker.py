@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import Accuracy, Meter
-from assay._sealed import sealed
+from assay._records import seal
 from assay.errors import ConfigError, InputError, StateError
 from assay.metrics import Classwise, ConfusionMatrix, Mean, MeanSquaredError, Recall
 from assay.wrappers import Best, Tracker
@@ -141,7 +141,7 @@ def test_other_files_are_refused(text, message):
 )
 def test_content_that_cannot_be_is_refused(content, message):
     with pytest.raises(StateError, match=message):
-        Tracker.from_json(json.dumps(sealed({"schema": "assay.tracker/1"} | content)))
+        Tracker.from_json(json.dumps(seal({"schema": "assay.tracker/1"} | content)))
 
 
 def test_every_changed_digit_is_refused(tmp_path):

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from assay.cli._demo_bits import same_bits, where_float32_ends
 from assay.cli._demo_models import EPOCHS, Task, one_thread, tasks
 from assay.cli._demo_sections import measured
+from assay.render.terminal import show
 from assay.report import Report
-from assay.report.terminal import show
 
 
 def run(out: Path, epochs: int = EPOCHS) -> Report:
@@ -52,7 +52,7 @@ def run(out: Path, epochs: int = EPOCHS) -> Report:
         with console.status("Writing the report"):
             written = report.save(out / "report.json"), report.to_html(out / "report.html")
     finally:
-        show(report, console)
+        show(report.to_document(), console)
     console.print(f"\nWritten in {time.perf_counter() - start:.0f} s:")
     for path in written:
         console.print(f"  {path}", markup=False, soft_wrap=True)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
 
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
 from assay.devices.names import name_of
 from assay.pretend.native_engine.build import built, load, why_not
+from assay.render import Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, Line, Notes, Paragraph, Span
+from assay.render.terminal import show as show_document
 
-MARKS = {"yes": ("yes", "green"), "no": ("no", "red"), "partial": ("partly", "yellow"), "unknown": ("?", "dim")}
+MARKS = {
+    "yes": Span("yes", "good"),
+    "no": Span("no", "bad"),
+    "partial": Span("partly", "warn"),
+    "unknown": Span("?", "faint"),
+}
 
 
 def show(*, as_json: bool) -> None:
@@ -24,15 +28,7 @@ def show(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps(collect(), indent=2))
         return
-    data = collect()
-    shown = Group(*_machine(data), Text(), *_kinds(data))
-    if sys.stdout.isatty():
-        Console(highlight=False).print(shown)
-        return
-    console = Console(width=160, color_system=None, highlight=False)  # nobody can widen a pipe: few broken lines
-    with console.capture() as captured:
-        console.print(shown)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    show_document(devices_document(collect()), pipe_width=160)  # nobody can widen a pipe: few broken lines
 
 
 def prepare_pretend() -> None:
@@ -100,81 +96,77 @@ def _plain(value: object) -> object:
     return value if isinstance(value, bool | int) else str(value)
 
 
-def _machine(data: dict[str, Any]) -> list[Table | Text]:
-    parts: list[Table | Text] = [Text.assemble(("On this machine", "bold"), (f"  torch {data['torch']}", "dim"))]
-    parts.append(Text.assemble("\npretend devices  ", (data["pretend"], "dim")))
+def devices_document(data: dict[str, Any]) -> Document:
+    """What is shown: this machine with the policy of each device, then the facts about each kind."""
+    return Document("", (*_machine(data), *_kinds(data)))
+
+
+def _machine(data: dict[str, Any]) -> Iterator[Chapter]:
+    yield Chapter("On this machine", note=f"torch {data['torch']}; pretend devices: {data['pretend']}")
     for here in data["here"]:
-        total, good = len(here["self_test"]), sum(result == "ok" for result in here["self_test"].values())
-        verdict = f"self-test passed: {good} of {total}" if here["passed"] else f"self-test FAILED: {good} of {total}"
-        style = "green" if here["passed"] else "red"
-        parts.append(Text.assemble(f"\n{here['device']}", (f"  {here['name']}  ", "dim"), (verdict, style)))
-        for name, result in here["self_test"].items():
-            if result != "ok":
-                parts.append(Text(f"  {name}: {result}", style="red"))
-        parts.append(_policy_table(here["policy"]))
-    return parts
+        results = here["self_test"]
+        verdict = f"self-test {'passed' if here['passed'] else 'FAILED'}"
+        verdict += f": {sum(result == 'ok' for result in results.values())} of {len(results)}"
+        title = (
+            Span(here["device"], "strong"),
+            Span(f"  {here['name']}  ", "faint"),
+            Span(verdict, "good" if here["passed"] else "bad"),
+        )
+        failed = [Paragraph(Span(f"  {name}: {result}", "bad")) for name, result in results.items() if result != "ok"]
+        yield Chapter("", (Paragraph(title), *failed, _policy_grid(here["policy"])))
 
 
-def _policy_table(decisions: dict[str, Any]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, style="cyan")
-    table.add_column(style="dim", overflow="fold")
-    for name, made in decisions.items():
-        table.add_row(f"  {name.replace('_', ' ')}", _shown(made["value"]), made["reason"])
-    return table
+def _policy_grid(decisions: dict[str, Any]) -> DataGrid:
+    return _grid(
+        (GridColumn("decision", "word"), GridColumn("value", "word"), GridColumn("reason")),
+        (
+            (name.replace("_", " "), Span(_shown(made["value"]), "info"), Span(made["reason"], "faint"))
+            for name, made in decisions.items()
+        ),
+        header=False,
+    )
+
+
+def _grid(columns: tuple[GridColumn, ...], rows: Iterable[tuple[Line, ...]], *, header: bool = True) -> DataGrid:
+    return DataGrid(columns, tuple(GridRow(tuple(map(GridCell, row))) for row in rows), header=header)
 
 
 def _shown(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value).removeprefix("torch.")
 
 
-def _kinds(data: dict[str, Any]) -> list[Table | Text]:
-    heading = Text.assemble(("What each kind of device can do", "bold"))
-    return [heading, _overview(data["kinds"]), *_reasons(data["kinds"]), *_provenance(data["kinds"])]
-
-
-def _provenance(kinds: list[dict[str, Any]]) -> list[Text]:
-    tried = ", ".join(each["type"] for each in kinds if each["tested"])
+def _kinds(data: dict[str, Any]) -> Iterator[Chapter]:
+    kinds = data["kinds"]
+    columns = (GridColumn("feature", "word"), *(GridColumn(each["type"], "word") for each in kinds))
+    rows: Iterable[tuple[Line, ...]] = (
+        (feature, *(MARKS[each["facts"][feature]["supported"]] for each in kinds)) for feature in FEATURES
+    )
+    yield Chapter("What each kind of device can do", (_grid(columns, rows),))
+    yield from map(_reasons, kinds)
+    tested = ", ".join(each["type"] for each in kinds if each["tested"])
     dates = ", ".join(sorted({f"{each['checked']} for torch {each['torch']}" for each in kinds}))
-    text = f"\nFacts of {dates}. Tried on a real one: {tried}; the others rest on the sources in brackets."
-    return [Text(text, style="dim"), Text("The sources in full: assay devices --json", style="dim")]
+    facts = f"Facts of {dates}. Tried on a real one: {tested}; the others rest on the sources in brackets."
+    yield Chapter("", (Notes((facts, "The sources in full: assay devices --json")),))
 
 
-def _overview(kinds: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("", no_wrap=True)
-    for each in kinds:
-        table.add_column(each["type"], no_wrap=True)
-    for feature in FEATURES:
-        marks = (MARKS[each["facts"][feature]["supported"]] for each in kinds)
-        table.add_row(f"  {feature}", *(Text(text, style=style) for text, style in marks))
-    return table
+def _reasons(each: dict[str, Any]) -> Chapter:
+    """What a kind of device lacks, and why."""
+    rows = [
+        (f"{name:{max(map(len, FEATURES))}}", MARKS[fact["supported"]], _reason(fact))
+        for name, fact in each["facts"].items()
+        if fact["supported"] in ("no", "partial")
+    ]
+    columns = (GridColumn("feature", "word"), GridColumn("answer", "word"), GridColumn("reason"))
+    title = Paragraph((Span(each["type"], "strong"), Span(f"  {each['name']}", "faint")))
+    return Chapter("", (title, _grid(columns, rows, header=False)))
 
 
-def _reasons(kinds: list[dict[str, Any]]) -> list[Table | Text]:
-    parts: list[Table | Text] = []
-    for each in kinds:
-        parts.append(Text.assemble("\n", (each["type"], "bold"), (f"  {each['name']}", "dim")))
-        rows = [(name, fact) for name, fact in each["facts"].items() if fact["supported"] in ("no", "partial")]
-        parts.append(_reason_table(rows))
-    return parts
-
-
-def _reason_table(rows: list[tuple[str, dict[str, str]]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(no_wrap=True, min_width=max(map(len, FEATURES)) + 2)
-    table.add_column(no_wrap=True, min_width=len("partly"))
-    table.add_column(overflow="fold")
-    for name, fact in rows:
-        text, style = MARKS[fact["supported"]]
-        since = f" (since torch {fact['since']})" if fact["since"] else ""
-        reason = Text.assemble(fact["why"] + since, (_short(fact["source"]), "dim"))
-        table.add_row(f"  {name}", Text(text, style=style), reason)
-    return table
+def _reason(fact: dict[str, str]) -> Line:
+    since = f" (since torch {fact['since']})" if fact["since"] else ""
+    return (fact["why"] + since, Span(_short(fact["source"]), "faint"))
 
 
 def _short(source: str) -> str:
-    """Sources as they fit a table: issues as ``pytorch#1``, other documents by their last part."""
+    """Sources as they fit a grid: issues as ``pytorch#1``, other documents by their last part."""
     names = (part.rsplit("/", 1)[-1].partition(":")[0] for part in source.split(", ") if part)
     return f"  [{' '.join(names)}]" if source else ""

@@ -54,9 +54,7 @@ def run(path: Path, options: Options) -> None:
     if options.as_json:
         print(found.to_json(), end="")
     elif options.markdown:
-        from assay.report.gate_show import to_markdown
-
-        print(to_markdown(found), end="")
+        print(found.to_markdown(), end="")
     else:
         found.show()
     raise typer.Exit(found.exit_code)

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.language import Generation
-from assay.report.terminal import print_plainly
-from assay.report.text import clean
+from assay.render.terminal import print_plainly
+from assay.render.text import clean
 
 _SIDE_BY_SIDE = 100  # columns of a terminal from which on two texts stand beside each other
 

@@ -33,8 +33,18 @@ from assay.metrics import (
 from assay.metrics.calibration import ConfidenceMetric
 from assay.metrics.ranking import RankingMetric
 from assay.metrics.stat_scores import LabelMetric
-from assay.report import ConfusionMatrix as Matrix
-from assay.report import Curve, Curves, Distribution, Plot, Reliability, Residuals, Samples, Series, Table
+from assay.report import (
+    ConfusionPlot,
+    Curve,
+    Curves,
+    Distribution,
+    Plot,
+    Reliability,
+    Residuals,
+    Samples,
+    Series,
+    Table,
+)
 
 MOST_CLASSES = 100
 MOST_CURVES = 20
@@ -69,7 +79,7 @@ class Diagnostics:
             columns = ("class", "precision", "recall", "F1", "support")
             tables.append(Table("Per class", columns, tuple(map(tuple, results[_TABLE].rows(self.classes)))))
         if _MATRIX in results and not results[_MATRIX].is_floating_point():
-            plots.append(Matrix("Confusion matrix", self.classes, tuple(map(tuple, results[_MATRIX].tolist()))))
+            plots.append(ConfusionPlot("Confusion matrix", self.classes, tuple(map(tuple, results[_MATRIX].tolist()))))
         if _BINS in results:
             bins, error = results[_BINS], results.get(_ERROR)
             edges, confidence, accuracy, counts = map(_plain, (bins.edges, bins.confidence, bins.accuracy, bins.counts))

@@ -16,7 +16,7 @@ from assay.meter import Meter
 from assay.meter.intervals import closed_forms
 from assay.metrics.base import Metric
 from assay.report import Section, Slice, Table
-from assay.report.sliced import slices_of
+from assay.report.worst_slices import slices_of
 
 SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
 

@@ -13,8 +13,8 @@ from assay.errors import ConfigError
 from assay.evaluation.observers import Array
 from assay.meter.intervals import Interval
 from assay.metrics.base import Metric, named_numbers
-from assay.report import ConfusionMatrix, Plot, Samples, Table, Value
-from assay.report.evidence import Measured, interval_of
+from assay.report import ConfusionPlot, Plot, Samples, Table, Value
+from assay.report.evidence import MeasuredValue, interval_of
 from assay.stats.intervals import wilson
 
 MOST_CLASSES = 100
@@ -63,7 +63,7 @@ class IntervalSources:
         return with_column
 
     def _of_terms(self, value: Value, confidence_level: float) -> Interval | None:
-        measured = Measured(value, self.samples, self.members)
+        measured = MeasuredValue(value, self.samples, self.members)
         if (share := measured.share()) is not None:
             return Interval(
                 *wilson(int(share[0].sum()), int(share[1].sum()), confidence_level),
@@ -111,7 +111,7 @@ def rest_of(
             cells = tuple(zip(names, value.double().tolist(), strict=True))
             tables.append(Table(name, ("class or output", name), cells))
         elif _is_matrix(metrics[name], value):
-            plots.append(ConfusionMatrix(name, names, tuple(map(tuple, value.tolist()))))
+            plots.append(ConfusionPlot(name, names, tuple(map(tuple, value.tolist()))))
         else:
             omitted.append(name)
     return tables, plots, omitted

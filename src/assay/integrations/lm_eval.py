@@ -17,7 +17,7 @@ from typing import Any
 from assay.errors import ConfigError, StateError, describe
 from assay.integrations.lm_eval_samples import Logged, exp, of_task, read_samples
 from assay.report import Report, Samples, Section, Table, Value
-from assay.report.evidence import Measured, interval_of
+from assay.report.evidence import MeasuredValue, interval_of
 from assay.stats.distributions import normal_quantile
 
 LEVEL = 0.95
@@ -179,7 +179,7 @@ def _samples(logged: Sequence[Logged], columns: Mapping[str, Any]) -> Samples | 
 def _with_interval(value: Value, samples: Samples | None) -> Value:
     if not value.column:
         return value
-    found = interval_of(Measured(value, samples), LEVEL)
+    found = interval_of(MeasuredValue(value, samples), LEVEL)
     if found.lower is None:
         return value
     return replace(value, lower=found.lower, upper=found.upper, confidence_level=LEVEL, note=found.method)

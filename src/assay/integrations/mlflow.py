@@ -42,9 +42,9 @@ def log_to_mlflow(report: Report, *, step: int | None = None, prefix: str = "", 
 
 
 def _page(report: Report) -> str:
-    from assay.report.html import to_html
+    from assay.render.html import to_html
 
-    return to_html(report)
+    return to_html(report.to_document())
 
 
 def _clean(name: str) -> str:

@@ -5,36 +5,38 @@ Importing this needs neither torch nor anything that draws.
 
 from __future__ import annotations
 
+from assay.render.plots import Bars, ConfusionPlot, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
+from assay.render.points import Point, Points
 from assay.report.comparing import compare
 from assay.report.comparison import Comparison, Delta, Flips, Unmatched
-from assay.report.gating import Check, Gate, Rule, gate
-from assay.report.plots import Bars, ConfusionMatrix, Curve, Curves, Distribution, Plot, Reliability, Residuals, Series
-from assay.report.points import Point, Points
-from assay.report.report import SCHEMA, Report, Section, Table
+from assay.report.gate_result import Gate, GateCheck, GateRule
+from assay.report.gating import gate
+from assay.report.report import SCHEMA, Report
 from assay.report.samples import Column, Samples
+from assay.report.section import Section, Table
 from assay.report.slices import Slice
 from assay.report.value import Value
 
 __all__ = [
     "SCHEMA",
     "Bars",
-    "Check",
     "Column",
     "Comparison",
-    "ConfusionMatrix",
+    "ConfusionPlot",
     "Curve",
     "Curves",
     "Delta",
     "Distribution",
     "Flips",
     "Gate",
+    "GateCheck",
+    "GateRule",
     "Plot",
     "Point",
     "Points",
     "Reliability",
     "Report",
     "Residuals",
-    "Rule",
     "Samples",
     "Section",
     "Series",

@@ -10,13 +10,14 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.report.comparison import Comparison, Delta, Flips, Run, Unmatched
-from assay.report.evidence import REPORT, SAMPLES, Measured, difference, have_equal_samples, why_not_the_same
+from assay.report.evidence import REPORT, SAMPLES, MeasuredValue, difference, have_equal_samples, why_not_the_same
 from assay.report.flips import flips as flips_of
-from assay.report.packed import Array
-from assay.report.report import Report, Section
+from assay.report.packed_array import Array
+from assay.report.report import Report
 from assay.report.samples import Samples, align
+from assay.report.section import Section
 from assay.report.slices import Slice
-from assay.report.value import Value
+from assay.report.value import Value, check_confidence_level
 from assay.stats.hypothesis_tests import correct
 
 FLIPS = 10
@@ -54,8 +55,8 @@ class _Part:
     samples: Samples | None = None
     members: Array | None = None
 
-    def measured(self, name: str) -> Measured:
-        return Measured(next(value for value in self.values if value.name == name), self.samples, self.members)
+    def measured(self, name: str) -> MeasuredValue:
+        return MeasuredValue(next(value for value in self.values if value.name == name), self.samples, self.members)
 
 
 def compare(
@@ -79,7 +80,7 @@ def compare(
         a: the baseline.
         b: a run.
         more: further runs; each is compared with the baseline.
-        confidence_level: of the intervals; also how small a corrected p must be, 1 - confidence_level.
+        confidence_level: the confidence level of the intervals; also how small a corrected p must be, 1 - level.
         correction: ``"holm"``, ``"bh"`` or ``"none"``, over all metrics, slices and runs.
         seed: where the random numbers of sign flips start.
         flips: how many samples to list for each way to flip.
@@ -87,8 +88,8 @@ def compare(
         slices: whether to compare slices; those that both have, unless said. True where there must be one.
 
     Raises:
-        ConfigError: the level or the correction is invalid, names do not fit, no section is in both, or no slice
-            is where there must be one.
+        ConfigError: the confidence level or the correction is invalid, names do not fit, no section is in both reports,
+            or there is no slice where there must be one.
 
     Example:
         >>> from assay.report import Samples, Value
@@ -100,10 +101,7 @@ def compare(
         >>> delta.difference, round(delta.p, 4), delta.verdict
         (0.5, 0.002, 'better')
     """
-    if not 0 < confidence_level < 1:
-        raise ConfigError(
-            describe("confidence_level", confidence_level, "a number between 0 and 1", "Pass 0.95 for 95 %")
-        )
+    check_confidence_level("confidence_level", confidence_level)
     reports = (a, b, *more)
     settings = _Settings(confidence_level, seed, flips, slices)
     runs = tuple(
@@ -185,12 +183,11 @@ def _slices(
     run: str, a: Section, b: Section, pairing: _Pairing, settings: _Settings
 ) -> Iterator[Delta | Flips | Unmatched]:
     firsts, seconds = ({each.name: each for each in section.slices} for section in (a, b))
+    least = max(a.min_slice_size, b.min_slice_size)
     for name in dict.fromkeys([*firsts, *seconds]):
         if name not in firsts or name not in seconds:
             yield Unmatched(run, a.name, "", _why_not((int(name in firsts), int(name in seconds))), name)
-        elif (count := min(firsts[name].count, seconds[name].count)) < (
-            least := max(a.min_slice_size, b.min_slice_size)
-        ):
+        elif (count := min(firsts[name].count, seconds[name].count)) < least:
             yield Unmatched(run, a.name, "", f"{count:,} samples, fewer than {least:,}", name)
         else:
             yield from _part(run, _of_slice(a, firsts[name]), _of_slice(b, seconds[name]), pairing, settings)
@@ -219,7 +216,7 @@ def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) 
             yield flips_of(delta, first, second, pairing.whole, settings.flips)
 
 
-def _is_yes_or_no(measured: Measured) -> bool:
+def _is_yes_or_no(measured: MeasuredValue) -> bool:
     return measured.has_terms() and measured.terms().dtype.kind == "b"
 
 
@@ -229,7 +226,7 @@ def _why_not(times: tuple[int, int]) -> str:
     return "missing in the run" if times[0] else "missing in the baseline"
 
 
-def _delta(run: str, part: _Part, a: Measured, b: Measured, pairing: _Pairing, settings: _Settings) -> Delta:
+def _delta(run: str, part: _Part, a: MeasuredValue, b: MeasuredValue, pairing: _Pairing, settings: _Settings) -> Delta:
     found = difference(a, b, settings.confidence_level, settings.seed, pairing.whole, equal=pairing.equal)
     return Delta(
         run,
@@ -253,12 +250,12 @@ def _delta(run: str, part: _Part, a: Measured, b: Measured, pairing: _Pairing, s
     )
 
 
-def _counts(a: Measured, b: Measured) -> tuple[int, ...]:
+def _counts(a: MeasuredValue, b: MeasuredValue) -> tuple[int, ...]:
     counts = [_count(each) for each in (a, b)]
     return tuple(count for count in counts if count is not None) if None not in counts else ()
 
 
-def _count(measured: Measured) -> int | None:
+def _count(measured: MeasuredValue) -> int | None:
     """How many samples a value rests on: of a recall, the positives."""
     if measured.samples is None or not measured.has_terms():
         return measured.value.count

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Self
 
-from assay._atomic import write_text
+from assay._records import CellValue, Record
 from assay.errors import ConfigError, describe
-from assay.report.plain import Cell, Plain
-from assay.report.report import _now
-from assay.report.stored import read_json, read_text, to_json
-
-SCHEMA = "assay.comparison/2"
-"""The first entry of every stored comparison."""
+from assay.render import Document, Viewable
+from assay.report.comparison_view import comparison_document
+from assay.report.report import now
 
 VERDICTS = ("better", "worse", "differs", "no evidence", "cannot say")
 
 
 @dataclass(frozen=True, eq=False)
-class Delta(Plain):
+class Delta(Record):
     """The difference of one metric between a run and the baseline.
 
     Args:
@@ -74,7 +68,7 @@ class Delta(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class Flips(Plain):
+class Flips(Record):
     """The samples to which a yes-or-no metric says something else in a run than in the baseline.
 
     Args:
@@ -101,11 +95,11 @@ class Flips(Plain):
     yes: int
     no: int
     changed: int | None
-    ups: tuple[tuple[Cell, ...], ...] = ()
-    downs: tuple[tuple[Cell, ...], ...] = ()
+    ups: tuple[tuple[CellValue, ...], ...] = ()
+    downs: tuple[tuple[CellValue, ...], ...] = ()
     slice: str = ""
 
-    def groups(self) -> tuple[tuple[str, int, tuple[tuple[Cell, ...], ...]], ...]:
+    def groups(self) -> tuple[tuple[str, int, tuple[tuple[CellValue, ...], ...]], ...]:
         """The two groups, those that got worse first: what to call them, how many they are, and the first of them."""
         up, down = (self.up, self.ups), (self.down, self.downs)
         if self.better == "higher":
@@ -116,7 +110,7 @@ class Flips(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class Unmatched(Plain):
+class Unmatched(Record):
     """What was not compared.
 
     Args:
@@ -135,7 +129,7 @@ class Unmatched(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Plain):
+class Run(Record):
     """A report that was compared.
 
     Args:
@@ -152,7 +146,7 @@ class Run(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Plain):
+class Comparison(Record, Viewable, schema="assay.comparison/3"):
     """Runs against a baseline.
 
     Args:
@@ -160,7 +154,7 @@ class Comparison(Plain):
         deltas: the differences, by run, section, slice and metric in the order of the reports, all samples first.
         flips: the samples that changed, for each yes-or-no metric that could be paired.
         unmatched: metrics that were not compared.
-        confidence_level: of the intervals; there is a difference where corrected p < 1 - confidence_level.
+        confidence_level: of the intervals; there is a difference where corrected p is below 1 - confidence_level.
         correction: how p-values were corrected, over all deltas.
         seed: where random numbers started.
         notes: what was found besides the metrics, in sentences.
@@ -175,7 +169,7 @@ class Comparison(Plain):
     correction: str = "holm"
     seed: int = 0
     notes: tuple[str, ...] = ()
-    created: str = field(default_factory=_now)
+    created: str = field(default_factory=now)
 
     def _check(self) -> None:
         names = [run.name for run in self.runs]
@@ -208,46 +202,6 @@ class Comparison(Plain):
         """How many tests p-values were corrected for."""
         return sum(delta.p is not None for delta in self.deltas)
 
-    def to_json(self) -> str:
-        """The comparison as JSON, schema ``assay.comparison/2``."""
-        return to_json(self, SCHEMA)
-
-    @classmethod
-    def from_json(cls, text: str, where: str = "comparison") -> Self:
-        """The comparison that `to_json` wrote.
-
-        Raises:
-            StateError: the text was cut short or changed, is no comparison, or has another schema.
-        """
-        return cls.from_data(read_json(text, where, SCHEMA), where)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the comparison as JSON; the file is whole or not there."""
-        return write_text(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
-
-        Raises:
-            StateError: the file was cut short or changed, is no comparison, or has another schema.
-        """
-        return cls.from_json(read_text(path), os.fspath(path))
-
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write the comparison as one HTML page that needs nothing else."""
-        from assay.report.comparison_html import to_html
-
-        return write_text(path, to_html(self))
-
-    def to_markdown(self) -> str:
-        """The comparison as Markdown, for a pull request."""
-        from assay.report.comparison_markdown import to_markdown
-
-        return to_markdown(self)
-
-    def show(self) -> None:
-        """Print the comparison to the terminal; plain text where the output is not one."""
-        from assay.report.comparison_terminal import show
-
-        show(self)
+    def to_document(self) -> Document:
+        """What is shown: a grid of differences for each run and section, the samples that flipped, the slices."""
+        return comparison_document(self)

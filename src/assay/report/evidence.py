@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from assay.report.packed import Array
+from assay.report.packed_array import Array
 from assay.report.samples import Samples, align, is_known_to_be_the_same
 from assay.report.value import Value, columns_of
 from assay.stats import effect_sizes, hypothesis_tests
@@ -53,7 +53,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredValue:
     """A value, and the samples behind it where they were kept.
 
     Args:
@@ -125,19 +125,19 @@ def _yes_or_no(column: Array, least: int) -> Array | None:
     return np.asarray(yes)
 
 
-def interval_of(measured: Measured, confidence_level: float) -> Evidence:
+def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
     """The interval of one value: from its samples, else the stored one where it has the level asked for.
 
     Args:
         measured: the value.
-        confidence_level: between 0 and 1.
+        confidence_level: the confidence level.
 
     Returns:
         The interval and how it was found, or no interval and why.
 
     Example:
         >>> samples = Samples.pack(range(10), {"correct": [True] * 9 + [False]})
-        >>> found = interval_of(Measured(Value("accuracy", 0.9, column="correct"), samples), 0.95)
+        >>> found = interval_of(MeasuredValue(Value("accuracy", 0.9, column="correct"), samples), 0.95)
         >>> round(found.lower, 3), found.method
         (0.555, 'Clopper-Pearson interval')
     """
@@ -159,8 +159,10 @@ def interval_of(measured: Measured, confidence_level: float) -> Evidence:
     if value.confidence_level is None:
         return Evidence(note="the level of the stored interval is not known")
     if value.confidence_level < confidence_level:
-        return Evidence(note=f"the stored interval is of level {value.confidence_level:g}, not {confidence_level:g}")
-    method = f"stored interval of level {value.confidence_level:g}"
+        return Evidence(
+            note=f"the stored interval is of confidence level {value.confidence_level:g}, not {confidence_level:g}"
+        )
+    method = f"stored interval of confidence level {value.confidence_level:g}"
     return Evidence(value.lower, value.upper, method=method, risky="both" if _is_few(value.count) else "")
 
 
@@ -168,7 +170,7 @@ def _is_few(count: int | None) -> bool:
     return count is not None and count < FEWEST
 
 
-def _interval_of_terms(measured: Measured, confidence_level: float) -> Evidence:
+def _interval_of_terms(measured: MeasuredValue, confidence_level: float) -> Evidence:
     terms = measured.terms()
     if len(terms) < 2 or not np.isfinite(terms).all():
         return Evidence(note="there are fewer than two samples, or some are not finite")
@@ -189,12 +191,12 @@ def _are_alike(terms: Array, size: float | None = None) -> bool:
     return float(np.ptp(terms)) <= _ALIKE * scale
 
 
-def why_not_the_same(a: Measured, b: Measured) -> str:
+def why_not_the_same(a: MeasuredValue, b: MeasuredValue) -> str:
     """Why two values of one name are different metrics; empty where nothing says so.
 
     Example:
         >>> a, b = Value("loss", 1.0, better="lower"), Value("loss", 1.0, better="higher")
-        >>> why_not_the_same(Measured(a), Measured(b))
+        >>> why_not_the_same(MeasuredValue(a), MeasuredValue(b))
         "'lower' is better in one, 'higher' in the other"
     """
     first, second = a.value, b.value
@@ -209,7 +211,7 @@ def why_not_the_same(a: Measured, b: Measured) -> str:
     return ""
 
 
-def _may_be_of_one_kind(a: Measured, b: Measured) -> bool:
+def _may_be_of_one_kind(a: MeasuredValue, b: MeasuredValue) -> bool:
     """False where the samples of one are booleans, and those of the other are numbers that are not all 0 or 1."""
     columns = [each.samples.column(each.value.column) for each in (a, b) if each.samples is not None]
     kinds = {column.dtype.kind == "b" for column in columns}
@@ -253,7 +255,7 @@ def _are_equal(a: Array, b: Array) -> bool:
     return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
 
 
-def _have_equal_inputs(a: Measured, b: Measured, whole: Array | str | None, equal: str) -> bool:
+def _have_equal_inputs(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None, equal: str) -> bool:
     """Whether two values are the same number of the same inputs, in sections of which ``equal`` says what is equal.
 
     A value that is no mean over samples must also have the same interval, or samples that hold numbers and not only
@@ -280,8 +282,8 @@ def _hold_numbers(samples: Samples | None) -> bool:
 
 
 def difference(
-    a: Measured,
-    b: Measured,
+    a: MeasuredValue,
+    b: MeasuredValue,
     confidence_level: float = 0.95,
     seed: int = 0,
     whole: Array | str | None = None,
@@ -296,7 +298,7 @@ def difference(
     Args:
         a: the first, the baseline.
         b: the second.
-        confidence_level: between 0 and 1.
+        confidence_level: the confidence level.
         seed: where random numbers start.
         whole: what `align` says of all samples of both, where that is known.
         equal: `REPORT` where both are of the same report, `SAMPLES` where all that was stored of each sample is the
@@ -304,7 +306,7 @@ def difference(
 
     Example:
         >>> of = lambda *right: Samples.pack(range(len(right)), {"correct": np.array(right, dtype=bool)})
-        >>> a, b = (Measured(Value("accuracy", 0.5, column="correct"), of(1, 0, 1, 0)) for _ in range(2))
+        >>> a, b = (MeasuredValue(Value("accuracy", 0.5, column="correct"), of(1, 0, 1, 0)) for _ in range(2))
         >>> difference(a, b).p
         1.0
     """
@@ -331,7 +333,7 @@ def difference(
     return replace(found, note=f"{found.note}; {alone}" if found.note else alone)
 
 
-def pair(a: Measured, b: Measured, whole: Array | str | None = None) -> Array | str:
+def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -> Array | str:
     """Which terms of ``b`` belong to the samples of the terms of ``a``.
 
     Args:
@@ -345,7 +347,7 @@ def pair(a: Measured, b: Measured, whole: Array | str | None = None) -> Array | 
     Example:
         >>> samples = Samples.pack([7, 8, 9], {"x": [1.0, 2.0, 3.0]}), Samples.pack([9, 8, 7], {"x": [3.0, 2.0, 1.0]})
         >>> masks = np.array([True, False, True]), np.array([True, False, True])
-        >>> pair(*(Measured(Value("x", 2.0, column="x"), each, mask) for each, mask in zip(samples, masks)))
+        >>> pair(*(MeasuredValue(Value("x", 2.0, column="x"), each, mask) for each, mask in zip(samples, masks)))
         array([1, 0])
     """
     assert a.samples is not None, a.value.name
@@ -362,7 +364,7 @@ def pair(a: Measured, b: Measured, whole: Array | str | None = None) -> Array | 
 _Shares: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]] | None
 
 
-def _shares(a: Measured, b: Measured) -> _Shares:
+def _shares(a: MeasuredValue, b: MeasuredValue) -> _Shares:
     """Both values as shares of samples; None where one is none."""
     first, second = a.share(), b.share()
     if (first is None) != (second is None):
@@ -395,7 +397,7 @@ def _unpaired_shares(shares: _Shares, confidence_level: float) -> Evidence | Non
     return Evidence(lower, upper, p, effect, "Cohen's h", "score test, Newcombe's interval")
 
 
-def _paired(a: Measured, b: Measured, position: Array, confidence_level: float, seed: int) -> Evidence:
+def _paired(a: MeasuredValue, b: MeasuredValue, position: Array, confidence_level: float, seed: int) -> Evidence:
     first, second = a.terms().astype(np.float64), b.terms()[position].astype(np.float64)
     apart = second - first
     if len(apart) < 2:
@@ -417,7 +419,7 @@ def _paired(a: Measured, b: Measured, position: Array, confidence_level: float, 
     )
 
 
-def _unpaired(a: Measured, b: Measured, confidence_level: float) -> Evidence:
+def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:
     first, second = a.terms(), b.terms()
     if min(len(first), len(second)) < 2:
         return Evidence(note="there are fewer than two samples on one side")
@@ -429,7 +431,7 @@ def _unpaired(a: Measured, b: Measured, confidence_level: float) -> Evidence:
     return Evidence(*ends, p, effect, "Cohen's d", "Welch's test and interval", risky=_risky_of_two(a, b))
 
 
-def _risky_of_two(a: Measured, b: Measured) -> str:
+def _risky_of_two(a: MeasuredValue, b: MeasuredValue) -> str:
     """Of the second minus the first: what is risky at the upper end of the first is so at the lower of both."""
     turned = {"lower": "upper", "upper": "lower"}
     ends = {risky_end(b.terms(), b.effective_count())}
@@ -438,7 +440,7 @@ def _risky_of_two(a: Measured, b: Measured) -> str:
     return "both" if len(ends) > 1 else "".join(ends)
 
 
-def _of_intervals(a: Measured, b: Measured, confidence_level: float) -> Evidence:
+def _of_intervals(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:
     """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
     for each, side in ((a, "the baseline"), (b, "the run")):
         if why := _why_no_error(each):
@@ -451,7 +453,7 @@ def _of_intervals(a: Measured, b: Measured, confidence_level: float) -> Evidence
     return Evidence(apart - half, apart + half, normal_two_sided(apart / error), method=method, note=note, risky=risky)
 
 
-def _why_not_paired(a: Measured, b: Measured) -> str:
+def _why_not_paired(a: MeasuredValue, b: MeasuredValue) -> str:
     kept = [each.samples is not None for each in (a, b)]
     if not any(kept):
         return "no samples were kept"
@@ -460,7 +462,7 @@ def _why_not_paired(a: Measured, b: Measured) -> str:
     return "the value is not stored as a mean over samples"
 
 
-def _why_no_error(measured: Measured) -> str:
+def _why_no_error(measured: MeasuredValue) -> str:
     """Why the standard error of a value is not known; empty where it is."""
     if measured.has_terms():
         terms = measured.terms()
@@ -477,7 +479,7 @@ def _why_no_error(measured: Measured) -> str:
     return "the stored interval is a point" if value.lower == value.upper else ""
 
 
-def _standard_error(measured: Measured) -> float:
+def _standard_error(measured: MeasuredValue) -> float:
     value = measured.value
     if measured.has_terms():
         terms = measured.terms().astype(np.float64)

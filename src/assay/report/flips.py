@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from assay._records import CellValue
 from assay.report.comparison import Delta, Flips
-from assay.report.evidence import Measured, pair
-from assay.report.packed import Array
-from assay.report.plain import Cell
+from assay.report.evidence import MeasuredValue, pair
+from assay.report.packed_array import Array
 from assay.report.samples import Samples
 
 
-def flips(delta: Delta, a: Measured, b: Measured, whole: Array | str | None, limit: int) -> Flips:
+def flips(delta: Delta, a: MeasuredValue, b: MeasuredValue, whole: Array | str | None, limit: int) -> Flips:
     """Count the samples that changed sides, and list the first of them.
 
     Args:
@@ -59,7 +59,7 @@ def _decisions(a: Samples, b: Samples, rows: tuple[Array, Array]) -> tuple[Array
 
 def _listed(
     samples: Samples, rows: Array, which: Array, decisions: tuple[Array, Array] | None, limit: int
-) -> tuple[tuple[Cell, ...], ...]:
+) -> tuple[tuple[CellValue, ...], ...]:
     """The first by id: id, target, decision of the baseline, decision of the run."""
     ids = samples.ids.values[rows]
     target = None if samples.target is None else samples.target.values[rows]
@@ -69,7 +69,7 @@ def _listed(
     return tuple((_cell(ids, i), *(_cell(each, i, named) for each in (target, before, after))) for i in first.tolist())
 
 
-def _cell(array: Array | None, i: int, names: tuple[str, ...] = ()) -> Cell:
+def _cell(array: Array | None, i: int, names: tuple[str, ...] = ()) -> CellValue:
     """One entry for a table, in plain Python: a boolean becomes 0 or 1, a class number its name where it has one."""
     if array is None:
         return None

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay._records import read_text
 from assay.errors import ConfigError, StateError, describe
-from assay.report.gating import KINDS, Rule
-from assay.report.stored import read_text
+from assay.report.gate_result import KINDS, GateRule
 
 
 @dataclass(frozen=True)
@@ -22,19 +22,19 @@ class Settings:
     Args:
         rules: the rules.
         baseline: the file of the baseline.
-        confidence_level: between 0 and 1.
+        confidence_level: the confidence level.
         point: whether to judge without intervals.
         min_slice_size: slices of fewer samples are left out; None for what the report says.
     """
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[GateRule, ...] = ()
     baseline: Path | None = None
     confidence_level: float = 0.95
     point: bool = False
     min_slice_size: int | None = None
 
 
-def parse_rule(kind: str, written: str) -> Rule:
+def parse_rule(kind: str, written: str) -> GateRule:
     """A rule as it stands on the command line.
 
     Args:
@@ -56,7 +56,7 @@ def parse_rule(kind: str, written: str) -> Rule:
     if not metric.strip() or not math.isfinite(bound):
         do = f"Write --{kind} accuracy=0.9"
         raise ConfigError(describe(f"--{kind}", repr(written), "metric=number", do))
-    return Rule(kind, metric.strip(), bound)
+    return GateRule(kind, metric.strip(), bound)
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ _PLAIN: dict[str, tuple[str, tuple[type, ...], str]] = {
 }
 
 
-def _rules(data: dict[str, Any], where: str) -> Iterable[Rule]:
+def _rules(data: dict[str, Any], where: str) -> Iterable[GateRule]:
     known = (*KINDS, *_PLAIN)
     for key, bounds in data.items():
         if key not in known:
@@ -128,7 +128,7 @@ def _rules(data: dict[str, Any], where: str) -> Iterable[Rule]:
             if isinstance(bound, bool) or not isinstance(bound, int | float):
                 do = 'Quote a name that holds a dot: "top.5" = 0.9'
                 raise ConfigError(describe(f"{where}: {key}.{metric}", repr(bound), "a number", do))
-            yield Rule(key, metric, _number(bound, f"{where}: {key}.{metric}"))
+            yield GateRule(key, metric, _number(bound, f"{where}: {key}.{metric}"))
 
 
 def _number(bound: int | float, where: str) -> float:

@@ -12,16 +12,17 @@ from assay.report.evidence import (
     REPORT,
     SAMPLES,
     Evidence,
-    Measured,
+    MeasuredValue,
     difference,
     have_equal_samples,
     interval_of,
     why_not_the_same,
 )
-from assay.report.gating import Check, Rule
-from assay.report.packed import Array
-from assay.report.report import Report, Section
+from assay.report.gate_result import GateCheck, GateRule
+from assay.report.packed_array import Array
+from assay.report.report import Report
 from assay.report.samples import align
+from assay.report.section import Section
 from assay.report.slices import Slice
 from assay.report.value import Value
 
@@ -41,17 +42,17 @@ class Judge:
     min_slice_size: int | None
     pairings: dict[str, tuple[Array | str | None, str]] = field(default_factory=dict)
 
-    def check(self, rule: Rule) -> Check:
+    def check(self, rule: GateRule) -> GateCheck:
         """What becomes of a rule."""
         metric, pattern = self._parts(rule)
         if pattern:
             return self._slices(rule, metric, pattern)
         found = _find(self.report, metric, _names)
         if isinstance(found, str):
-            return Check(rule, "fail", reason=found)
+            return GateCheck(rule, "fail", reason=found)
         return self._number(rule, found[0], found[1], None)
 
-    def _parts(self, rule: Rule) -> tuple[str, str]:
+    def _parts(self, rule: GateRule) -> tuple[str, str]:
         """The metric and the pattern of the slices; a metric whose own name holds brackets comes first."""
         in_slices = rule.kind.startswith("worst-slice")
         name, _, pattern = rule.metric.removesuffix("]").partition("[")
@@ -60,23 +61,23 @@ class Judge:
             return rule.metric, "*" if in_slices else ""
         return name.strip(), pattern.strip()
 
-    def _number(self, rule: Rule, section: Section, name: str, part: Slice | None) -> Check:
+    def _number(self, rule: GateRule, section: Section, name: str, part: Slice | None) -> GateCheck:
         """Judge one metric, of all samples or of a slice."""
         where = f"{section.name}/{name}" + ("" if part is None else f" in {part.name!r} (n = {part.count:,})")
         measured = _measured(section, name, part)
         if isinstance(measured, str):
-            return Check(rule, "fail", where, reason=measured)
+            return GateCheck(rule, "fail", where, reason=measured)
         _check_direction(rule, measured.value.better)
         if rule.kind not in CHANGES:
             return self._judged(rule, where, measured.value.value, lambda: interval_of(measured, self.confidence_level))
         before = self._before(section, measured, part)
         if isinstance(before, str):
-            return Check(rule, "fail", where, reason=before)
+            return GateCheck(rule, "fail", where, reason=before)
         _check_direction(rule, before.value.better)
         change = measured.value.value - before.value.value
         return self._judged(rule, where, change, lambda: self._difference(section, before, measured))
 
-    def _difference(self, section: Section, before: Measured, measured: Measured) -> Evidence:
+    def _difference(self, section: Section, before: MeasuredValue, measured: MeasuredValue) -> Evidence:
         whole, equal = self._pairing(section)
         return difference(before, measured, self.confidence_level, whole=whole, equal=equal)
 
@@ -94,7 +95,7 @@ class Judge:
             self.pairings[section.name] = whole, REPORT if self._is_baseline else equal
         return self.pairings[section.name]
 
-    def _before(self, section: Section, measured: Measured, part: Slice | None) -> Measured | str:
+    def _before(self, section: Section, measured: MeasuredValue, part: Slice | None) -> MeasuredValue | str:
         if self.baseline is None:
             return "no baseline was given"
         there = self._baseline_of(section)
@@ -111,18 +112,18 @@ class Judge:
         sections = () if self.baseline is None else self.baseline.sections
         return next((each for each in sections if each.name == section.name), Section(section.name))
 
-    def _judged(self, rule: Rule, where: str, value: float, evidence: Callable[[], Evidence]) -> Check:
+    def _judged(self, rule: GateRule, where: str, value: float, evidence: Callable[[], Evidence]) -> GateCheck:
         """Hold a number against the bound of a rule; the interval is made only where it is asked for."""
         if not math.isfinite(value):
-            return Check(rule, "fail", where, value, reason="undefined or infinite")
+            return GateCheck(rule, "fail", where, value, reason="undefined or infinite")
         sign = _sign(rule)
         bound = -rule.bound if rule.kind == "max-drop" else sign * rule.bound
         if self.point:
-            return Check(rule, "pass" if sign * value >= bound else "fail", where, value)
+            return GateCheck(rule, "pass" if sign * value >= bound else "fail", where, value)
         found = evidence()
         if found.lower is None or found.upper is None or math.isnan(found.lower) or math.isnan(found.upper):
             reason = f"no interval: {found.note or 'too few samples'}; {BY_POINT}"
-            return Check(rule, "not enough evidence", where, value, reason=reason)
+            return GateCheck(rule, "not enough evidence", where, value, reason=reason)
         ends = ("lower", found.lower), ("upper", found.upper)
         (near, low), (far, high) = ((name, sign * end) for name, end in (ends if sign > 0 else ends[::-1]))
         outcome, reason = "not enough evidence", "the bound is within the interval"
@@ -131,13 +132,13 @@ class Judge:
         elif high < bound:
             outcome, reason = ("fail", "") if found.risky not in (far, "both") else (outcome, _risk(found.risky))
         reason = "; ".join(part for part in (reason, found.note) if part)
-        return Check(rule, outcome, where, value, found.lower, found.upper, found.method, reason)
+        return GateCheck(rule, outcome, where, value, found.lower, found.upper, found.method, reason)
 
-    def _slices(self, rule: Rule, metric: str, pattern: str) -> Check:
+    def _slices(self, rule: GateRule, metric: str, pattern: str) -> GateCheck:
         """Judge every slice that a pattern names, and tell of the worst; one that is gone fails."""
         found = _find(self.report, metric, _names_in_slices)
         if isinstance(found, str):
-            return Check(rule, "fail", reason=f"in slices: {found}")
+            return GateCheck(rule, "fail", reason=f"in slices: {found}")
         section, name = found
         for part in section.slices:
             if part.name == pattern:
@@ -149,20 +150,20 @@ class Judge:
         checks += self._gone(rule, section, name, pattern, least)
         if not checks:
             reason = f"none of {len(fit)} slices has {least} samples" if fit else _no_slice(section, pattern)
-            return Check(rule, "fail", f"{section.name}/{name}", reason=reason)
+            return GateCheck(rule, "fail", f"{section.name}/{name}", reason=reason)
         for outcome in ("fail", "not enough evidence", "pass"):
             if alike := [check for check in checks if check.outcome == outcome]:
                 return _worst(rule, alike, len(checks), len(fit) - len(large))
         raise AssertionError(checks)
 
-    def _gone(self, rule: Rule, section: Section, name: str, pattern: str, least: int) -> Iterator[Check]:
+    def _gone(self, rule: GateRule, section: Section, name: str, pattern: str, least: int) -> Iterator[GateCheck]:
         """Slices of the baseline that a change is asked of, and that the report lacks."""
         if rule.kind not in CHANGES:
             return
         here = {part.name for part in section.slices}
         for part in self._baseline_of(section).slices:
             if part.name not in here and part.count >= least and _fits(part.name, pattern):
-                yield Check(
+                yield GateCheck(
                     rule, "fail", f"{section.name}/{name} in {part.name!r}", reason="missing: the baseline has it"
                 )
 
@@ -174,7 +175,7 @@ def _risk(risky: str) -> str:
     return f"too few samples for how skewed they are: the {risky} end may miss more often than its level; {BY_POINT}"
 
 
-def _check_direction(rule: Rule, better: str) -> None:
+def _check_direction(rule: GateRule, better: str) -> None:
     """Raise where a rule asks for the change, or the slice, that is no loss for this metric.
 
     Raises:
@@ -188,11 +189,11 @@ def _check_direction(rule: Rule, better: str) -> None:
         raise ConfigError(describe(f"{rule.kind} {rule.metric}", got, "one that gets worse that way", do))
 
 
-def _sign(rule: Rule) -> float:
+def _sign(rule: GateRule) -> float:
     return -1.0 if rule.kind in FROM_ABOVE else 1.0
 
 
-def _worst(rule: Rule, alike: list[Check], judged: int, left_out: int) -> Check:
+def _worst(rule: GateRule, alike: list[GateCheck], judged: int, left_out: int) -> GateCheck:
     sign = _sign(rule)
     values = [-math.inf if check.value is None or math.isnan(check.value) else sign * check.value for check in alike]
     worst = alike[values.index(min(values))]
@@ -228,15 +229,15 @@ def _no_slice(section: Section, pattern: str) -> str:
     return f"missing: no slice {pattern!r}; there is {there:.400}"
 
 
-def _measured(section: Section, name: str, part: Slice | None) -> Measured | str:
+def _measured(section: Section, name: str, part: Slice | None) -> MeasuredValue | str:
     values: list[Value] = [value for value in (part or section).values if value.name == name]
     if len(values) != 1:
         return f"{len(values)} metrics of this name" if values else "missing"
     if part is None:
-        return Measured(values[0], section.samples)
+        return MeasuredValue(values[0], section.samples)
     if part.members is None:
-        return Measured(values[0])
-    return Measured(values[0], section.samples, part.members.values)
+        return MeasuredValue(values[0])
+    return MeasuredValue(values[0], section.samples, part.members.values)
 
 
 def _names(section: Section) -> Iterator[str]:

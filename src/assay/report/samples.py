@@ -12,13 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from assay._records import Record
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
-from assay.report.packed import Array, Packed
-from assay.report.plain import Plain
+from assay.report.packed_array import Array, PackedArray
 
 
 @dataclass(frozen=True, eq=False)
-class Column(Plain):
+class Column(Record):
     """What each sample contributes to a metric.
 
     Args:
@@ -27,11 +27,11 @@ class Column(Plain):
     """
 
     name: str
-    values: Packed
+    values: PackedArray
 
 
 @dataclass(frozen=True, eq=False)
-class Samples(Plain):
+class Samples(Record):
     """The samples of a section, packed; made by `Samples.pack`.
 
     Args:
@@ -48,10 +48,10 @@ class Samples(Plain):
         ConfigError: an id or the name of a column comes twice.
     """
 
-    ids: Packed
+    ids: PackedArray
     columns: tuple[Column, ...] = ()
-    decision: Packed | None = None
-    target: Packed | None = None
+    decision: PackedArray | None = None
+    target: PackedArray | None = None
     data: str = ""
     classes: tuple[str, ...] = ()
 
@@ -87,10 +87,10 @@ class Samples(Plain):
             np.float64(0.75)
         """
         return cls(
-            Packed.of(ids, "ids"),
-            tuple(Column(name, Packed.of(values, f"columns[{name!r}]")) for name, values in columns.items()),
-            None if decision is None else Packed.of(decision, "decision"),
-            None if target is None else Packed.of(target, "target"),
+            PackedArray.of(ids, "ids"),
+            tuple(Column(name, PackedArray.of(values, f"columns[{name!r}]")) for name, values in columns.items()),
+            None if decision is None else PackedArray.of(decision, "decision"),
+            None if target is None else PackedArray.of(target, "target"),
             data,
             tuple(classes),
         )

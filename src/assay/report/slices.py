@@ -7,15 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from assay._records import Record
 from assay.errors import ConfigError, ShapeError, describe
-from assay.report.packed import Packed
-from assay.report.plain import Plain
+from assay.report.packed_array import PackedArray
 from assay.report.samples import Samples
 from assay.report.value import Value
 
 
 @dataclass(frozen=True, eq=False)
-class Slice(Plain):
+class Slice(Record):
     """The metrics of some of the samples of a section.
 
     Args:
@@ -36,7 +36,7 @@ class Slice(Plain):
     name: str
     count: int
     values: tuple[Value, ...] = ()
-    members: Packed | None = None
+    members: PackedArray | None = None
 
     @classmethod
     def of(cls, name: str, values: Any, members: Any) -> Self:
@@ -47,7 +47,7 @@ class Slice(Plain):
             values: the metrics.
             members: which samples they are, as booleans.
         """
-        mask = Packed.of(np.asarray(members, dtype=bool), "members")
+        mask = PackedArray.of(np.asarray(members, dtype=bool), "members")
         return cls(name, int(mask.values.sum()), values, mask)
 
     def _check(self) -> None:

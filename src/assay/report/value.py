@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assay._records import Record
 from assay.errors import ConfigError, describe
-from assay.report.packed import Array
-from assay.report.plain import Plain
+from assay.report.packed_array import Array
 from assay.report.samples import Samples
 
 DIRECTIONS = ("higher", "lower", "")
@@ -19,7 +19,7 @@ CLOSE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Value(Plain):
+class Value(Record):
     """One number with its name.
 
     Args:
@@ -29,13 +29,13 @@ class Value(Plain):
         upper: the upper end.
         count: how many samples it rests on.
         note: what a reader must know: what the interval is, why the value is undefined.
-        confidence_level: of the interval, between 0 and 1, where that is known.
+        confidence_level: the confidence level of the interval, between 0 and 1, where that is known.
         better: ``"higher"`` or ``"lower"``, whichever is better; empty where that is not known.
         column: the column of `Samples` that the value is the mean of; empty where it is no mean over samples.
         over: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
 
     Raises:
-        ConfigError: the confidence level is invalid, ``better`` is another word, or ``over`` comes without ``column``.
+        ConfigError: the confidence level is none, ``better`` is another word, or ``over`` comes without ``column``.
 
     Example:
         >>> Value("accuracy", 0.94, count=450).value
@@ -54,12 +54,8 @@ class Value(Plain):
     over: str = ""
 
     def _check(self) -> None:
-        if self.confidence_level is not None and not 0 < self.confidence_level < 1:
-            raise ConfigError(
-                describe(
-                    "Value.confidence_level", self.confidence_level, "a number between 0 and 1", "Pass 0.95 for 95 %"
-                )
-            )
+        if self.confidence_level is not None:
+            check_confidence_level("Value.confidence_level", self.confidence_level)
         if self.better not in DIRECTIONS:
             got = repr(self.better)
             raise ConfigError(
@@ -98,6 +94,16 @@ class Value(Plain):
             raise ConfigError(describe(f"Value {self.name!r}", self.value, f"{mean!r}, {of}", do))
 
 
+def check_confidence_level(what: str, level: float) -> None:
+    """Raise where a confidence level is invalid.
+
+    Raises:
+        ConfigError: it is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ConfigError(describe(what, level, "a number between 0 and 1", "Pass 0.95 for 95 %"))
+
+
 def methods(values: Iterable[Value]) -> tuple[str, ...]:
     """How the intervals of values were found, metrics of one method together: the lines below a table of them.
 
@@ -111,8 +117,8 @@ def methods(values: Iterable[Value]) -> tuple[str, ...]:
         if value.lower is not None and value.upper is not None:
             levels.setdefault(value.confidence_level, {}).setdefault(value.note, {})[value.name] = None
     lines = []
-    for confidence_level, notes in levels.items():
-        of = "Intervals" if confidence_level is None else f"Intervals of {100 * confidence_level:g} %"
+    for level, notes in levels.items():
+        of = "Intervals" if level is None else f"Intervals of {100 * level:g} %"
         found = [f"{', '.join(names)}: {note}" for note, names in notes.items() if note]
         lines.append(f"{of}: {'; '.join(found)}." if found else f"{of}.")
     return tuple(lines)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.report.packed import Array, Packed
-from assay.report.plain import Cell
-from assay.report.plots import ConfusionMatrix
-from assay.report.report import Section, Table
+from assay._records import CellValue
+from assay.render.plots import ConfusionPlot
+from assay.report.packed_array import Array, PackedArray
 from assay.report.samples import Samples
+from assay.report.section import Section, Table
 
 LIMIT = 20
 CONFIDENCE = "confidence"
@@ -74,7 +74,7 @@ def class_names(section: Section) -> tuple[str, ...]:
     """The names of the classes of a section: those of its samples, else those of its confusion matrix."""
     if section.samples is not None and section.samples.classes:
         return section.samples.classes
-    return next((plot.labels for plot in section.plots if isinstance(plot, ConfusionMatrix)), ())
+    return next((plot.labels for plot in section.plots if isinstance(plot, ConfusionPlot)), ())
 
 
 def _order(section: Section, samples: Samples) -> _Order | None:
@@ -120,7 +120,7 @@ def _first(samples: Samples, order: _Order, limit: int) -> Array:
     return rows[np.lexsort((rank, -size))[:limit]]
 
 
-def _named(packed: Packed | None, rows: Array, names: tuple[str, ...]) -> list[Cell] | None:
+def _named(packed: PackedArray | None, rows: Array, names: tuple[str, ...]) -> list[CellValue] | None:
     """Entries with the names of the classes that their numbers stand for, where all of these have one."""
     if packed is None:
         return None
@@ -130,7 +130,7 @@ def _named(packed: Packed | None, rows: Array, names: tuple[str, ...]) -> list[C
     return _plain(packed, rows)
 
 
-def _plain(packed: Packed, rows: Array) -> list[Cell]:
+def _plain(packed: PackedArray, rows: Array) -> list[CellValue]:
     """Entries as they stand in the data: a whole number is a name and takes no commas."""
     entries = packed.values[rows]
     if entries.dtype.kind == "f":

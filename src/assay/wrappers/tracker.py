@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay._atomic import write_text
-from assay._sealed import is_sealed, sealed
+from assay._records import is_sealed, seal
 from assay.errors import ConfigError, InputError, StateError, describe
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Tracker:
         """Everything as JSON with a digest; numbers that are not finite as texts."""
         values = [{name: _said(value) for name, value in each.items()} for each in self._values]
         kept = {"schema": SCHEMA, "better": self._better, "steps": self.steps, "values": values}
-        return json.dumps(sealed(kept), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        return json.dumps(seal(kept), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Tracker:

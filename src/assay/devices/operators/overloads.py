@@ -16,7 +16,7 @@ from typing import Any
 
 from assay._atomic import write_text
 from assay._cache import cache_folder
-from assay._sealed import is_sealed, sealed
+from assay._records import is_sealed, seal
 from assay.errors import AssayError, describe
 
 FORM = 3
@@ -159,6 +159,6 @@ def _read(file: Path) -> list[Overload] | None:
 
 def _keep(file: Path, rows: Iterable[Overload]) -> None:
     try:
-        write_text(file, json.dumps(sealed({"rows": [asdict(row) for row in rows]})))
+        write_text(file, json.dumps(seal({"rows": [asdict(row) for row in rows]})))
     except OSError:  # a full or read-only disk: the next run derives it again
         return

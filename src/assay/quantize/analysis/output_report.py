@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from assay._records import CellValue
 from assay.language.scoring import derived_value, exp_or_inf
 from assay.quantize.analysis.divergence import AGREES, ERROR, KL, LOSS_AFTER, LOSS_BEFORE, SIZE
 from assay.quantize.analysis.output_comparison import Floats, OutputComparison
 from assay.report import Distribution, Plot, Samples, Section, Table, Value
-from assay.report.evidence import Measured, interval_of
-from assay.report.plain import Cell
+from assay.report.evidence import MeasuredValue, interval_of
 
 AGREEMENT, LOSS_CHANGE, PREDICTIONS = "top-1 agreement", "loss change", "predictions"
 RELATIVE_ERROR = "relative squared error"
@@ -99,7 +99,7 @@ def _values(outcome: OutputComparison) -> list[Value]:
 
 
 def _with_interval(value: Value, samples: Samples, confidence_level: float) -> Value:
-    result = interval_of(Measured(value, samples), confidence_level)
+    result = interval_of(MeasuredValue(value, samples), confidence_level)
     if result.lower is None or result.upper is None:
         return replace(value, note=result.note)
     note = "paired: both models on the same samples" if value.name == LOSS_CHANGE else ""
@@ -131,7 +131,7 @@ def _worst(outcome: OutputComparison, count: int, sample_text: Callable[[int], s
         each = {name: sums / outcome.counts for name, sums in outcome.columns.items()}
     order = np.argsort(-np.nan_to_num(each[what], nan=-np.inf), kind="stable")[: max(0, count)]
     columns = [name for name in (KL, ERROR, AGREES, LOSS_BEFORE, LOSS_AFTER) if name in each]
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[tuple[CellValue, ...]] = [
         (
             int(outcome.ids[k]),
             *(float(each[name][k]) for name in columns),

@@ -1,17 +1,19 @@
-"""A plan in a terminal and as Markdown: layers of one form in one row, what is skipped and why, and the sums."""
+"""A plan as a document: layers of one form in one row, what is skipped and why, and the sums."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
+
+from assay.render import Bullets, Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, Line, Paragraph, Span
+from assay.render.markdown import to_markdown
+from assay.render.terminal import show as show_document
+from assay.render.terminal import to_text
 
 if TYPE_CHECKING:
     from assay.quantize.planning.plan import LayerPlan, Others, Plan
@@ -41,71 +43,63 @@ def show(plan: Plan, console: Console | None = None) -> None:
 
     Args:
         plan: what to print.
-        console: where to; the standard output unless given.
+        console: where to; the standard output by default.
     """
-    if console is not None or sys.stdout.isatty():
-        (console or Console(highlight=False)).print(render(plan))
-    else:
-        print(text(plan))
+    show_document(plan_document(plan), console, pipe_width=WIDTH)
 
 
-def text(plan: Plan, width: int = WIDTH) -> str:
+def text(plan: Plan) -> str:
     """The plan as plain text, without blanks at the ends of lines."""
-    console = Console(width=width, color_system=None, highlight=False, force_terminal=False, _environ={})
-    with console.capture() as captured:
-        console.print(render(plan))
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    return to_text(plan_document(plan), WIDTH).strip("\n")
 
 
-def render(plan: Plan) -> Group:
-    """The plan as something that rich prints."""
-    taken = [layer for layer in plan.layers if layer.scheme is not None]
+def markdown(plan: Plan) -> str:
+    """The plan as Markdown, for a pull request."""
+    return to_markdown(plan_document(plan))
+
+
+def plan_document(plan: Plan) -> Document:
+    """What is shown of a plan."""
+    quantized = [layer for layer in plan.layers if layer.scheme is not None]
     left = [layer for layer in plan.layers if layer.scheme is None]
-    parts: list[RenderableType] = [Text(_title(plan), style="bold"), Text(), _taken(rows(taken))]
+    chapters = [Chapter("", (DataGrid(_COLUMNS, tuple(map(_quantized, rows(quantized)))),))]
     if left or plan.others:
-        parts += [Text("\nSkipped", style="bold"), _left(rows(left), plan)]
+        grid = DataGrid(_LEFT_COLUMNS, (*map(_left, rows(left)), *map(_other, plan.others)), header=False)
+        chapters.append(Chapter("Skipped", (grid,)))
     if plan.notes:
-        parts += [Text("\nHow", style="bold"), *(_bullet(note) for note in plan.notes)]
-    parts += [Text(f"\n{total(plan)}", style="bold")]
-    return Group(*parts)
+        chapters.append(Chapter("How", (Bullets(plan.notes),)))
+    chapters.append(Chapter("", (Paragraph(Span(total(plan), "strong")),)))
+    title = f"{plan.device}, {plan.dtype} activations, operators of torch {plan.torch}; rounding: {plan.method}"
+    return Document(title, tuple(chapters), level=3)
 
 
-def _title(plan: Plan) -> str:
-    return f"{plan.device}, {plan.dtype} activations, operators of torch {plan.torch}; rounding: {plan.method}"
+_COLUMNS = (
+    GridColumn("layer"),
+    GridColumn("weight", "word"),
+    GridColumn("becomes"),
+    GridColumn("kernel, by rows of input"),
+    GridColumn("memory", "number"),
+)
+_LEFT_COLUMNS = (GridColumn("layer"), GridColumn("weight", "word"), GridColumn("why"), GridColumn("memory", "number"))
 
 
-def _bullet(note: str) -> RenderableType:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_row(" ·", Text(note))
-    return grid
+def _quantized(row: Row) -> GridRow:
+    kernel = GridCell(row.kernels, below=row.why)
+    return _grid_row(row.name, row.count, row.shape, GridCell(Span(row.scheme, "good")), kernel, _memory(row))
 
 
-def _taken(found: Sequence[Row]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("layer", overflow="fold", ratio=4, min_width=19)
-    table.add_column("weight", no_wrap=True)
-    table.add_column("becomes", overflow="fold")
-    table.add_column("kernel, by rows of input", overflow="fold", ratio=5)
-    table.add_column("memory", justify="right", no_wrap=True)
-    for row in found:
-        memory = _memory(row)
-        kernels = Text(row.kernels + (f"\n{row.why}" if row.why else ""))
-        table.add_row(_named(row), row.shape, Text(row.scheme, style="green"), kernels, memory)
-    return table
+def _left(row: Row) -> GridRow:
+    return _grid_row(row.name, row.count, row.shape, GridCell(Span(row.why, "warn")), _size(row))
 
 
-def _left(found: Sequence[Row], plan: Plan) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
-    table.add_column(overflow="fold", ratio=5)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold", ratio=8, style="yellow")
-    table.add_column(justify="right", no_wrap=True)
-    for row in found:
-        table.add_row(_named(row), row.shape, row.why, _size(row))
-    for other in plan.others:
-        why = Text(_others(other), style="dim")
-        table.add_row(Text.assemble(other.kind, (_times(other.count), "dim")), "", why, size(other.bytes))
-    return table
+def _other(other: Others) -> GridRow:
+    why = "of layers" if other.kind == "bias" else "neither a linear layer nor an embedding"
+    return _grid_row(other.kind, other.count, "", GridCell(Span(why, "faint")), size(other.bytes))
+
+
+def _grid_row(name: str, count: int, *cells: GridCell | str) -> GridRow:
+    named: Line = (name, Span(f" ({count})", "faint")) if count > 1 else name
+    return GridRow((GridCell(named), *(GridCell(cell) if isinstance(cell, str) else cell for cell in cells)))
 
 
 def _size(row: Row) -> str:
@@ -133,18 +127,6 @@ def spelled(scheme: Scheme) -> str:
     group = f"g{scheme.group_size}" if scheme.group_size else "channel"
     head, *rest = str(scheme).split(":")
     return ":".join([head, group, *(word for word in rest if word != group)])
-
-
-def _others(other: Others) -> str:
-    return "of layers" if other.kind == "bias" else "neither a linear layer nor an embedding"
-
-
-def _named(row: Row) -> Text:
-    return Text.assemble(row.name, (_times(row.count), "dim"))
-
-
-def _times(count: int) -> str:
-    return f" ({count})" if count > 1 else ""
 
 
 def rows(layers: Sequence[LayerPlan]) -> list[Row]:
@@ -233,36 +215,3 @@ def total(plan: Plan) -> str:
     what = f"{taken} of {len(plan.layers)} layers are quantized"
     kept = f"; kernels keep {size(plan.bytes_packed)} beside them once they ran" if plan.bytes_packed else ""
     return f"{what}: {size(plan.bytes_before)} → {size(plan.bytes_after)}, {saved:.2f} times smaller{kept}"
-
-
-def markdown(plan: Plan) -> str:
-    """The plan as Markdown, for a pull request."""
-    return "\n".join([*_markdown(plan), ""])
-
-
-def _markdown(plan: Plan) -> Iterator[str]:
-    yield f"**{_title(plan)}**\n"
-    yield "| layer | weight | becomes | kernel, by rows of input | memory |"
-    yield "|---|---|---|---|--:|"
-    for row in rows([layer for layer in plan.layers if layer.scheme is not None]):
-        yield _line(row.name + _times(row.count), row.shape, row.scheme, _joined(row.kernels, row.why), _memory(row))
-    left = rows([layer for layer in plan.layers if layer.scheme is None])
-    if left or plan.others:
-        yield "\n| skipped | weight | why | memory |"
-        yield "|---|---|---|--:|"
-    for row in left:
-        yield _line(row.name + _times(row.count), row.shape, row.why, _size(row))
-    for other in plan.others:
-        yield _line(other.kind + _times(other.count), "", _others(other), size(other.bytes))
-    if plan.notes:
-        yield ""
-    yield from (f"- {note}" for note in plan.notes)
-    yield f"\n{total(plan)}."
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
-
-
-def _line(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -14,9 +14,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from assay._records import Record
 from assay.errors import ConfigError, ShapeError, describe
-from assay.report.plain import Plain
-from assay.report.points import Points
+from assay.render.points import Points
+from assay.render.text import number
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ MAX_POINTS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class ConfusionMatrix(Plain, tag="confusion_matrix"):
+class ConfusionPlot(Record, tag="confusion_matrix"):
     """How often each class was predicted for each target.
 
     Args:
@@ -37,7 +38,7 @@ class ConfusionMatrix(Plain, tag="confusion_matrix"):
         ShapeError: the counts are not N by N.
 
     Example:
-        >>> matrix = ConfusionMatrix("animals", ("cat", "dog"), [[8, 2], [1, 9]])
+        >>> matrix = ConfusionPlot("animals", ("cat", "dog"), [[8, 2], [1, 9]])
         >>> matrix.summary()
         '17 of 20 samples are on the diagonal, 2 classes. Most frequent error: cat taken for dog, 2 times.'
         >>> matrix.confusions()
@@ -52,7 +53,7 @@ class ConfusionMatrix(Plain, tag="confusion_matrix"):
         expected = f"{len(self.labels)} rows of {len(self.labels)} counts"
         if len(self.counts) != len(self.labels) or any(len(row) != len(self.labels) for row in self.counts):
             got = f"{len(self.counts)} rows of {sorted({len(row) for row in self.counts})}"
-            raise ShapeError(describe("ConfusionMatrix.counts", got, expected, "Give one label for each class"))
+            raise ShapeError(describe("ConfusionPlot.counts", got, expected, "Give one label for each class"))
 
     def confusions(self, limit: int = 5) -> tuple[tuple[str, str, int], ...]:
         """The most frequent errors as (target, prediction, count), the most frequent first."""
@@ -71,7 +72,7 @@ class ConfusionMatrix(Plain, tag="confusion_matrix"):
 
 
 @dataclass(frozen=True, eq=False)
-class Curve(Plain):
+class Curve(Record):
     """One line of a plot: its points and the area under it.
 
     Args:
@@ -106,7 +107,7 @@ class Curve(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class Curves(Plain, tag="curves"):
+class Curves(Record, tag="curves"):
     """ROC or precision-recall curves, one a class.
 
     Args:
@@ -147,7 +148,7 @@ class Curves(Plain, tag="curves"):
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability(Plain, tag="reliability"):
+class Reliability(Record, tag="reliability"):
     """How often predictions made with some confidence are right.
 
     Args:
@@ -181,7 +182,7 @@ class Reliability(Plain, tag="reliability"):
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals(Plain, tag="residuals"):
+class Residuals(Record, tag="residuals"):
     """What a regression leaves: prediction minus target, over the prediction.
 
     Args:
@@ -233,7 +234,7 @@ class Residuals(Plain, tag="residuals"):
 
 
 @dataclass(frozen=True, eq=False)
-class Bars(Plain, tag="bars"):
+class Bars(Record, tag="bars"):
     """One bar a label, with an interval where there is one.
 
     Args:
@@ -267,7 +268,7 @@ class Bars(Plain, tag="bars"):
 
 
 @dataclass(frozen=True, eq=False)
-class Series(Plain):
+class Series(Record):
     """One of the histograms of a `Distribution`.
 
     Args:
@@ -280,7 +281,7 @@ class Series(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution(Plain, tag="distribution"):
+class Distribution(Record, tag="distribution"):
     """How a number is spread in one group of samples or more: scores of positives and of negatives.
 
     Args:
@@ -344,7 +345,44 @@ class Distribution(Plain, tag="distribution"):
         return f"{counts} in {max(0, len(self.edges) - 1)} bins{f' of {self.axis}' if self.axis else ''}."
 
 
-Plot: TypeAlias = ConfusionMatrix | Curves | Reliability | Residuals | Bars | Distribution | Points
+@dataclass(frozen=True)
+class Dot:
+    """One row of a `Dots`: a name, how many samples it rests on, a value with its interval, and the ink of the dot."""
+
+    name: str
+    count: int
+    value: float
+    lower: float | None
+    upper: float | None
+    ink: str
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A value of each of several groups of samples, as a dot with its interval; a line is the value of all of them.
+
+    Args:
+        name: the title.
+        dots: the groups.
+        overall: the value on all samples; None where there is none.
+        total: how many groups there are, where only the worst are shown.
+    """
+
+    name: str
+    dots: tuple[Dot, ...]
+    overall: float | None
+    total: int
+
+    def summary(self) -> str:
+        shown = f"{self.total:,} slices"
+        if len(self.dots) < self.total:
+            shown = f"The {len(self.dots)} worst slices of {self.total:,}"
+        ends = (f(self.dots, key=lambda dot: dot.value) for f in (min, max))
+        overall = "" if self.overall is None else f"; the line is all samples, {number(self.overall)}"
+        return f"{shown}, from {' to '.join(f'{number(dot.value)} ({dot.name})' for dot in ends)}{overall}."
+
+
+Plot: TypeAlias = ConfusionPlot | Curves | Reliability | Residuals | Bars | Distribution | Points
 
 
 def _edges(values: Floats, bins: int | Sequence[float]) -> Floats:

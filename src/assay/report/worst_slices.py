@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from assay.report import text
-from assay.report.report import Section
+from assay.render.plots import Dot, Dots
+from assay.report.section import Section
 from assay.report.slices import Slice
 from assay.report.value import Value
 from assay.stats.distributions import normal_quantile
@@ -16,7 +16,7 @@ MOST = 30
 
 
 @dataclass(frozen=True)
-class Row:
+class SliceRow:
     """One slice: its values in the order of the metrics, and of which of them it is the worst."""
 
     name: str
@@ -24,32 +24,6 @@ class Row:
     is_small: bool
     values: tuple[Value | None, ...]
     is_worst: tuple[bool, ...]
-
-
-@dataclass(frozen=True)
-class Dots:
-    """One metric on the slices, beside its value on all samples; what a plot of dots and intervals shows.
-
-    Args:
-        name: the metric.
-        rows: the slices, with the value of each.
-        overall: the value on all samples; None where there is none.
-        total: how many slices there are.
-    """
-
-    name: str
-    rows: tuple[tuple[Row, Value], ...]
-    overall: Value | None
-    total: int
-
-    def summary(self) -> str:
-        """What the plot shows, in a sentence."""
-        shown = f"{self.total:,} slices" if len(self.rows) == self.total else f"The {len(self.rows)} worst slices"
-        of = f" of {self.total:,}" if len(self.rows) < self.total else ""
-        low, high = (f(self.rows, key=lambda each: each[1].value) for f in (min, max))
-        overall = "" if self.overall is None else f"; the line is all samples, {text.number(self.overall.value)}"
-        ends = (f"{text.number(value.value)} ({row.name})" for row, value in (low, high))
-        return f"{shown}{of}, from {' to '.join(ends)}{overall}."
 
 
 @dataclass(frozen=True)
@@ -63,18 +37,12 @@ class Slices:
     """
 
     metrics: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SliceRow, ...]
     least: int
 
     def values(self) -> tuple[Value, ...]:
         """All values that there are."""
         return tuple(value for row in self.rows for value in row.values if value is not None)
-
-    def first(self, limit: int) -> tuple[Row, ...]:
-        """At most about so many slices, in their order: the worst of each metric, and the first of the others."""
-        worst = sum(any(row.is_worst) for row in self.rows)
-        plain = iter(range(max(0, limit - worst)))
-        return tuple(row for row in self.rows if any(row.is_worst) or next(plain, None) is not None)
 
     def note(self) -> str:
         """What the marks mean, and why slices or metrics have none."""
@@ -115,7 +83,7 @@ def slices_of(section: Section) -> Slices | None:
     metrics = tuple(sorted(there, key=lambda name: names.index(name) if name in names else len(names)))
     worst = {name: _worst(section, name) for name in metrics}
     rows = tuple(
-        Row(
+        SliceRow(
             part.name,
             part.count,
             part.count < section.min_slice_size,
@@ -132,14 +100,21 @@ def dots_of(section: Section) -> tuple[Dots, ...]:
     slices = slices_of(section)
     if slices is None:
         return ()
-    overall = {value.name: value for value in section.values}
-    found = []
+    overall = {value.name: value.value for value in section.values}
+    plots = []
     for i, name in enumerate(slices.metrics):
-        values = [(row, value) for row in slices.rows if (value := row.values[i]) and math.isfinite(value.value)]
-        if name in overall and len(values) > 1:
-            finite = overall[name] if math.isfinite(overall[name].value) else None
-            found.append(Dots(name, tuple(_shown(values, better(section, name))), finite, len(values)))
-    return tuple(found)
+        dots = [_dot(row, i) for row in slices.rows if (value := row.values[i]) and math.isfinite(value.value)]
+        if name in overall and len(dots) > 1:
+            line = overall[name] if math.isfinite(overall[name]) else None
+            plots.append(Dots(name, tuple(_first(dots, better(section, name))), line, len(dots)))
+    return tuple(plots)
+
+
+def _dot(row: SliceRow, i: int) -> Dot:
+    value = row.values[i]
+    assert value is not None, row.name
+    ink = "faint" if row.is_small else "warm" if row.is_worst[i] else "heat"
+    return Dot(row.name, row.count, value.value, value.lower, value.upper, ink)
 
 
 def better(section: Section, metric: str) -> str:
@@ -149,12 +124,12 @@ def better(section: Section, metric: str) -> str:
     return next((value.better for value in values if value.better), "")
 
 
-def _shown(values: list[tuple[Row, Value]], way: str) -> list[tuple[Row, Value]]:
+def _first(dots: list[Dot], direction: str) -> list[Dot]:
     """All of a few, in their order; the worst of many, the worst first."""
-    if len(values) <= MOST:
-        return values
-    sign = -1.0 if way == "lower" else 1.0
-    return sorted(values, key=lambda each: (each[0].is_small, sign * each[1].value))[:MOST]
+    if len(dots) <= MOST:
+        return dots
+    sign = -1.0 if direction == "lower" else 1.0
+    return sorted(dots, key=lambda dot: (dot.ink == "faint", sign * dot.value))[:MOST]
 
 
 def _worst(section: Section, metric: str) -> str | None:

@@ -10,17 +10,14 @@ import io
 import re
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
 
-from assay.report.plots import Bars, ConfusionMatrix, Curves, Distribution, Plot, Reliability, Residuals
-from assay.report.points import Points
-from assay.report.points_drawn import draw as draw_points
-from assay.report.sliced import Dots
-from assay.report.text import clean, number, shorten, shorten_each
+from assay.render.plots import Bars, ConfusionPlot, Curves, Distribution, Dots, Plot, Reliability, Residuals
+from assay.render.points import Points
+from assay.render.text import clean, number, shorten, shorten_each
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +81,7 @@ def to_svg(plot: Plot | Dots, key: str) -> str:
 
 def _drawing(plot: Plot | Dots) -> tuple[Callable[[Any, Any], None], tuple[float, float]]:
     """The function that draws a kind of plot, and its size in inches."""
-    if isinstance(plot, ConfusionMatrix):
+    if isinstance(plot, ConfusionPlot):
         return _draw_confusion, (5.2, 4.4 if len(plot.labels) < 5 else 5.0)
     if isinstance(plot, Curves):
         return _draw_curves, (5.2, 4.4)
@@ -95,9 +92,9 @@ def _drawing(plot: Plot | Dots) -> tuple[Callable[[Any, Any], None], tuple[float
     if isinstance(plot, Distribution):
         return _draw_distribution, (5.2, 4.4)
     if isinstance(plot, Points):
-        return partial(draw_points, ink=ink), (5.2, 4.4)
+        return _draw_points, (5.2, 4.4)
     if isinstance(plot, Dots):
-        return _draw_dots, (5.2, 0.8 + 0.27 * len(plot.rows))
+        return _draw_dots, (5.2, 0.8 + 0.27 * len(plot.dots))
     return _draw_bars, (5.2, 0.9 + 0.32 * max(1, len(plot.labels)))
 
 
@@ -114,7 +111,7 @@ def _name_axes(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y, color=ink("faint"))
 
 
-def _draw_confusion(axes: Axes, plot: ConfusionMatrix) -> None:
+def _draw_confusion(axes: Axes, plot: ConfusionPlot) -> None:
     """Shades by the share of the target's row; colour for what is right, another for errors."""
     counts_NN = np.array(plot.counts, dtype=np.float64).reshape(len(plot.labels), len(plot.labels))
     share_NN = counts_NN / np.maximum(counts_NN.sum(axis=1, keepdims=True), 1)
@@ -135,7 +132,7 @@ def _draw_confusion(axes: Axes, plot: ConfusionMatrix) -> None:
     axes.set(xlim=(-0.5, end), ylim=(end, -0.5), aspect="equal")
 
 
-def _draw_cells(axes: Axes, plot: ConfusionMatrix, share_NN: np.ndarray[Any, Any]) -> None:
+def _draw_cells(axes: Axes, plot: ConfusionPlot, share_NN: np.ndarray[Any, Any]) -> None:
     size = min(10.0, 95.0 / max(1, len(plot.labels)))
     for i, row in enumerate(plot.counts):
         for j, count in enumerate(row):
@@ -229,19 +226,44 @@ def _draw_bars(axes: Axes, plot: Bars) -> None:
 
 def _draw_dots(axes: Axes, plot: Dots) -> None:
     """A dot and its interval a slice; the worst in the colour of errors, those too small to say faint."""
-    for i, (row, value) in enumerate(plot.rows):
-        is_worst = any(w and v is value for v, w in zip(row.values, row.is_worst, strict=True))
-        colour = ink("faint" if row.is_small else "warm" if is_worst else "heat")
-        if value.lower is not None and value.upper is not None and np.isfinite([value.lower, value.upper]).all():
-            axes.plot([value.lower, value.upper], [i, i], color=colour, linewidth=1.6, solid_capstyle="round")
-        axes.plot([value.value], [i], "o", color=colour, markersize=5)
+    for i, dot in enumerate(plot.dots):
+        colour = ink(dot.ink)
+        if dot.lower is not None and dot.upper is not None and np.isfinite([dot.lower, dot.upper]).all():
+            axes.plot([dot.lower, dot.upper], [i, i], color=colour, linewidth=1.6, solid_capstyle="round")
+        axes.plot([dot.value], [i], "o", color=colour, markersize=5)
     if plot.overall is not None:
-        axes.axvline(plot.overall.value, color=ink("ink"), linewidth=1, linestyle=(0, (3, 2)))
-    names = shorten_each([row.name for row, _ in plot.rows], 22)
-    labels = [f"{name}  n={row.count:,}" for name, (row, _) in zip(names, plot.rows, strict=True)]
-    axes.set_yticks(range(len(plot.rows)), labels)
-    axes.set_ylim(len(plot.rows) - 0.4, -0.6)
+        axes.axvline(plot.overall, color=ink("ink"), linewidth=1, linestyle=(0, (3, 2)))
+    names = shorten_each([dot.name for dot in plot.dots], 22)
+    labels = [f"{name}  n={dot.count:,}" for name, dot in zip(names, plot.dots, strict=True)]
+    axes.set_yticks(range(len(plot.dots)), labels)
+    axes.set_ylim(len(plot.dots) - 0.4, -0.6)
     axes.grid(False, axis="y")
+
+
+def _draw_points(axes: Axes, plot: Points) -> None:
+    """A dot a thing with its name, its interval, and a line through those that nothing is better than."""
+    best = plot.best()
+    if plot.is_log and best:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, place: f"{value:g}")  # Matplotlib's own writes TeX
+        axes.yaxis.set_minor_formatter(lambda value, place: "")
+        axes.tick_params(which="minor", length=0)
+    axes.plot([p.x for p in best], [p.y for p in best], color=ink("heat"), linewidth=1.4, alpha=0.6)
+    for point in plot.drawable():
+        if point.lower is not None and point.upper is not None and (point.lower > 0 or not plot.is_log):
+            axes.vlines(point.x, point.lower, point.upper, color=ink("faint"), linewidth=1.2)
+        is_best = point in best
+        axes.plot([point.x], [point.y], "o", color=ink("line0" if is_best else "warm"), markersize=5.5)
+        axes.annotate(
+            shorten(point.name, 24),
+            (point.x, point.y),
+            xytext=(6, 5),
+            textcoords="offset points",
+            fontsize=8,
+            color=ink("ink" if is_best else "faint"),
+        )
+    axes.margins(x=0.18, y=0.12)
+    _name_axes(axes, plot.x, plot.y)
 
 
 def _unit_square(axes: Axes) -> None:

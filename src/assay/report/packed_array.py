@@ -19,8 +19,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from assay._records import Record
 from assay.errors import DtypeError, InputError, ShapeError, describe
-from assay.report.plain import Plain
 
 Array: TypeAlias = NDArray[Any]
 
@@ -30,8 +30,8 @@ _FLOATS = ("float16", "float32", "float64")
 
 
 @dataclass(frozen=True, eq=False)
-class Packed(Plain):
-    """An array of booleans, whole numbers, floats or texts; made by `Packed.of`.
+class PackedArray(Record):
+    """An array of booleans, whole numbers, floats or texts; made by `PackedArray.of`.
 
     Args:
         form: how it is written, one of ``FORMS``.
@@ -65,9 +65,9 @@ class Packed(Plain):
             DtypeError: it is neither boolean, nor whole numbers within int64, nor floats, nor texts.
 
         Example:
-            >>> Packed.of(range(1000)).data
+            >>> PackedArray.of(range(1000)).data
             '0 1'
-            >>> Packed.of([True, False, True]).values
+            >>> PackedArray.of([True, False, True]).values
             array([ True, False,  True])
         """
         array = _array(values, what)
@@ -224,7 +224,7 @@ def _digest(raw: bytes) -> str:
 
 
 def _broken(got: str, expected: str) -> InputError:
-    return InputError(describe("Packed", got, expected, "The file was changed or damaged: write the report again"))
+    return InputError(describe("PackedArray", got, expected, "The file was changed or damaged: write the report again"))
 
 
 def _unfit(what: str, got: object) -> DtypeError:

@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-from assay.report.plain import Cell
+from assay._records import CellValue
 
 UNDEFINED = "–"
 
@@ -28,7 +28,7 @@ def number(value: float) -> str:
     return f"{value:,.4f}" if size < 100 else f"{value:,.1f}"
 
 
-def cell(value: Cell) -> str:
+def cell(value: CellValue) -> str:
     """What stands in a table for a text, a count, a number or nothing."""
     if value is None:
         return UNDEFINED
@@ -37,7 +37,7 @@ def cell(value: Cell) -> str:
     return f"{value:,}" if isinstance(value, int) else number(value)
 
 
-def column(values: Sequence[Cell]) -> list[str]:
+def column(values: Sequence[CellValue]) -> list[str]:
     """The cells of one column, its numbers in one format: as many decimals and the same notation in every row.
 
     Example:
@@ -56,7 +56,7 @@ def column(values: Sequence[Cell]) -> list[str]:
     return [form.format(each) if isinstance(each, float) and math.isfinite(each) else cell(each) for each in values]
 
 
-def rows(cells: Sequence[Sequence[Cell]]) -> list[tuple[str, ...]]:
+def rows(cells: Sequence[Sequence[CellValue]]) -> list[tuple[str, ...]]:
     """The rows of a table as text, each column in one format."""
     return list(zip(*map(column, zip(*cells, strict=True)), strict=True))
 
@@ -76,6 +76,16 @@ def seconds(duration: float) -> str:
     if duration < 1:
         return f"{1000 * duration:.0f} ms"
     return f"{duration:.1f} s" if duration < 100 else f"{int(duration) // 60} min {int(duration) % 60} s"
+
+
+def moment(created: str) -> str:
+    """A time in ISO 8601 as a reader wants it.
+
+    Example:
+        >>> moment("2026-11-20T12:30:00+00:00")
+        '2026-11-20 12:30:00 UTC'
+    """
+    return created.replace("T", " ").replace("+00:00", " UTC")
 
 
 def clean(text: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from assay.report.plain import Plain
+from assay._records import Record
 
 
 @dataclass(frozen=True, eq=False)
-class Point(Plain):
+class Point(Record):
     """One thing in the plane.
 
     Args:
@@ -28,7 +28,7 @@ class Point(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class Points(Plain, tag="points"):
+class Points(Record, tag="points"):
     """Things by two numbers of which less is better, such as bits a weight and how far outputs moved.
 
     Args:

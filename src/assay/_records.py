@@ -1,12 +1,14 @@
-"""Frozen values that are put in order when made, and that go through JSON and come back equal.
+"""Records: frozen dataclasses that are put in order when made, and that go through JSON and come back equal.
 
-A report is built from a handful of dataclasses. They all derive from `Plain`, which does the same three things for
-each, and knows nothing of them but the types of their fields:
+Everything that assay saves as JSON derives from `Record`, which does the same for each class, and knows nothing of it
+but the types of its fields:
 
 * making one turns what is numeric (a host tensor, a NumPy array or scalar) into plain Python numbers and tuples, and
   refuses what is not of the declared type;
 * `encode` gives what ``json.dumps`` takes, `decode` the value back;
-* two are equal when their JSON is, so NaN equals NaN and a report equals its own copy.
+* two are equal when their JSON is, so NaN equals NaN and a report equals its own copy;
+* a class with a schema, such as ``assay.report/4``, has `to_json`, `from_json`, `save` and `load`. The file holds the
+  schema and a digest of its content, so that a damaged, edited, foreign or newer file is refused by name.
 
 JSON has no NaN and no infinities. A field that is a number holds them as the strings ``"NaN"``, ``"Infinity"`` and
 ``"-Infinity"``. A table cell may be text too, so there they are ``{"number": "NaN"}``. Finite numbers keep every digit.
@@ -15,33 +17,46 @@ JSON has no NaN and no infinities. A field that is a number holds them as the st
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import operator
+import os
+import re
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from assay._atomic import write_text
 from assay.errors import ConfigError, InputError, StateError, describe
 
-Cell: TypeAlias = str | int | float | None
+CellValue: TypeAlias = str | int | float | None
+"""What a cell of a table holds."""
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_FIELD_TYPES: dict[type[Plain], dict[str, Any]] = {}  # reading the types of a class costs 20 µs: once is enough
+_FIELD_TYPES: dict[type[Record], dict[str, Any]] = {}  # reading the types of a class costs 20 µs: once is enough
 
 
-class Plain:
-    """The base of every part of a report; subclasses are ``@dataclass(frozen=True, eq=False)``."""
+class Record:
+    """The base of what is saved; subclasses are ``@dataclass(frozen=True, eq=False)``."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     _tag: ClassVar[str] = ""
+    _schema: ClassVar[str] = ""
 
-    def __init_subclass__(cls, tag: str = "") -> None:
-        """``tag`` tells the classes of a union apart: it becomes the entry ``"is"`` of their JSON."""
-        cls._tag = tag
+    def __init_subclass__(cls, tag: str = "", schema: str = "") -> None:
+        """Name a class.
+
+        Args:
+            tag: tells the classes of a union apart: it becomes the entry ``"is"`` of their JSON.
+            schema: the kind of file and its version, of classes that have a file of their own. The version changes when
+                a reader of the old form could not read the new.
+        """
+        cls._tag, cls._schema = tag, schema
 
     def __post_init__(self) -> None:
         for name, hint in field_types(type(self)).items():
@@ -56,6 +71,43 @@ class Plain:
 
     def __hash__(self) -> int:
         return hash(json.dumps(encode(self), sort_keys=True))
+
+    def to_json(self) -> str:
+        """It as JSON, with every digit, its schema and a digest of the whole."""
+        text = json.dumps(seal({"schema": self._schema} | encode(self)), indent=1, allow_nan=False)
+        # A series of numbers belongs on one line. Strings hold no line break (it is written \\n): only lists match.
+        return re.sub(r"\[\n[^\[\]{}\"]*\]", lambda series: " ".join(series[0].split()), text) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, where: str = "") -> Self:
+        """What `to_json` wrote.
+
+        Args:
+            text: the JSON.
+            where: what to call it in messages, mostly the name of the file.
+
+        Raises:
+            StateError: the text was cut short or changed, is of another kind, or of another version.
+        """
+        where = where or _kind(cls._schema)
+        return cls.from_data(read_sealed(text, where, cls._schema), where)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as JSON; the file is whole or not there."""
+        return write_text(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Args:
+            path: the file, or a folder that holds it under the name of its kind, such as ``report.json``.
+
+        Raises:
+            StateError: the file was cut short or changed, is of another kind, or of another version.
+        """
+        file = Path(path) / f"{_kind(cls._schema)}.json" if Path(path).is_dir() else Path(path)
+        return cls.from_json(read_text(file), os.fspath(file))
 
     @classmethod
     def from_data(cls, data: object, where: str) -> Self:
@@ -73,9 +125,101 @@ class Plain:
             raise StateError(f"{where} cannot be read. {error}") from error
 
 
+def seal(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A document with the digest of all other entries under ``digest``.
+
+    It is BLAKE2b of the entries as JSON with sorted keys and no spaces: indenting a file anew keeps it, changing a
+    value does not. It detects mistakes and damage, and is no signature.
+
+    Args:
+        data: what JSON holds; an old digest is replaced.
+
+    Example:
+        >>> seal({"schema": "assay.report/4", "title": "digits"})["digest"]
+        'c61ac82f78deb45e7412ed9ae3eab096'
+    """
+    content = {name: value for name, value in data.items() if name != "digest"}
+    written = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    first = {"schema": content["schema"]} if "schema" in content else {}  # which readers look at before anything else
+    return first | {"digest": hashlib.blake2b(written, digest_size=16).hexdigest()} | content
+
+
+def is_sealed(data: Any) -> bool:
+    """Whether a document is a mapping that has the digest of its content.
+
+    Example:
+        >>> is_sealed(seal({"a": 1})), is_sealed({"a": 1})
+        (True, False)
+    """
+    return isinstance(data, dict) and "digest" in data and seal(data)["digest"] == data["digest"]
+
+
+def read_sealed(text: str, where: str, schema: str) -> dict[str, Any]:
+    """A document that `seal` sealed, without its schema and its digest.
+
+    Args:
+        text: the JSON.
+        where: what to call it in messages.
+        schema: the one that can be read.
+
+    Raises:
+        StateError: the text was cut short or changed, is of another kind, or of another version.
+    """
+    kind = _kind(schema)
+    try:
+        data = json.loads(text)
+        expected = seal(data)["digest"] if isinstance(data, dict) else None
+    except (ValueError, RecursionError) as error:
+        got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
+        do = f"The file was cut short or changed: write the {kind} again"
+        raise StateError(describe(where, got, f"a whole {kind}", do)) from error
+    found = data.pop("schema", None) if isinstance(data, dict) else None
+    if found != schema:
+        raise StateError(describe(where, f"schema {found!r:.80}", f"schema {schema!r}", _other_schema(found, schema)))
+    digest = data.pop("digest", None)
+    if digest != expected:
+        got = "no digest" if digest is None else f"digest {digest!r:.40}"
+        do = f"The file was changed after it was written: write the {kind} again"
+        raise StateError(describe(where, got, f"digest {expected!r}, that of its content", do))
+    return typing.cast(dict[str, Any], data)
+
+
+def _kind(schema: str) -> str:
+    return schema.removeprefix("assay.").partition("/")[0]
+
+
+def _other_schema(found: object, schema: str) -> str:
+    """What to do about a file of another kind or version."""
+    name, _, version = str(found).partition("/")
+    expected, _, own = schema.partition("/")
+    if name != expected or not version.isdecimal():
+        return f"Pass a {_kind(schema)} that assay wrote"
+    if int(version) > int(own):
+        return "Update assay: a newer version wrote it"
+    return f"Write the {_kind(schema)} again with this version of assay"
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file.
+
+    Raises:
+        StateError: it is not UTF-8.
+        OSError: it cannot be read.
+    """
+    where = os.fspath(path)
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        message = describe(where, str(error.strerror), "a file that assay reads", "Check the path")
+        raise FileNotFoundError(message) from error
+    except UnicodeDecodeError as error:
+        message = describe(where, "bytes that are not UTF-8", "a file that assay wrote", "Check the path")
+        raise StateError(message) from error
+
+
 def encode(value: object) -> Any:
-    """What ``json.dumps(..., allow_nan=False)`` takes, for a `Plain` or anything inside one."""
-    if isinstance(value, Plain):
+    """What ``json.dumps(..., allow_nan=False)`` takes, for a `Record` or anything inside one."""
+    if isinstance(value, Record):
         hints = field_types(type(value))
         tag = {"is": value._tag} if value._tag else {}
         return tag | {name: _encode_field(hint, getattr(value, name)) for name, hint in hints.items()}
@@ -88,7 +232,7 @@ def encode(value: object) -> Any:
 
 def decode(hint: Any, data: Any, where: str) -> Any:
     """The inverse of `encode` for a field whose type is ``hint``."""
-    if hint == Cell:
+    if hint == CellValue:
         return _WORDS.get(str(data.get("number")), data) if isinstance(data, dict) else data
     if isinstance(hint, types.UnionType):
         return _decode_union(hint, data, where)
@@ -97,7 +241,7 @@ def decode(hint: Any, data: Any, where: str) -> Any:
             raise _unreadable(where, data, "a list")
         item = typing.get_args(hint)[0]
         return tuple([decode(item, entry, f"{where}[{i}]") for i, entry in enumerate(data)])
-    if isinstance(hint, type) and issubclass(hint, Plain):
+    if isinstance(hint, type) and issubclass(hint, Record):
         return hint.from_data(data, where)
     if hint is float and isinstance(data, str):
         if data not in _WORDS:
@@ -106,8 +250,8 @@ def decode(hint: Any, data: Any, where: str) -> Any:
     return data
 
 
-def field_types(cls: type[Plain]) -> dict[str, Any]:
-    """The fields of a `Plain` class with their types, in order."""
+def field_types(cls: type[Record]) -> dict[str, Any]:
+    """The fields of a `Record` class with their types, in order."""
     if cls not in _FIELD_TYPES:
         hints = typing.get_type_hints(cls)
         _FIELD_TYPES[cls] = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
@@ -116,7 +260,7 @@ def field_types(cls: type[Plain]) -> dict[str, Any]:
 
 def _normal(hint: Any, value: Any, where: str) -> Any:
     """``value`` as the type ``hint`` says, in plain Python."""
-    if hint == Cell:
+    if hint == CellValue:
         return _cell(value, where)
     if isinstance(hint, types.UnionType):
         return _normal_union(hint, value, where)
@@ -172,7 +316,7 @@ def _number(convert: Any, value: Any, where: str) -> Any:
         raise _unfit(where, value, expected) from error
 
 
-def _cell(value: Any, where: str) -> Cell:
+def _cell(value: Any, where: str) -> CellValue:
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, bool) and hasattr(value, "__index__"):
@@ -195,7 +339,7 @@ def _decode_union(hint: Any, data: Any, where: str) -> Any:
 
 
 def _encode_field(hint: Any, value: Any) -> Any:
-    if hint == tuple[tuple[Cell, ...], ...]:
+    if hint == tuple[tuple[CellValue, ...], ...]:
         return [[{"number": _word(c)} if _is_special(c) else c for c in row] for row in value]
     return encode(value)
 
@@ -218,4 +362,4 @@ def _unfit(where: str, value: object, expected: str) -> InputError:
 
 
 def _unreadable(where: str, got: object, expected: str) -> StateError:
-    return StateError(describe(where, f"{got!s:.200}", expected, "Write the report again with Report.save"))
+    return StateError(describe(where, f"{got!s:.200}", expected, "Write the file again"))

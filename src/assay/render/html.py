@@ -1,0 +1,115 @@
+"""A document as one HTML page that needs nothing else: styles, script and plots are inside it.
+
+All text is escaped by Jinja. The page's security policy forbids every load from elsewhere and every script but the one
+written here, whose hash it names, so that even text that slipped through could not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from importlib import resources
+from itertools import count
+
+from assay._records import CellValue
+from assay.render import text
+from assay.render.document import DataGrid, Document, Figures, GridCell, spans
+from assay.render.plots import Curves, Distribution, Dots, Plot
+from assay.render.svg import line_style, to_svg
+
+
+def to_html(document: Document) -> str:
+    """Draw a document as a page.
+
+    Args:
+        document: what to draw.
+
+    Returns:
+        A whole HTML document: light or dark as the reader's system is, fit for a phone and for paper.
+
+    Example:
+        >>> to_html(Document("my <model>")).splitlines()[0]
+        '<!doctype html>'
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("assay.render", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(clean=text.clean, number=text.number, spans=spans, sort_key=_sort_key, kind=_kind)
+    keys = count()
+    script = _part("page.js")
+    return environment.get_template("page.html").render(
+        document=document,
+        contents=_contents(document),
+        style=Markup(_part("page.css")),  # ours, not the document's
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        draw=lambda plot: Markup(to_svg(plot, f"p{next(keys)}")),
+        key=lambda: f"k{next(keys)}",
+        legend=_legend,
+        whisker=whisker,
+        block_kind=lambda block: type(block).__name__,
+    )
+
+
+def _part(name: str) -> str:
+    return resources.files("assay.render").joinpath("page", name).read_text(encoding="utf-8").strip()
+
+
+def _contents(document: Document) -> list[list[tuple[str, str, str]]]:
+    """The links at the head of a page, a list a chapter: id, text and CSS class; empty for a page without parts."""
+    titled = [(i, chapter) for i, chapter in enumerate(document.chapters, 1) if chapter.title]
+    several = len(titled) > 1
+    lists = []
+    for i, chapter in titled:
+        parts = [(f"s{i}", chapter.title, "section")] if several else []
+        for k, block in enumerate(chapter.blocks, 1):
+            if isinstance(block, Figures) and not block.on_page_only:
+                parts.append((f"s{i}-{k}", "Plots", ""))
+            elif isinstance(block, DataGrid) and block.name:
+                parts.append((f"s{i}-{k}", block.name, ""))
+        lists.append(parts)
+    return lists if several or sum(map(len, lists)) > 2 else []
+
+
+def whisker(cell: GridCell) -> dict[str, float] | None:
+    """Where to draw a value and its interval on a line of 100 units with 0 in the middle; None without interval.
+
+    Each has a scale of its own: differences of an accuracy and of a price do not share one.
+
+    Example:
+        >>> whisker(GridCell(span=(-0.1, 0.3, 0.1)))
+        {'x1': 34.0, 'x2': 98.0, 'x': 66.0}
+    """
+    reach = max(map(abs, cell.span)) if cell.span else 0.0
+    if not cell.span or not reach or not all(map(math.isfinite, cell.span)):
+        return None
+    return {name: round(50 + 48 * value / reach, 2) for name, value in zip(("x1", "x2", "x"), cell.span, strict=True)}
+
+
+def _legend(plot: Plot | Dots) -> list[tuple[str, str, str, str]]:
+    """For each line of a plot of several: ink, dashes, name, area or size."""
+    if isinstance(plot, Distribution) and len(plot.series) > 1:
+        return [(*line_style(i), each.name, f"n = {sum(each.counts):,}") for i, each in enumerate(plot.series)]
+    if not isinstance(plot, Curves) or len(plot.curves) < 2:
+        return []
+    areas = ["" if curve.area is None else text.number(curve.area) for curve in plot.curves]
+    return [(*line_style(i), curve.name, areas[i]) for i, curve in enumerate(plot.curves)]
+
+
+def _kind(cell: GridCell, column_kind: str) -> str:
+    """The CSS class of a cell: numbers to the right, bit patterns in a fixed pitch."""
+    if isinstance(cell.value, str):
+        return "bits" if cell.value.startswith(("0x", "-0x")) else "text"
+    return column_kind
+
+
+def _sort_key(value: CellValue) -> str:
+    return "" if value is None or isinstance(value, str) else repr(value)

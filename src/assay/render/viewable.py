@@ -1,0 +1,44 @@
+"""What can be shown: from one document, terminal output, Markdown and HTML."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from assay._atomic import write_text
+from assay.render.document import Document
+
+
+class Viewable:
+    """What can be shown: a subclass gives a document, and has its terminal output, Markdown and HTML from it."""
+
+    pipe_width: int | None = None
+    """The width of the terminal output where it is no terminal; that of the console by default."""
+
+    def to_document(self) -> Document:
+        """The document that is shown."""
+        raise NotImplementedError
+
+    def to_markdown(self) -> str:
+        """It as Markdown, for a pull request or a model card."""
+        from assay.render.markdown import to_markdown
+
+        return to_markdown(self.to_document())
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as one HTML page that needs nothing else: no network, no script from elsewhere."""
+        from assay.render.html import to_html
+
+        return write_text(path, to_html(self.to_document()))
+
+    def show(self) -> None:
+        """Print it to the terminal; plain text where the output is not one."""
+        from assay.render.terminal import show
+
+        show(self.to_document(), pipe_width=self.pipe_width)
+
+    def to_text(self, width: int = 100) -> str:
+        """It as plain text of a width."""
+        from assay.render.terminal import to_text
+
+        return to_text(self.to_document(), width)

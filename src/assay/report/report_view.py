@@ -1,0 +1,120 @@
+"""A report as a document: headline numbers, plots, slices, the worst errors and tables of each section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from assay.render import text
+from assay.render.document import (
+    Block,
+    Chapter,
+    DataGrid,
+    Document,
+    Figures,
+    GridCell,
+    GridColumn,
+    GridRow,
+    Notes,
+    Number,
+    Numbers,
+)
+from assay.report.section import Section, Table
+from assay.report.value import Value, methods
+from assay.report.worst import worst_errors
+from assay.report.worst_slices import Slices, dots_of, slices_of
+
+if TYPE_CHECKING:
+    from assay.report.report import Report
+
+_ERRORS = 10
+_SLICES = 40
+_SUMMARY_SLICES = 12
+
+
+def report_document(report: Report, *, verbose: bool = True) -> Document:
+    """What is shown of a report.
+
+    Args:
+        report: the report.
+        verbose: whether to show every table and plot; else a summary: values, slices and notes.
+    """
+    facts = [report.device] if report.device else []
+    facts.append(text.moment(report.created))
+    facts += [] if report.duration_s is None else [text.seconds(report.duration_s)]
+    several = len(report.sections) > 1
+    chapters = tuple(
+        Chapter(
+            section.name if verbose or several else "",
+            tuple(_blocks(section) if verbose else _summary(section)),
+            section.note if verbose else "",
+        )
+        for section in report.sections
+    )
+    versions = tuple(f"{name} {version}" for name, version in sorted(report.environment.items()))
+    return Document(report.title, chapters, tuple(facts), report.notes, (versions,))
+
+
+def _blocks(section: Section) -> Iterator[Block]:
+    yield from _values(section)
+    if section.plots:
+        yield Figures(section.plots)
+    if slices := slices_of(section):
+        yield _slices(slices, _SLICES, [slices.note(), *methods(slices.values())])
+        if dots := dots_of(section):
+            yield Figures(dots, on_page_only=True)
+    if worst := worst_errors(section):
+        yield table_grid(worst, _ERRORS)
+    yield from map(table_grid, section.tables)
+
+
+def _summary(section: Section) -> Iterator[Block]:
+    yield from _values(section)
+    if slices := slices_of(section):
+        yield _slices(slices, _SUMMARY_SLICES, [slices.note()])
+
+
+def _values(section: Section) -> Iterator[Block]:
+    """The headline numbers; how their intervals were found stands below."""
+    if section.values:
+        yield Numbers(tuple(map(_number, section.values)))
+        if lines := methods(section.values):
+            yield Notes(lines)
+
+
+def _number(value: Value) -> Number:
+    interval = text.interval(value.lower, value.upper)
+    return Number(value.name, value.value, interval, value.count, "" if interval else value.note)
+
+
+def _slices(slices: Slices, limit: int, notes: list[str]) -> DataGrid:
+    """A row a slice, with the interval of each number; the worst of a metric is marked."""
+    names = ("slice", "n", *slices.metrics)
+    rows = tuple(
+        GridRow(
+            (
+                GridCell(row.name, row.name),
+                GridCell(f"{row.count:,}", row.count),
+                *map(_slice_value, row.values, row.is_worst),
+            ),
+            "faint" if row.is_small else "",
+            any(row.is_worst),
+            f"fewer than {slices.least} samples" if row.is_small else "",
+        )
+        for row in slices.rows
+    )
+    columns = tuple(GridColumn(name, "number" if i else "text") for i, name in enumerate(names))
+    more = f"{len(rows) - limit:,} more slices, which the page and the Markdown show"
+    return DataGrid(columns, rows, "Slices", tuple(filter(None, notes)), limit, more, lead=2)
+
+
+def _slice_value(value: Value | None, is_worst: bool) -> GridCell:
+    if value is None:
+        return GridCell(text.UNDEFINED, float("nan"))
+    below = text.interval(value.lower, value.upper)
+    return GridCell(text.number(value.value), value.value, below, "worst" if is_worst else "")
+
+
+def table_grid(table: Table, limit: int | None = None) -> DataGrid:
+    """A table of a report as a grid."""
+    return DataGrid.of(table.columns, table.rows, table.name, notes=(table.note,) if table.note else (), limit=limit)

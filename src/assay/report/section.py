@@ -1,0 +1,88 @@
+"""What was measured on one thing, a part of a report: values, tables, plots, samples and slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay._records import CellValue, Record
+from assay.errors import ConfigError, ShapeError, describe
+from assay.render.plots import Plot
+from assay.report.samples import Samples
+from assay.report.slices import Slice
+from assay.report.value import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Record):
+    """Rows of text, counts and numbers under named columns.
+
+    Args:
+        name: the title.
+        columns: the N names of the columns.
+        rows: rows of N cells each: text, int, float, or None for nothing.
+        note: a line below the table.
+
+    Raises:
+        ShapeError: a row is longer or shorter than the columns.
+
+    Example:
+        >>> Table("per class", ("class", "recall"), [("cat", 0.8), ("dog", 0.9)]).rows[0]
+        ('cat', 0.8)
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[CellValue, ...], ...]
+    note: str = ""
+
+    def _check(self) -> None:
+        for i, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                expected = f"{len(self.columns)} cells, one a column"
+                do = "Use None for an empty cell"
+                raise ShapeError(describe(f"Table.rows[{i}]", f"{len(row)} cells", expected, do))
+
+
+@dataclass(frozen=True, eq=False)
+class Section(Record):
+    """What was measured on one thing: a model, a data set, a slice.
+
+    Args:
+        name: the title; unique in a report.
+        values: the headline numbers, the most important first.
+        tables: details as tables.
+        plots: details as plots.
+        note: a line below the title.
+        samples: what each sample contributed, so that reports can be compared sample by sample.
+        slices: the same metrics on parts of the samples.
+        min_slice_size: slices of fewer samples are shown, but say too little to be called the worst.
+
+    Raises:
+        ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
+        ShapeError: a slice does not fit the samples.
+    """
+
+    name: str
+    values: tuple[Value, ...] = ()
+    tables: tuple[Table, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    note: str = ""
+    samples: Samples | None = None
+    slices: tuple[Slice, ...] = ()
+    min_slice_size: int = 1
+
+    def _check(self) -> None:
+        check_unique("Section.slices", [each.name for each in self.slices])
+        for value in self.values:
+            value.check_column(self.samples)
+        for each in self.slices:
+            each.check_samples(self.samples)
+
+
+def check_unique(what: str, names: list[str]) -> None:
+    """Raise where a name comes twice."""
+    for name in names:
+        if names.count(name) > 1:
+            got = f"{name!r} {names.count(name)} times"
+            part = what.rpartition(".")[2].removesuffix("s")
+            raise ConfigError(describe(what, got, "unique names", f"Give each {part} a name of its own"))
