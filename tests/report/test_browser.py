@@ -108,7 +108,7 @@ def test_a_click_sorts_a_table(report, look):
     assert slices["before"] == ["2", "2", "1"]
     assert table["before"] == ["1", f"{2**70:,}", "-1"]
     assert table["once"] == [f"{2**70:,}", "1", "-1"]
-    assert table["duplicated"] == ["-1", "1", f"{2**70:,}"]
+    assert table["twice"] == ["-1", "1", f"{2**70:,}"]
     assert (table["sorted"], table["focused"], table["said"]) == ("ascending", True, "sorted by int, ascending")
 
 

@@ -78,8 +78,9 @@ class PackedArray(Record):
         if array.dtype.kind == "f":
             return cls._numbers("numbers", _narrowed(array, _FLOATS))
         steps = np.diff(array)  # wraps around where a step leaves int64, and comes back when it is summed
-        if not len(steps) or (steps == steps[0]).all():
-            return cls._range(array, int(steps[0]) if len(steps) else 1)
+        step = int(steps[0]) if len(steps) else 1
+        if (steps == step).all() and (not len(steps) or int(array[0]) + step * len(steps) == int(array[-1])):
+            return cls._range(array, step)
         plain = cls._numbers("numbers", _narrowed(array, _INTEGERS))
         apart = cls._numbers("differences", _narrowed(np.concatenate([array[:1], steps]), _INTEGERS))
         return min(plain, apart, key=lambda packed: len(packed.data))
