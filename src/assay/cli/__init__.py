@@ -222,7 +222,7 @@ def _import(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Make a report of what another tool measured, sample by sample, for assay compare and assay gate."""
-    from assay.cli.read import run
+    from assay.cli.foreign_results import run
 
     run(tool, path, out, title, json)
 
@@ -422,7 +422,7 @@ def _evaluate(
     With --versus, other forms of the model are measured on the same samples and compared with it.
     """
     given = {name: value for name, value in locals().items() if name != "config"}
-    from assay.cli.named.options import settled
+    from assay.cli.loaders.options import settled
 
     options = settled(given, config)
     from assay.cli.evaluate import run

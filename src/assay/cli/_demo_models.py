@@ -16,7 +16,7 @@ SEED = 0
 EPOCHS = 60
 
 
-class Scores(nn.Module):
+class DemoModel(nn.Module):
     """A net whose outputs become probabilities `(N, C)` of C classes, `(N,)` of the second of two, or estimates `(N,)`.
 
     Args:
@@ -66,7 +66,7 @@ class Task:
         self._train = features[train], target[train]
         self.held_out = TensorDataset(features[held_out], target[held_out], held_out)
         shift, spread = (0.0, 1.0) if classes else (float(target[train].mean()), float(target[train].std()))
-        self.model = Scores(nn.Identity(), len(classes), shift, spread)
+        self.model = DemoModel(nn.Identity(), len(classes), shift, spread)
 
     def train(self, epochs: int) -> Iterator[None]:
         """Train for some epochs in batches of 64; random numbers of the process stay as they were."""

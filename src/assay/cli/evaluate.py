@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli._streams import write_then_show
-from assay.cli.named.columns import Columns, Data
-from assay.cli.named.datasets import open_data
-from assay.cli.named.forms import Asked, forms
-from assay.cli.named.metrics import open_metrics
-from assay.cli.named.models import Model, open_model
-from assay.cli.named.options import Options
-from assay.cli.named.parts import part, slices
-from assay.cli.named.quantized import quantized
+from assay.cli.loaders.batch_parts import part, slices
+from assay.cli.loaders.columns import Columns, Data
+from assay.cli.loaders.datasets import open_data
+from assay.cli.loaders.metrics import open_metrics
+from assay.cli.loaders.models import Model, open_model
+from assay.cli.loaders.options import Options
+from assay.cli.loaders.quantized_models import quantize_model
+from assay.cli.loaders.variants import VariantRequest, parse_variants
 from assay.errors import AssayWarning
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
 from assay.evaluation.ranks import process_group
@@ -69,7 +69,7 @@ def _report(options: Options, metrics: Mapping[str, Metric]) -> Report:
 
 def _parity(options: Options, metrics: Mapping[str, Metric]) -> VariantComparison:
     """Each form of the model on the same samples."""
-    asked = forms(options)
+    asked = parse_variants(options)
     models = _models(list(asked.values()))
     datas = _datas(asked, models, metrics)
     given = {
@@ -85,18 +85,18 @@ def _parity(options: Options, metrics: Mapping[str, Metric]) -> VariantCompariso
     return replace(found, reports=reports)
 
 
-def _models(asked: Sequence[Asked]) -> list[Model]:
+def _models(asked: Sequence[VariantRequest]) -> list[Model]:
     """The model of each form; one that differs in how it is run only is opened once."""
     opened: dict[tuple[str, str, str], Model] = {}
     for each in asked:
         key = each.options.model, each.options.factory, each.scheme
         if key not in opened:
             model = _model(each.options)
-            opened[key] = quantized(model, each.scheme, each.options.device) if each.scheme else model
+            opened[key] = quantize_model(model, each.scheme, each.options.device) if each.scheme else model
     return [opened[each.options.model, each.options.factory, each.scheme] for each in asked]
 
 
-def _datas(asked: Mapping[str, Asked], models: Sequence[Model], metrics: Mapping[str, Metric]) -> list[Data]:
+def _datas(asked: Mapping[str, VariantRequest], models: Sequence[Model], metrics: Mapping[str, Metric]) -> list[Data]:
     """The same samples as each form takes them. What a function makes may be random, so all have that of the first."""
     opened: dict[Any, Data] = {}
     for each, model in zip(asked.values(), models, strict=True):

@@ -11,9 +11,9 @@ from typing import Any
 
 from torch import nn
 
-from assay.cli.named.models import Model, open_model
-from assay.cli.named.options import Options as Asked
-from assay.cli.named.quantized import is_scheme, quantized
+from assay.cli.loaders.models import Model, open_model
+from assay.cli.loaders.options import Options as EvaluateOptions
+from assay.cli.loaders.quantized_models import is_scheme, quantize_model
 from assay.errors import ConfigError, StateError, describe
 from assay.huggingface import open_tokenizer
 from assay.language import Generation, Tokenizer, generate, perplexity
@@ -43,7 +43,7 @@ _FITTING = (
 )
 
 
-def evaluated(options: Asked) -> Report:
+def evaluated(options: EvaluateOptions) -> Report:
     """The report of ``assay evaluate --task lm``: perplexity of a text in a file.
 
     Args:
@@ -53,10 +53,10 @@ def evaluated(options: Asked) -> Report:
         ConfigError: a file that is not there, or options that say nothing of a text.
         StateError: the file is no text.
     """
-    plain = Asked()
+    plain = EvaluateOptions()
     unfit = [
         each.name
-        for each in fields(Asked)
+        for each in fields(EvaluateOptions)
         if each.name not in _FITTING and getattr(options, each.name) != getattr(plain, each.name)
     ]
     if unfit:
@@ -167,7 +167,7 @@ def _form(name: str, first: str, options: Prompt) -> tuple[Callable[..., Any], T
     if name == first or not (is_scheme(name) or is_quantized(Path(name))):
         found = opened(name)
     elif is_scheme(name):
-        found = quantized(opened(first), name, options.device)
+        found = quantize_model(opened(first), name, options.device)
     else:
         found = _filled(opened(first), name)
     return found.model, tokenizer_of(found)

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from assay.cli.named.models import open_model
+from assay.cli.loaders.models import open_model
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.file import is_quantized, save
@@ -88,7 +88,7 @@ def run(named: str, options: Options) -> None:
     if not options.plan_only:
         assert options.out is not None
         made.apply(model)
-        told(save(model, options.out))
+        print_path(save(model, options.out))
 
 
 def print_matrix() -> None:
@@ -110,10 +110,10 @@ def tune_here(device: str, schemes: str, dtype: str) -> None:
     if path is None:
         print("there is no cache folder that can be written, so nothing was kept", file=sys.stderr)
     elif not caught:
-        told(path)
+        print_path(path)
 
 
-def planned(model: nn.Module, options: Options) -> Plan:
+def make_plan(model: nn.Module, options: Options) -> Plan:
     """The plan that was asked for on the command line.
 
     Raises:
@@ -142,7 +142,7 @@ def planned(model: nn.Module, options: Options) -> Plan:
 
 
 def _printed(model: nn.Module, options: Options) -> Plan:
-    made = planned(model, options)
+    made = make_plan(model, options)
     if options.as_json:
         print(made.to_json(), end="")
     elif options.as_markdown:
@@ -185,9 +185,9 @@ def skeleton_of(folder: Path) -> nn.Module:
 
 def _write_shards(folder: Path, made: Plan, options: Options) -> None:
     assert options.out is not None
-    told(quantize_shards(folder, options.out, made).target)
+    print_path(quantize_shards(folder, options.out, made).target)
 
 
-def told(path: Path) -> None:
+def print_path(path: Path) -> None:
     """Say on the error stream what was written."""
     print(path, file=sys.stderr)

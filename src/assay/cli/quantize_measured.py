@@ -14,11 +14,11 @@ from torch import nn
 from assay._atomic import write_text
 from assay.cli._streams import write_then_show
 from assay.cli.language import read_text, tokenizer_of
-from assay.cli.named.datasets import open_data
-from assay.cli.named.metrics import open_metrics
-from assay.cli.named.models import Model, open_model
-from assay.cli.named.options import Options as Named
-from assay.cli.quantize import Options, check_floats, is_folder_of_shards, planned, told
+from assay.cli.loaders.datasets import open_data
+from assay.cli.loaders.metrics import open_metrics
+from assay.cli.loaders.models import Model, open_model
+from assay.cli.loaders.options import Options as Named
+from assay.cli.quantize import Options, check_floats, is_folder_of_shards, make_plan, print_path
 from assay.errors import ConfigError, describe
 from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensitivity, sweep
 from assay.quantize.analysis.budget import SCHEMES
@@ -102,7 +102,7 @@ def _check(options: Options, asked: Measuring) -> None:
 
 def _before_after(model: Model, data: Any, reading: DataSpec, options: Options, asked: Measuring) -> Report:
     after = copy.deepcopy(_module(model))
-    made = planned(after, options)
+    made = make_plan(after, options)
     if not options.as_json:
         made.show()
     made.apply(after)
@@ -128,9 +128,9 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: Options, 
 def _write(model: Model, after: nn.Module, made: Plan, options: Options, out: Path) -> None:
     """Write the quantized model; of a folder as Hugging Face writes it a folder like it, with all that is beside."""
     if model.folder is None or not is_folder_of_shards(model.folder):
-        told(save(after, out))
+        print_path(save(after, out))
         return
-    told(quantize_shards(model.folder, out, made).target)
+    print_path(quantize_shards(model.folder, out, made).target)
 
 
 def _layers(model: Model, data: Any, reading: DataSpec, options: Options) -> Report:

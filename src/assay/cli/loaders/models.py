@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.cli.named.functions import called, found, made
-from assay.cli.named.program_text import UnsafeError
-from assay.cli.named.reading import check, reading
-from assay.cli.named.screen import screen
+from assay.cli.loaders.file_errors import check, reading
+from assay.cli.loaders.program_strings import UnsafeError
+from assay.cli.loaders.python_objects import call_factory, construct, import_object
+from assay.cli.loaders.safe_program import screen
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.exported_models import as_model
 
@@ -74,13 +74,13 @@ def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int 
     """
     path = Path(named)
     if path.is_dir() or path.suffix == ".safetensors":
-        from assay.cli.named.quantized import open_quantized
+        from assay.cli.loaders.quantized_models import open_quantized
         from assay.quantize.files.file import is_quantized
 
         if is_quantized(path):
             return open_quantized(path, factory, seed)
     if path.is_dir():
-        from assay.cli.named.huggingface import open_folder
+        from assay.cli.loaders.huggingface import open_folder
 
         return open_folder(path, trust)
     if path.suffix == ".py":
@@ -97,9 +97,9 @@ def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int 
 
 
 def _from_python(named: str, seed: int) -> Callable[..., Any]:
-    value = found(named, "MODEL")
+    value = import_object(named, "MODEL")
     is_factory = not isinstance(value, nn.Module | torch.export.ExportedProgram) and callable(value)
-    built = called(value, named, seed) if is_factory else value
+    built = call_factory(value, named, seed) if is_factory else value
     if not callable(built):
         expected = "a module, or a function that makes one"
         raise ConfigError(describe(named, type(built).__name__, expected, "Name that instead"))
@@ -222,7 +222,7 @@ def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, se
     if not factory:
         do = "Name the function that makes the model with --factory package.module:function"
         raise ConfigError(describe("MODEL", f"weights in {path}", "a model to load them into", do))
-    net = made(factory, "--factory", seed)
+    net = construct(factory, "--factory", seed)
     if not isinstance(net, nn.Module):
         raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
     weights = read(path)

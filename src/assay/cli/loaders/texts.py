@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assay.cli.named.models import Model
+from assay.cli.loaders.models import Model
 from assay.errors import ConfigError, StateError, describe
 from assay.huggingface import transformers
 
 
-class Tokens:
+class TokenColumns:
     """Tokens of one text or of a pair of texts a sample, padded to the longest of each batch.
 
     Args:

@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from assay.cli.named.datasets import open_data
-from assay.cli.named.models import open_model
-from assay.cli.named.options import read_config
+from assay.cli.loaders.datasets import open_data
+from assay.cli.loaders.models import open_model
+from assay.cli.loaders.options import read_config
 from assay.errors import AssayError, StateError
 from assay.integrations.lm_eval import read_lm_eval
 from assay.meter.file import Description

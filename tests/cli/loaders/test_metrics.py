@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.cli.named.metrics import SHORT, open_metrics
+from assay.cli.loaders.metrics import SHORT, open_metrics
 from assay.errors import ConfigError
 from assay.metrics import AUROC, Accuracy, F1Score, MeanSquaredError, Metric
 

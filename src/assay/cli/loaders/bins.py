@@ -13,7 +13,7 @@ from assay.errors import ConfigError, describe
 
 
 @dataclass(frozen=True)
-class Bins:
+class ColumnBins:
     """The range that each sample of a batch falls into.
 
     Args:
@@ -32,7 +32,7 @@ class Bins:
             ConfigError: the column does not hold numbers, or the count is below 2.
 
         Example:
-            >>> Bins.of("age", [20, 30, 30, 40, 50, 60], 3).labels
+            >>> ColumnBins.of("age", [20, 30, 30, 40, 50, 60], 3).labels
             ('[20, 30)', '[30, 50)', '[50, 60]')
         """
         where = f"--slice {column}:bins={count}"

@@ -7,8 +7,8 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from assay.cli.named.options import Options
-from assay.cli.named.parts import slice_columns
+from assay.cli.loaders.batch_parts import slice_columns
+from assay.cli.loaders.options import Options
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import TARGETS
 
@@ -35,7 +35,7 @@ class Roles:
         return {self.target, *self.others}
 
 
-def roles(names: Sequence[str], options: Options, where: str) -> Roles:
+def assign_roles(names: Sequence[str], options: Options, where: str) -> Roles:
     """Read from the options what each column is for.
 
     Args:

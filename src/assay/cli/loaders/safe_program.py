@@ -28,8 +28,8 @@ import torch
 from torch._export.serde import schema
 from torch._export.serde.union import _Union as Union
 
-from assay.cli.named import program_text as text
-from assay.cli.named.program_text import UnsafeError
+from assay.cli.loaders import program_strings as text
+from assay.cli.loaders.program_strings import UnsafeError
 
 _PROGRAM = "models/model.json"
 _INPUTS = "data/sample_inputs/model.pt"

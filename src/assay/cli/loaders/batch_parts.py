@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.cli.named.bins import Bins
-from assay.cli.named.columns import Columns
-from assay.cli.named.functions import found
+from assay.cli.loaders.bins import ColumnBins
+from assay.cli.loaders.columns import Columns
+from assay.cli.loaders.python_objects import import_object
 from assay.errors import ConfigError, describe
 
 
@@ -25,7 +25,7 @@ def part(text: str, several: bool = False) -> Any:
     if not text:
         return None
     if ":" in text:
-        return found(text, "a part of the batch")
+        return import_object(text, "a part of the batch")
     if several and "," in text:
         return [_position(each) for each in text.split(",")]
     return _position(text)
@@ -88,12 +88,12 @@ def _slice(written: str, data: Any) -> tuple[str, Any]:
     return label or " x ".join(names), names if len(names) > 1 else part(names[0])
 
 
-def _bins(column: str, count: int, data: Any) -> Bins:
+def _bins(column: str, count: int, data: Any) -> ColumnBins:
     parts = data.dataset.parts if isinstance(getattr(data, "dataset", None), Columns) else {}
     if column not in parts:
         do = "Slice a column of a table or an array, or name a function, as in --slice age=module:function"
         raise ConfigError(describe("--slice", f"bins of {column!r}", f"one of {', '.join(parts) or 'no columns'}", do))
-    return Bins.of(column, parts[column], count)
+    return ColumnBins.of(column, parts[column], count)
 
 
 def _position(text: str) -> str | int:

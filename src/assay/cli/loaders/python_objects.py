@@ -15,7 +15,7 @@ _NEEDED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KE
 _PATH = "Check the spelling, and run it in the folder that the module is in"
 
 
-def found(named: str, option: str) -> Any:
+def import_object(named: str, option: str) -> Any:
     """The object that is named.
 
     Args:
@@ -26,7 +26,7 @@ def found(named: str, option: str) -> Any:
         ConfigError: there is no such module, or no such name in it.
 
     Example:
-        >>> found("math:tau", "--data")
+        >>> import_object("math:tau", "--data")
         6.283185307179586
     """
     module, _, name = named.partition(":")
@@ -52,7 +52,7 @@ def found(named: str, option: str) -> Any:
     return value
 
 
-def made(named: str, option: str, seed: int = 0) -> Any:
+def construct(named: str, option: str, seed: int = 0) -> Any:
     """What a function or a class that is named gives; any other object is taken as it is.
 
     Args:
@@ -63,11 +63,11 @@ def made(named: str, option: str, seed: int = 0) -> Any:
     Raises:
         ConfigError: it cannot be found, or needs arguments.
     """
-    value = found(named, option)
-    return called(value, named, seed) if inspect.isroutine(value) or inspect.isclass(value) else value
+    value = import_object(named, option)
+    return call_factory(value, named, seed) if inspect.isroutine(value) or inspect.isclass(value) else value
 
 
-def called(function: Any, named: str, seed: int) -> Any:
+def call_factory(function: Any, named: str, seed: int) -> Any:
     """What a function without arguments gives.
 
     Raises:

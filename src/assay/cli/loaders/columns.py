@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from assay.errors import ConfigError, ShapeError, describe
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """A column that makes the rows that it is asked for."""
 
     def __len__(self) -> int: ...

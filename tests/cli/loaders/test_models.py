@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from assay.cli.named.models import open_model
+from assay.cli.loaders.models import open_model
 from assay.errors import AssayError, ConfigError, StateError
 
 MODULE = """

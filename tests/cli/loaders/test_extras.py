@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from assay.cli.named.datasets import open_data
-from assay.cli.named.models import open_model
+from assay.cli.loaders.datasets import open_data
+from assay.cli.loaders.models import open_model
 from assay.errors import MissingDependencyError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay import cli
-from assay.cli.named.options import Options, settled
+from assay.cli.loaders.options import Options, settled
 from assay.errors import AssayError
 
 GIVEN = {"model": "m:net", "data": "d:held", "metrics": ["accuracy"]}

@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 
 
-def numbered(names: Sequence[str | None], classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
+def number_classes(names: Sequence[str | None], classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
     """Class names as numbers.
 
     Args:
@@ -27,12 +27,12 @@ def numbered(names: Sequence[str | None], classes: Sequence[str], where: str) ->
         ConfigError: a name is none of the classes, or a sample has none.
 
     Example:
-        >>> numbered(["cat", "dog", "cat"], (), "labels")
+        >>> number_classes(["cat", "dog", "cat"], (), "labels")
         (tensor([0, 1, 0]), ('cat', 'dog'))
     """
     empty = [k for k, name in enumerate(names) if name is None or not name.strip()]
     if empty:
-        raise ConfigError(describe(where, f"no label in {at(empty)}", "one each", "Fill it in or remove the row"))
+        raise ConfigError(describe(where, f"no label in {rows_at(empty)}", "one each", "Fill it in or remove the row"))
     given = [str(name) for name in names]
     known = tuple(classes) or tuple(sorted(set(given)))
     number = {name: k for k, name in enumerate(known)}
@@ -46,13 +46,13 @@ def numbered(names: Sequence[str | None], classes: Sequence[str], where: str) ->
     return torch.tensor([number[name] for name in given], dtype=torch.int64), known
 
 
-def at(rows: Sequence[int]) -> str:
+def rows_at(rows: Sequence[int]) -> str:
     """Where rows are, for messages; rows are counted from 0, as ids are."""
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows[:5]))}{more}"
 
 
-def as_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
+def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
     """A column as the target: texts as the numbers of classes, numbers as they are.
 
     Args:
@@ -66,18 +66,18 @@ def as_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, 
     if not isinstance(values, Tensor):
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
-            return numbered(array.tolist(), classes, where)
+            return number_classes(array.tolist(), classes, where)
         values = tensor(array, where)
     target: Tensor = values.to(torch.int64) if values.dtype == torch.bool else values
     if target.is_floating_point():
         bad = (~torch.isfinite(target)).reshape(len(target), -1).any(1).nonzero().flatten().tolist()
         if bad:
             do = "Remove these rows, or fill them in"
-            raise ConfigError(describe(where, f"NaN or infinity in {at(bad)}", "a finite number each", do))
+            raise ConfigError(describe(where, f"NaN or infinity in {rows_at(bad)}", "a finite number each", do))
     elif classes and len(target):
         outside = ((target < 0) | (target >= len(classes))).reshape(len(target), -1).any(1).nonzero().flatten().tolist()
         if outside:
-            got = f"{target[outside[0]].tolist()} in {at(outside)}"
+            got = f"{target[outside[0]].tolist()} in {rows_at(outside)}"
             expected = f"numbers below {len(classes)}, as there are {len(classes)} classes"
             raise ConfigError(describe(where, got, expected, "Correct --classes or the data"))
     return target, tuple(classes)
@@ -106,13 +106,13 @@ def check_ids(ids: Any, where: str) -> None:
     seen: dict[Any, int] = {}
     for k, each in enumerate(listed):
         if each is None or isinstance(each, float) or each in seen:
-            got = f"{each!r} in {at([seen[each], k] if each in seen else [k])}"
+            got = f"{each!r} in {rows_at([seen[each], k] if each in seen else [k])}"
             do = "Give each sample a whole number or a text of its own"
             raise ConfigError(describe(where, got, "an id of its own for each sample", do))
         seen[each] = k
 
 
-def named_classes(classes: Sequence[str], by: str) -> str:
+def class_note(classes: Sequence[str], by: str) -> str:
     """A line for the report: which number is which class.
 
     Args:
@@ -145,7 +145,7 @@ def check_classes(labels: Tensor | None, classes: Sequence[str], metrics: Mappin
             continue
         outside = ((labels < 0) | (labels >= count)).reshape(len(labels), -1).any(1).nonzero().flatten().tolist()
         if outside:
-            got = f"{labels[outside[0]].tolist()} in {at(outside)}"
+            got = f"{labels[outside[0]].tolist()} in {rows_at(outside)}"
             do = "Correct num_classes or the data, or name ignore_index"
             raise ConfigError(describe("target", got, f"labels below {count}, as {name} has {count} classes", do))
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from assay.cli.named.models import open_model
+from assay.cli.loaders.models import open_model
 from assay.errors import AssayError, StateError
 
 AUTO = torch.export.Dim.AUTO

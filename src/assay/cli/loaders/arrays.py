@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.named.columns import Columns, Data, check_lengths, loader
-from assay.cli.named.labels import as_target, check_ids, named_classes, tensor
-from assay.cli.named.options import Options
-from assay.cli.named.reading import reading
-from assay.cli.named.roles import listed, roles
+from assay.cli.loaders.column_roles import assign_roles, listed
+from assay.cli.loaders.columns import Columns, Data, check_lengths, loader
+from assay.cli.loaders.file_errors import reading
+from assay.cli.loaders.labels import check_ids, class_note, tensor, to_target
+from assay.cli.loaders.options import Options
 from assay.errors import ConfigError, describe
 
 _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zlib_tech.html)
@@ -37,14 +37,14 @@ def open_arrays(path: Path, options: Options, dtype: torch.dtype, classes: tuple
         StateError: the file is damaged, or has pickled objects.
     """
     names, read = _npz(path) if path.suffix == ".npz" else _safetensors(path)
-    found = roles(names, options, str(path))
+    found = assign_roles(names, options, str(path))
     parts: dict[str, Any] = {}
     notes: list[str] = []
     if found.target:
         said = options.classes or classes
-        parts[found.target], named = as_target(read(found.target), said, f"{path}: {found.target}")
+        parts[found.target], named = to_target(read(found.target), said, f"{path}: {found.target}")
         if named:
-            notes.append(named_classes(named, "the order that was said" if said else "alphabetical order"))
+            notes.append(class_note(named, "the order that was said" if said else "alphabetical order"))
     for name in found.others:
         parts[name] = read(name)
     if found.ids:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from assay.cli.named.models import Model
-from assay.cli.named.options import Options
+from assay.cli.loaders.models import Model
+from assay.cli.loaders.options import Options
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from assay.cli.named.datasets import open_data
+from assay.cli.loaders.datasets import open_data
 from assay.errors import AssayError
 from assay.metrics import Accuracy
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.cli.named.options import Options
-from assay.cli.named.quantized import is_scheme
+from assay.cli.loaders.options import Options
+from assay.cli.loaders.quantized_models import is_scheme
 from assay.errors import ConfigError, describe
 
 KEYS = ("precision", "device", "compile", "factory", "preds")
 
 
 @dataclass(frozen=True)
-class Asked:
+class VariantRequest:
     """A form that was asked for.
 
     Attributes:
@@ -26,7 +26,7 @@ class Asked:
     scheme: str = ""
 
 
-def forms(options: Options) -> dict[str, Asked]:
+def parse_variants(options: Options) -> dict[str, VariantRequest]:
     """The forms by their names, the model itself first.
 
     ``--versus net.pt2`` is another model, ``--versus precision=bfloat16`` the same one in another precision,
@@ -36,18 +36,18 @@ def forms(options: Options) -> dict[str, Asked]:
         ConfigError: an option is unknown, or two forms are the same.
 
     Example:
-        >>> both = forms(Options(model="nets:net", versus=("net.pt2", "precision=bfloat16")))
+        >>> both = parse_variants(Options(model="nets:net", versus=("net.pt2", "precision=bfloat16")))
         >>> list(both), both["net bfloat16"].options.precision
         (['net', 'net.pt2', 'net bfloat16'], 'bfloat16')
     """
-    asked = [Asked(options), *(_form(written, options) for written in options.versus)]
+    asked = [VariantRequest(options), *(_form(written, options) for written in options.versus)]
     if len(set(asked)) < len(asked):
         do = "Say what is different about it, as in --versus precision=bfloat16"
         raise ConfigError(describe("--versus", f"{', '.join(options.versus)}", "forms that differ", do))
     return dict(zip(_names(asked), asked, strict=True))
 
 
-def _form(written: str, options: Options) -> Asked:
+def _form(written: str, options: Options) -> VariantRequest:
     changes: dict[str, Any] = {}
     scheme = ""
     for part in written.split(","):
@@ -64,7 +64,7 @@ def _form(written: str, options: Options) -> Asked:
             )
         else:
             changes[key] = _truth(value) if key == "compile" else value
-    return Asked(replace(options, **changes), scheme)
+    return VariantRequest(replace(options, **changes), scheme)
 
 
 def _truth(value: str) -> bool:
@@ -75,7 +75,7 @@ def _truth(value: str) -> bool:
     return value.lower() == "true"
 
 
-def _names(asked: Sequence[Asked]) -> list[str]:
+def _names(asked: Sequence[VariantRequest]) -> list[str]:
     """Short names where they tell the forms apart."""
     for name in (_short, _long):
         names = [name(each, asked[0].options) for each in asked]
@@ -84,16 +84,16 @@ def _names(asked: Sequence[Asked]) -> list[str]:
     return [f"{k} {name}" for k, name in enumerate(names)]
 
 
-def _short(asked: Asked, first: Options) -> str:
+def _short(asked: VariantRequest, first: Options) -> str:
     model = asked.options.model.rstrip("/").rpartition("/")[2]
     return " ".join([model.rpartition(":")[2], *_different(asked, first)])
 
 
-def _long(asked: Asked, first: Options) -> str:
+def _long(asked: VariantRequest, first: Options) -> str:
     return " ".join([asked.options.model, *_different(asked, first)])
 
 
-def _different(asked: Asked, first: Options) -> list[str]:
+def _different(asked: VariantRequest, first: Options) -> list[str]:
     options = asked.options
     told = [asked.scheme] * bool(asked.scheme)
     told += [options.precision or "full precision"] * (options.precision != first.precision)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from torch import nn
 
-from assay.cli.named.functions import made
-from assay.cli.named.models import Model
+from assay.cli.loaders.models import Model
+from assay.cli.loaders.python_objects import construct
 from assay.errors import ConfigError, describe
 from assay.evaluation.exported_models import ExportedModel, ScriptedModel
 
@@ -32,7 +32,7 @@ def open_quantized(path: Path, factory: str, seed: int) -> Model:
     if not factory:
         do = "Name the function that makes the model before it was quantized with --factory package.module:function"
         raise ConfigError(describe("MODEL", f"quantized weights in {path}", "a model to load them into", do))
-    net = made(factory, "--factory", seed)
+    net = construct(factory, "--factory", seed)
     if not isinstance(net, nn.Module):
         raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
     return Model(path.name, f"quantized weights for {factory}", load(net, path))
@@ -56,7 +56,7 @@ def is_scheme(text: str) -> bool:
     return True
 
 
-def quantized(model: Model, scheme: str, device: str) -> Model:
+def quantize_model(model: Model, scheme: str, device: str) -> Model:
     """A model with its layers quantized; the one given is changed.
 
     Args:

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.named.columns import Columns, Data, loader
-from assay.cli.named.labels import as_target, at, check_ids, named_classes
-from assay.cli.named.models import Model
-from assay.cli.named.options import Options
-from assay.cli.named.roles import Roles, features, listed, roles
-from assay.cli.named.table_file import Table
+from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed
+from assay.cli.loaders.columns import Columns, Data, loader
+from assay.cli.loaders.labels import check_ids, class_note, rows_at, to_target
+from assay.cli.loaders.models import Model
+from assay.cli.loaders.options import Options
+from assay.cli.loaders.table_file import TableFile
 from assay.errors import ConfigError, ShapeError, describe
 
 _TEXTS = ("text", "sentence")
@@ -39,18 +39,18 @@ def open_table(path: Path, options: Options, model: Model) -> Data:
         StateError: the file is damaged.
         MissingDependencyError: pyarrow is not there.
     """
-    table = Table(path)
-    found = roles(table.names, options, str(path))
+    table = TableFile(path)
+    found = assign_roles(table.names, options, str(path))
     if not table.rows:
         raise ConfigError(describe(str(path), "no rows", "one or more", "Check what was written there"))
     parts, which, notes = _inputs(table, found, options, model)
     said = options.classes or model.classes
     labels, classes = None, said
     if found.target:
-        labels, classes = as_target(table.values(found.target), said, f"{path}: {found.target}")
+        labels, classes = to_target(table.values(found.target), said, f"{path}: {found.target}")
         parts[found.target] = labels
     if classes:
-        notes.append(named_classes(classes, "the order that was said" if said else "alphabetical order"))
+        notes.append(class_note(classes, "the order that was said" if said else "alphabetical order"))
     for name in found.others:
         parts[name] = table.values(name)
     if found.ids:
@@ -59,13 +59,13 @@ def open_table(path: Path, options: Options, model: Model) -> Data:
     return Data(data, which, found.target or None, None, labels, classes, tuple(notes))
 
 
-def _inputs(table: Table, found: Roles, options: Options, model: Model) -> tuple[dict[str, Any], Any, list[str]]:
+def _inputs(table: TableFile, found: Roles, options: Options, model: Model) -> tuple[dict[str, Any], Any, list[str]]:
     """The columns for the model, how it is given them, and what to say about that."""
     texts = options.text or _usual_text(table, found, model)
     if texts:
-        from assay.cli.named.texts import Tokens
+        from assay.cli.loaders.texts import TokenColumns
 
-        tokens = Tokens(model, [_texts(table, name) for name in texts])
+        tokens = TokenColumns(model, [_texts(table, name) for name in texts])
         return {"": tokens}, list(tokens.names), [tokens.note(texts)]
     if options.inputs and ":" not in options.inputs:
         parts = {name: _cast(table.numbers(name), model.dtype) for name in found.inputs}
@@ -75,16 +75,16 @@ def _inputs(table: Table, found: Roles, options: Options, model: Model) -> tuple
         got = f"columns {listed(table.names)}"
         raise ConfigError(describe(str(table.path), got, "features beside the target", "Name them with --features"))
     note = f"{len(names)} feature column{'s' * (len(names) > 1)}: {listed(names)}."
-    return {"features": Features(table, names, model.dtype)}, "features", [note]
+    return {"features": FeatureColumns(table, names, model.dtype)}, "features", [note]
 
 
-def _usual_text(table: Table, found: Roles, model: Model) -> tuple[str, ...]:
+def _usual_text(table: TableFile, found: Roles, model: Model) -> tuple[str, ...]:
     if model.folder is None or found.inputs:
         return ()
     return next(((name,) for name in _TEXTS if name in table.names), ())
 
 
-def _texts(table: Table, name: str) -> list[str]:
+def _texts(table: TableFile, name: str) -> list[str]:
     values = table.values(name)
     if isinstance(values, Tensor):
         raise ConfigError(
@@ -92,7 +92,7 @@ def _texts(table: Table, name: str) -> list[str]:
         )
     missing = [k for k, text in enumerate(values.tolist()) if text is None]
     if missing:
-        raise ConfigError(describe(f"{table.path}: {name}", f"no text in {at(missing)}", "one each", "Fill it in"))
+        raise ConfigError(describe(f"{table.path}: {name}", f"no text in {rows_at(missing)}", "one each", "Fill it in"))
     return [str(text) for text in values.tolist()]
 
 
@@ -100,7 +100,7 @@ def _cast(values: Tensor, dtype: torch.dtype) -> Tensor:
     return values.to(dtype) if values.is_floating_point() else values
 
 
-class Features:
+class FeatureColumns:
     """Columns of numbers as rows of one float tensor, read group by group as batches need them.
 
     Args:
@@ -109,7 +109,7 @@ class Features:
         dtype: of the tensor.
     """
 
-    def __init__(self, table: Table, names: Sequence[str], dtype: torch.dtype) -> None:
+    def __init__(self, table: TableFile, names: Sequence[str], dtype: torch.dtype) -> None:
         for name in names:
             table.check_numbers(name)
         self._table, self._names, self._dtype = table, list(names), dtype
@@ -129,7 +129,7 @@ class Features:
             if not parts.numel():
                 parts = torch.empty(len(index), matrix.shape[1], dtype=self._dtype)
             if parts.shape[1] != matrix.shape[1]:
-                got = f"{matrix.shape[1]} features from {at([index[here[0]]])} on"
+                got = f"{matrix.shape[1]} features from {rows_at([index[here[0]]])} on"
                 expected = f"{parts.shape[1]}, as in the rows before"
                 raise ShapeError(describe(str(self._table.path), got, expected, "Make lists as long as each other"))
             parts[here] = matrix[[index[k] - groups[group] for k in here]]

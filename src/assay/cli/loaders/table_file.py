@@ -12,14 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from assay.cli.named.labels import at
-from assay.cli.named.reading import reading
+from assay.cli.loaders.file_errors import reading
+from assay.cli.loaders.labels import rows_at
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")
 
 
-class Table:
+class TableFile:
     """The columns of a file.
 
     Args:
@@ -139,13 +139,15 @@ def _array(column: Any, where: str, start: int) -> NDArray[Any]:
     if array.null_count:
         missing = [start + k for k, valid in enumerate(array.is_valid().to_pylist()) if not valid]
         do = "Fill in or remove these rows, or leave the column out"
-        raise ConfigError(describe(where, f"no value in {at(missing)}", "a number each", do))
+        raise ConfigError(describe(where, f"no value in {rows_at(missing)}", "a number each", do))
     types, kind = arrow.types, array.type
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         lengths = arrow.compute.list_value_length(array).to_numpy(zero_copy_only=False)
         other = np.flatnonzero(lengths != lengths[0]) if len(lengths) else lengths
         if len(other):
-            got = f"{lengths[0]} values in {at([start])}, {lengths[other[0]]} in {at([start + int(other[0])])}"
+            got = (
+                f"{lengths[0]} values in {rows_at([start])}, {lengths[other[0]]} in {rows_at([start + int(other[0])])}"
+            )
             raise ShapeError(describe(where, got, "as many in each row", "Make lists as long as each other"))
         flat = _array(array.flatten(), where, start)
         return flat.reshape(len(array), int(lengths[0]) if len(lengths) else 0, *flat.shape[1:])

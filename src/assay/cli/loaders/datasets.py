@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from assay.cli.named.arrays import open_arrays
-from assay.cli.named.columns import Data
-from assay.cli.named.functions import made
-from assay.cli.named.images import open_images
-from assay.cli.named.labels import check_classes
-from assay.cli.named.models import Model
-from assay.cli.named.options import Options
-from assay.cli.named.table_file import SUFFIXES as TABLES
-from assay.cli.named.tables import open_table
+from assay.cli.loaders.arrays import open_arrays
+from assay.cli.loaders.columns import Data
+from assay.cli.loaders.images import open_images
+from assay.cli.loaders.labels import check_classes
+from assay.cli.loaders.models import Model
+from assay.cli.loaders.options import Options
+from assay.cli.loaders.python_objects import construct
+from assay.cli.loaders.table_file import SUFFIXES as TABLES
+from assay.cli.loaders.tables import open_table
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 
@@ -63,4 +63,4 @@ def _opened(options: Options, model: Model) -> Data:
         raise ConfigError(
             describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
         )
-    return Data(made(named, "--data", options.seed), classes=options.classes or model.classes, is_made=True)
+    return Data(construct(named, "--data", options.seed), classes=options.classes or model.classes, is_made=True)

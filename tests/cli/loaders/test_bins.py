@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from assay.cli.named.bins import Bins
-from assay.cli.named.options import Options
-from assay.cli.named.parts import slice_columns, slices
-from assay.cli.named.roles import features
+from assay.cli.loaders.batch_parts import slice_columns, slices
+from assay.cli.loaders.bins import ColumnBins
+from assay.cli.loaders.column_roles import features
+from assay.cli.loaders.options import Options
 from assay.errors import ConfigError
 
 
 def test_every_sample_is_in_one_bin_and_bins_are_about_as_large():
     values = [float(k % 80) for k in range(1000)]
-    bins = Bins.of("age", values, 5)
+    bins = ColumnBins.of("age", values, 5)
     labels = bins({"age": values})
     counts = [labels.count(label) for label in bins.labels]
     assert sum(counts) == 1000
@@ -32,11 +32,11 @@ def test_every_sample_is_in_one_bin_and_bins_are_about_as_large():
     ],
 )
 def test_labels_tell_the_edges_apart(values, labels):
-    assert Bins.of("x", values, 2).labels == labels
+    assert ColumnBins.of("x", values, 2).labels == labels
 
 
 def test_a_value_that_is_missing_has_a_slice_of_its_own():
-    assert Bins.of("x", [1.0, 2.0], 2)({"x": [1.0, math.nan, 2.0]})[1] == "missing"
+    assert ColumnBins.of("x", [1.0, 2.0], 2)({"x": [1.0, math.nan, 2.0]})[1] == "missing"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_value_that_is_missing_has_a_slice_of_its_own():
 )
 def test_columns_that_have_no_bins(values, count, message):
     with pytest.raises(ConfigError, match=message):
-        Bins.of("x", values, count)
+        ColumnBins.of("x", values, count)
 
 
 def test_bins_need_a_column_of_the_data():

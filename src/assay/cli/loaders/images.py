@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.named.columns import Columns, Data, loader
-from assay.cli.named.labels import named_classes, numbered
-from assay.cli.named.options import Options
-from assay.cli.named.reading import reading
+from assay.cli.loaders.columns import Columns, Data, loader
+from assay.cli.loaders.file_errors import reading
+from assay.cli.loaders.labels import class_note, number_classes
+from assay.cli.loaders.options import Options
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -48,16 +48,16 @@ def open_images(path: Path, options: Options, dtype: torch.dtype, classes: tuple
         raise ConfigError(describe(str(path), got, expected, "Name the folder that holds the subfolders"))
     said = options.classes or classes
     names = [file.relative_to(path).parts[0] for file in files]
-    labels, classes = numbered(names, said or folders, f"{path}")
+    labels, classes = number_classes(names, said or folders, f"{path}")
     known = np.array([file.relative_to(path).as_posix() for file in files], dtype=object)
     columns = Columns({"image": Images(files, _look(options, dtype)), "label": labels, "path": known})
-    note = named_classes(classes, "the order that was said" if said else "alphabetical order of the folders")
+    note = class_note(classes, "the order that was said" if said else "alphabetical order of the folders")
     data = loader(columns, options.batch_size, options.workers)
     return Data(data, "image", "label", "path", labels, classes, (note, f"Images: {_look(options, dtype)}."))
 
 
 @dataclass(frozen=True)
-class Look:
+class ImageTransform:
     """How an image becomes a tensor.
 
     Attributes:
@@ -95,7 +95,7 @@ class Images:
         look: how they become tensors.
     """
 
-    def __init__(self, files: Sequence[Path], look: Look) -> None:
+    def __init__(self, files: Sequence[Path], look: ImageTransform) -> None:
         self._files, self._look = files, look
 
     def __len__(self) -> int:
@@ -130,7 +130,7 @@ class Images:
         return found.to(look.dtype).contiguous()
 
 
-def _cropped(image: Any, look: Look) -> Any:
+def _cropped(image: Any, look: ImageTransform) -> Any:
     """Resized, bilinear with antialiasing, and then the middle of it."""
     width, height = image.size
     if look.resize and min(width, height) != look.resize:
@@ -143,7 +143,7 @@ def _cropped(image: Any, look: Look) -> Any:
     return image.crop((left, top, left + look.size, top + look.size))
 
 
-def _look(options: Options, dtype: torch.dtype) -> Look:
+def _look(options: Options, dtype: torch.dtype) -> ImageTransform:
     channels = MODES[options.image_mode]
     for name, values in (("--mean", options.mean), ("--std", options.std)):
         if values and len(values) != channels:
@@ -173,7 +173,7 @@ def _look(options: Options, dtype: torch.dtype) -> Look:
                 "Write an --image-resize of at least --image-size",
             )
         )
-    return Look(size, resize, options.image_mode, options.mean, options.std, dtype)
+    return ImageTransform(size, resize, options.image_mode, options.mean, options.std, dtype)
 
 
 def _size(image: Tensor) -> str:

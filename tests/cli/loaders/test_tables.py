@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 
-from assay.cli.named.datasets import open_data
+from assay.cli.loaders.datasets import open_data
 from assay.errors import AssayError
 
 pa = pytest.importorskip("pyarrow")
@@ -154,7 +154,7 @@ def test_lists_of_several_lengths_are_told_across_groups(tmp_path, options, mode
 
 def test_texts_go_through_the_tokenizer_of_the_folder(tmp_path, options):
     transformers = pytest.importorskip("transformers")
-    from assay.cli.named.models import open_model
+    from assay.cli.loaders.models import open_model
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "good", "bad"]
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.cli.named.datasets import open_data
+from assay.cli.loaders.datasets import open_data
 from assay.errors import AssayError, StateError
 
 Image = pytest.importorskip("PIL.Image")
