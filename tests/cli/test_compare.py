@@ -42,7 +42,12 @@ def test_it_prints_a_table(reports, monkeypatch, capsys):
 
 
 def test_it_prints_json_and_markdown(reports, monkeypatch, capsys):
-    assert call(monkeypatch, "compare", "--json", "--level", "0.9", "--correction", "bh", "--seed", "3", *reports) == 0
+    assert (
+        call(
+            monkeypatch, "compare", "--json", "--confidence-level", "0.9", "--correction", "bh", "--seed", "3", *reports
+        )
+        == 0
+    )
     found = Comparison.from_json(capsys.readouterr().out)
     assert (found.confidence_level, found.correction, found.seed) == (0.9, "bh", 3)
     assert found.delta("accuracy", run="new").difference == pytest.approx(0.1)
@@ -102,7 +107,7 @@ def test_files_that_are_no_reports_are_one_line_and_exit_code_2(reports, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--level", "95"], "confidence_level: got 95.0, expected a number between 0 and 1"),
+        (["--confidence-level", "95"], "confidence_level: got 95.0, expected a number between 0 and 1"),
         (["--correction", "sidak"], "correction: got 'sidak', expected one of holm, bh, none"),
         (["--json", "--markdown"], "output: got --json and --markdown, expected one of the two. Leave one out."),
     ],
@@ -114,7 +119,7 @@ def test_options_that_cannot_be(reports, monkeypatch, capsys, arguments, message
 
 def test_one_report_is_not_enough(reports, monkeypatch, capsys):
     assert call(monkeypatch, "compare", reports[0]) == 2
-    assert "reports: got 1 file, expected two or more. Name the baseline first" in capsys.readouterr().err
+    assert "REPORTS: got 1 file, expected two or more. Name the baseline first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from assay.cli import demo, main
 from assay.cli._demo_models import Task, one_thread, tasks
 from assay.cli._demo_sections import measured
 from assay.cli.demo import run
+from assay.cli.options import DemoOptions
 from assay.errors import MissingDependencyError
 from assay.report import Report, Section, Table, compare
 
@@ -25,7 +27,7 @@ from assay.report import Report, Section, Table, compare
 def written(tmp_path_factory):
     """The report of one run with little training, and the folder that it was written to."""
     out = tmp_path_factory.mktemp("demo") / "new"
-    return run(out, epochs=2), out
+    return run(DemoOptions(out), epochs=2), out
 
 
 def trained(task: Task, epochs: int = 2) -> Task:
@@ -105,7 +107,7 @@ def test_the_folder_has_a_default(monkeypatch, arguments, folder):
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code
-    assert list(map(str, given)) == [folder]
+    assert given == [DemoOptions(Path(folder))]
 
 
 def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, monkeypatch):
@@ -115,7 +117,7 @@ def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, m
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(bits, "LAST_FLOAT32_COUNT", 2**20)
     seed, threads = torch.get_rng_state(), torch.get_num_threads()
-    report = run(tmp_path, epochs=1)
+    report = run(DemoOptions(tmp_path), epochs=1)
     printed = capsys.readouterr().out
     for word in ("Training: Diabetes", "Accuracy", "Concordance, bit by bit", str(tmp_path / "report.html")):
         assert word in printed
@@ -235,5 +237,5 @@ def test_without_scikit_learn_the_message_names_the_extra(monkeypatch, tmp_path)
         r'scikit-learn: got no such package, expected it for the data of the demo. Run: pip install "assay\[demo\]".'
     )
     with pytest.raises(MissingDependencyError, match=message):
-        run(tmp_path)
+        run(DemoOptions(tmp_path))
     assert not list(tmp_path.iterdir())

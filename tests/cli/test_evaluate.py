@@ -90,12 +90,15 @@ def test_weights_with_a_factory(folder, ending):
     file = folder / f"weights{ending}"
     state = net.state_dict()
     save_file(state, file) if ending == ".safetensors" else torch.save({"state_dict": state}, file)
-    done = invoke(file.name, "--factory", "given:model", "--data", "given:data", *acc("--json"))
+    done = invoke(file.name, "--model-factory", "given:model", "--data", "given:data", *acc("--json"))
     assert done.exit_code == 0, done.output
     import given
 
     expected = Accuracy(num_classes=3)(net(given.data().tensors[0]).detach(), given.data().tensors[1])
     assert value(done.stdout) == float(expected).hex()
+
+
+FILLED = ("--model-factory", "given:model", "--data", "given:data")
 
 
 @pytest.mark.parametrize(
@@ -108,9 +111,17 @@ def test_weights_with_a_factory(folder, ending):
         (("given:number", "--data", "given:data"), ConfigError, "given:number: got int, expected a module"),
         (("given:model", "--data", "given:number"), ConfigError, "data: got int, expected a data loader"),
         (("other.pt", "--data", "given:data"), ConfigError, "MODEL: got weights in other.pt, expected a model to load"),
-        (("a.pt", "--factory", "given:model", "--data", "given:data"), ConfigError, "a.pt, which does not exist"),
-        (("bad.pt", "--factory", "given:model", "--data", "given:data"), StateError, "got a file that cannot be read"),
-        (("other.pt", "--factory", "given:model", "--data", "given:data"), ConfigError, "size mismatch for weight"),
+        (("a.pt", *FILLED), ConfigError, "a.pt, which does not exist"),
+        (
+            ("bad.pt", "--model-factory", "given:model", "--data", "given:data"),
+            StateError,
+            "got a file that cannot be read",
+        ),
+        (
+            ("other.pt", "--model-factory", "given:model", "--data", "given:data"),
+            ConfigError,
+            "size mismatch for weight",
+        ),
         (
             ("given:model", "--data", "given:data", "--seed", f"{2**64}"),
             ConfigError,
@@ -137,7 +148,7 @@ def test_reports_of_two_models_are_compared_and_judged(folder):
     assert judged.exit_code == 0, judged.output
 
 
-@pytest.mark.parametrize("versus", [(), ("--versus", "precision=bfloat16")])
+@pytest.mark.parametrize("versus", [(), ("--variant", "precision=bfloat16")])
 def test_no_samples_are_told_in_notes_and_not_by_warnings(folder, versus):
     with warnings.catch_warnings(record=True) as caught:
         done = invoke("given:model", "--data", "given:empty", *acc("--out", "found", *versus))
@@ -166,7 +177,12 @@ def test_under_torchrun_it_gives_the_bits_of_one_process(folder):
     alone = invoke("given:model", "--data", "given:data", *acc("--json", "--batch-size", "4"))
     assert alone.exit_code == 0, alone.exception
     together = torchrun(
-        folder, 2, "given:model", "--data", "given:padded", *acc("--json", "--resume", "kept", "--checkpoint-s", "0.01")
+        folder,
+        2,
+        "given:model",
+        "--data",
+        "given:padded",
+        *acc("--json", "--resume", "kept", "--checkpoint-every", "0.01"),
     )
     assert value(together) == value(alone.stdout)
     tables = {table["name"]: table["rows"] for table in json.loads(together)["sections"][0]["tables"]}
@@ -249,7 +265,16 @@ def test_a_config_file_alone_suffices(importable, held):
 
 
 def test_the_command_line_wins_over_the_file(importable, held):
-    done = invoke("given:model", "--config", "run.toml", "--no-samples", "--no-details", "--level", "0", "--json")
+    done = invoke(
+        "given:model",
+        "--config",
+        "run.toml",
+        "--no-keep-samples",
+        "--no-diagnostics",
+        "--confidence-level",
+        "0",
+        "--json",
+    )
     assert done.exit_code == 0, done.exception
     section = Report.from_json(done.stdout).sections[0]
     assert section.samples is None
@@ -258,7 +283,7 @@ def test_the_command_line_wins_over_the_file(importable, held):
 
 
 def test_forms_on_the_same_samples(importable, held):
-    versus = ("--versus", "net.safetensors,factory=given:model", "--versus", "precision=bfloat16")
+    versus = ("--variant", "net.safetensors,model-factory=given:model", "--variant", "precision=bfloat16")
     done = invoke("--config", "run.toml", *versus)
     assert done.exit_code == 0, done.exception
     shown = " ".join(done.stdout.split())
@@ -277,16 +302,16 @@ def test_forms_on_the_same_samples(importable, held):
 @pytest.mark.parametrize(
     ("versus", "message"),
     [
-        ("net.pt2", "--versus: got net.pt2, expected forms that differ"),
-        ("bits=4", "--versus: got 'bits=4', expected MODEL, or one of precision"),
-        ("compile=maybe", "--versus: got compile=maybe, expected compile=true or compile=false"),
+        ("net.pt2", "--variant: got net.pt2, expected forms that differ"),
+        ("bits=4", "--variant: got 'bits=4', expected MODEL, or one of model"),
+        ("compile=maybe", "--variant: got compile=maybe, expected compile=true or compile=false"),
         ("gone.pt2", "MODEL: got gone.pt2, which does not exist"),
-        ("int8", "--versus: got int8 of an exported program, expected a module to quantize"),
+        ("int8", "--variant: got int8 of an exported program, expected a module to quantize"),
         ("precision=int4", "precision: got 'int4', expected one of float32, bfloat16, float16"),
     ],
 )
 def test_forms_that_cannot_be_are_told(importable, held, versus, message):
-    done = invoke("--config", "run.toml", "--versus", versus)
+    done = invoke("--config", "run.toml", "--variant", versus)
     assert isinstance(done.exception, AssayError), done.output
     assert message in str(done.exception)
 
@@ -304,8 +329,8 @@ def test_before_and_after_quantization(importable, held):
     net = nets.net()
     save_file(net.state_dict(), held / "seq.safetensors")
     save(plan(net, "int8", "cpu").apply(net), held / "small.safetensors")
-    named = ("seq.safetensors", "--factory", "nets:net", "--config", "run.toml")
-    done = invoke(*named, "--versus", "int8", "--versus", "small.safetensors")
+    named = ("seq.safetensors", "--model-factory", "nets:net", "--config", "run.toml")
+    done = invoke(*named, "--variant", "int8", "--variant", "small.safetensors")
     sys.modules.pop("nets", None)
     assert done.exit_code == 0, done.exception
     found = Comparison.load(held / "run" / "comparison.json")
@@ -318,7 +343,7 @@ def test_ranks_read_a_table_and_give_the_bits_of_one_process(importable, held):
     (held / "run.toml").write_text(CONFIG.replace('out = "run"', ""), "utf-8")
     alone = invoke("--config", "run.toml", "--json")
     assert alone.exit_code == 0, alone.exception
-    together = torchrun(held, 2, "--config", "run.toml", "--json", "--versus", "precision=bfloat16")
+    together = torchrun(held, 2, "--config", "run.toml", "--json", "--variant", "precision=bfloat16")
     found = Comparison.from_json(together)
     assert found.delta("acc").baseline.hex() == value(alone.stdout)
     assert "of 41 samples have the same outputs" in found.notes[0]
@@ -347,6 +372,6 @@ def test_a_summary_says_where_the_tables_are(folder):
 
 
 def test_what_is_printed_whole_says_nothing_of_more(folder):
-    done = invoke("given:model", "--data", "given:data", *acc("--versus", "precision=bfloat16"))
+    done = invoke("given:model", "--data", "given:data", *acc("--variant", "precision=bfloat16"))
     assert done.exit_code == 0, done.exception
     assert "--verbose" not in done.stderr

@@ -48,7 +48,7 @@ def gate(monkeypatch):
         ("--min accuracy=0.89", 2),
         ("--min accuracy=0.89 --point", 0),
         ("--min accuracy=0.91 --point", 1),
-        ("--min accuracy=0.89 --level 0.3", 0),
+        ("--min accuracy=0.89 --confidence-level 0.3", 0),
         ("--min accuracy=0.95", 1),
         ("--min accuracy=0.89 --max accuracy=0.5", 1),
         ("--min f1=0.1", 1),
@@ -63,7 +63,7 @@ def gate(monkeypatch):
         ("", 2),
         ("--min accuracy", 2),
         ("--min accuracy=nan", 2),
-        ("--level 95 --min accuracy=0.1", 2),
+        ("--confidence-level 95 --min accuracy=0.1", 2),
         ("--least accuracy=0.1", 2),
         ("--json --markdown --min accuracy=0.1", 2),
         ("--min accuracy=0.1 --baseline none.json", 2),
@@ -114,7 +114,7 @@ def test_the_configuration_and_the_options_over_it(report, gate, tmp_path, capsy
     assert "by intervals of 95 %" in capsys.readouterr().out
     config.write_text("[minimum]\naccuracy = 0.5\n", "utf-8")
     assert gate(report, "--config", config) == 2
-    assert "got the key 'minimum', expected one of min, max" in capsys.readouterr().err
+    assert "gate.toml: got the key 'minimum', expected 'min'" in capsys.readouterr().err
 
 
 def test_the_help_says_what_the_codes_mean(gate, capsys):

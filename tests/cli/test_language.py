@@ -12,7 +12,6 @@ from assay.cli import app
 from assay.errors import ConfigError, StateError
 from assay.huggingface import open_model
 from assay.language import perplexity
-from assay.language.scoring import BATCH_SIZE
 from assay.report import Report
 from language.models import TEXT, folder
 
@@ -49,7 +48,7 @@ def invoke(*arguments):
 
 
 def evaluate(model, *more):
-    return invoke("evaluate", model, "--task", "lm", "--data", "text.txt", "--device", "cpu", *more)
+    return invoke("perplexity", model, "--data", "text.txt", "--device", "cpu", *more)
 
 
 def generate(model, *more):
@@ -83,9 +82,9 @@ def test_a_plain_model_reads_bytes(here):
 @pytest.mark.parametrize(
     ("arguments", "passed"),
     [
-        ((), {"batch_size": BATCH_SIZE, "confidence_level": 0.95}),
-        (("--batch-size", 64, "--level", 0.9), {"batch_size": 64, "confidence_level": 0.9}),
-        (("--level", 0), {"confidence_level": None}),
+        (("--confidence-level", 0.9), {"confidence_level": 0.9}),
+        (("--batch-size", 64, "--confidence-level", 0.9), {"batch_size": 64, "confidence_level": 0.9}),
+        (("--confidence-level", 0), {"confidence_level": None}),
     ],
 )
 def test_batch_size_and_level_are_taken_as_written(here, monkeypatch, arguments, passed):
@@ -95,7 +94,7 @@ def test_batch_size_and_level_are_taken_as_written(here, monkeypatch, arguments,
         given.update(named)
         return perplexity(*positional, **named)
 
-    monkeypatch.setattr("assay.cli.language.perplexity", spy)
+    monkeypatch.setattr("assay.cli.perplexity.perplexity", spy)
     assert evaluate("given:model", "--window", 32, *arguments).exit_code == 0
     assert {name: given[name] for name in passed} == passed
 
@@ -103,11 +102,9 @@ def test_batch_size_and_level_are_taken_as_written(here, monkeypatch, arguments,
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("--metrics", "accuracy"), ConfigError, "--task lm: got --metrics, expected options of a text"),
         (("--window", 8, "--stride", 9), ConfigError, "stride: got 9, with a window of 8"),
         (("--data", "nowhere.txt"), ConfigError, "--data: got nowhere.txt, which is no file"),
         (("--data", "bytes.bin"), StateError, r"bytes\.bin: got bytes that are no UTF-8"),
-        (("--task", "mt"), ConfigError, "--task: got 'mt', expected \"lm\" for the perplexity of a text"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(here, arguments, error, message):
@@ -117,15 +114,19 @@ def test_what_cannot_be_evaluated_is_refused(here, arguments, error, message):
     assert re.search(message, str(done.exception))
 
 
-def test_without_a_task_metrics_are_needed(here):
+def test_options_of_one_command_are_none_of_the_other(here):
     done = invoke("evaluate", "given:model", "--data", "text.txt")
     assert "--metrics: got none" in str(done.exception)
-    done = invoke("evaluate", "given:model", "--data", "text.txt", "--window", 8, "-m", "accuracy:num_classes=3")
-    assert '--task: got --window or --stride without a text, expected "lm"' in str(done.exception)
+    for done in (
+        invoke("evaluate", "given:model", "--data", "text.txt", "--window", 8, "-m", "accuracy:num_classes=3"),
+        evaluate("given:model", "--metrics", "accuracy"),
+    ):
+        assert done.exit_code == 2
+        assert "No such option" in done.output
 
 
 def test_a_text_is_gone_on_with_before_and_after(here, saved):
-    done = generate(saved, "--versus", "int8", "--versus", "int2:g32")
+    done = generate(saved, "--variant", "int8", "--variant", "int2:g32")
     assert done.exit_code == 0, done.output
     assert "int2:g32: the first" in done.stdout
     assert re.search(r"int8: the (same 5 tokens|first \d tokens)", done.stdout)
@@ -133,7 +134,7 @@ def test_a_text_is_gone_on_with_before_and_after(here, saved):
 
 
 def test_what_was_said_is_json_for_programs(here):
-    done = generate("given:model", "--versus", "given:function", "--json")
+    done = generate("given:model", "--variant", "given:function", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["given:model"]["ids"] == found["given:function"]["ids"]
@@ -151,8 +152,8 @@ def test_draws_have_a_seed(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--versus", "int4:g5"), "plan: got nothing to quantize"),
-        (("--versus", "nowhere"), "MODEL: got 'nowhere'"),
+        (("--variant", "int4:g5"), "plan: got nothing to quantize"),
+        (("--variant", "nowhere"), "MODEL: got 'nowhere'"),
         (("--temperature", -1), "temperature: got -1"),
         (("-n", 0), "max_new_tokens: got 0"),
         (("--device", "nowhere"), "device: got 'nowhere'"),
@@ -165,7 +166,7 @@ def test_what_cannot_be_generated_is_refused(here, arguments, message):
 
 
 def test_a_function_cannot_be_quantized(here):
-    done = generate("given:function", "--versus", "int4:g32")
+    done = generate("given:function", "--variant", "int4:g32")
     assert "expected a module to quantize" in str(done.exception)
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from assay.cli import app
 from assay.cli import quantize as cli_quantize
-from assay.errors import AssayError
+from assay.errors import AssayError, ConfigError
 from assay.quantize import QuantizedLinear, dispatch
 from assay.quantize.files.file import load, load_integers
 from assay.quantize.tuning import measure as tuning
@@ -77,7 +77,7 @@ def test_weights_with_a_factory_and_options_of_layers(folder):
     torch.manual_seed(5)
     net = nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10))
     save_file(net.state_dict(), folder / "weights.safetensors")
-    options = ("--factory", "given:net", "--scheme", "int4:g64", "--exclude", "2", "--device", "cpu")
+    options = ("--model-factory", "given:net", "--scheme", "int4:g64", "--exclude", "2", "--device", "cpu")
     done = invoke("weights.safetensors", *options, "--json", "--out", "small.safetensors")
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
@@ -180,8 +180,8 @@ def test_bad_input_is_told_and_nothing_is_written(folder, arguments, message):
 
 def test_no_model_is_told():
     done = invoke("--plan")
-    assert done.exit_code == 2
-    assert "name a model" in done.output
+    assert isinstance(done.exception, ConfigError)
+    assert "MODEL: got none" in str(done.exception)
 
 
 def test_modules_of_the_folder_are_found_by_the_command_of_its_own(folder):

@@ -66,7 +66,7 @@ def test_before_and_after_are_measured_and_the_model_is_written(here):
     assert names(here / "out" / "report.json") == ["Outputs", "Size", "Speed", "How it was measured"]
     assert "KL divergence" in done.stdout
     assert (here / "out" / "report.html").is_file()
-    said = invoke("generate", "given:language", "--prompt", "The", "--versus", "out", "--device", "cpu", "-n", 4)
+    said = invoke("generate", "given:language", "--prompt", "The", "--variant", "out", "--device", "cpu", "-n", 4)
     assert said.exit_code == 0, said.output
     assert "out: the" in said.stdout
 
@@ -80,8 +80,8 @@ def test_a_folder_of_hugging_face_is_measured_with_its_tokenizer(here):
     assert values["KL divergence"].count < 400
     done = quantize(saved, "--eval", "text.txt", "--window", 64, "--scheme", "int8", "--out", "out")
     assert done.exit_code == 0, done.output
-    options = ("--task", "lm", "--data", "text.txt", "--window", 64, "--device", "cpu", "--json")
-    first, again = (invoke("evaluate", model, *options) for model in (saved, "out"))
+    options = ("--data", "text.txt", "--window", 64, "--device", "cpu", "--json")
+    first, again = (invoke("perplexity", model, *options) for model in (saved, "out"))
     assert again.exit_code == 0, again.output
     nats = [Report.from_json(each.stdout).sections[0].values[1].value for each in (first, again)]
     assert nats[1] == pytest.approx(values["loss after"].value, rel=1e-6)

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from assay.cli._streams import write_then_show
+from assay.cli.output import write_then_show
 from assay.report import Report, Section, Value
 
 ASSAY = f"{shlex.quote(sys.executable)} -m assay"

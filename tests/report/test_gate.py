@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from assay.errors import ConfigError, StateError
+from assay.errors import ConfigError
 from assay.render.terminal import show
 from assay.report import Gate, GateRule, Report, Samples, Section, Slice, Value, gate
 from assay.report.evidence import MeasuredValue, interval_of
-from assay.report.gate_config import parse_rule, read_config
 from assay.report.gate_result import EXIT_CODES, KINDS
 from assay.report.gate_view import condition
 from assay.stats.hypothesis_tests import mcnemar
@@ -314,16 +313,6 @@ def test_a_slice_that_came_or_went_fails(after, reason):
     assert without.reason.startswith("no baseline was given")
 
 
-def test_slices_of_a_rule_can_be_written_down(tmp_path):
-    rule = parse_rule("min", "accuracy[language = de]=0.8")
-    assert (rule.metric, rule.bound) == ("accuracy[language = de]", 0.8)
-    with pytest.raises(ConfigError, match=r"--min: got 'accuracy\[language = de\]', expected metric=number"):
-        parse_rule("min", "accuracy[language = de]")
-    path = tmp_path / "gate.toml"
-    path.write_text('[min]\n"accuracy[language = de]" = 0.8\n', "utf-8")
-    assert read_config(path)["rules"] == (rule,)
-
-
 def test_names_are_found_with_or_without_their_section():
     two = Report("r", [*run(9, 10).sections, *run(8, 10, section="dev").sections])
     (check,) = gate(two, {"min": {"accuracy": 0.0}}).checks
@@ -399,70 +388,6 @@ def test_it_is_shown(capsys):
     assert "| 🟢 pass | test/accuracy ≥ 0.5 | **0.9000** |" in markdown
     assert all(line.count("|") == 5 for line in markdown.splitlines() if line.startswith("|"))
     assert [condition(check) for check in found.checks][2] == "test/accuracy drops by ≤ 0.2"
-
-
-@pytest.mark.parametrize(
-    "written", ["accuracy", "accuracy=", "=0.9", "accuracy=high", "accuracy=nan", "accuracy=inf", ""]
-)
-def test_rules_that_say_nothing_are_refused(written):
-    with pytest.raises(ConfigError, match=f"--min: got {written!r}, expected metric=number. Write --min accuracy=0.9."):
-        parse_rule("min", written)
-
-
-def test_the_metric_of_a_rule_may_hold_an_equals_sign():
-    assert parse_rule("max", "loss (T=1) = 0.5") == GateRule("max", "loss (T=1)", 0.5)
-
-
-def test_the_configuration_says_what_the_options_say(tmp_path):
-    path = tmp_path / "gate.toml"
-    path.write_text(
-        'baseline = "runs/main.json"\nconfidence-level = 0.9\npoint = true\nmin-slice-size = 30\n'
-        '[min]\naccuracy = 0.9\n"test/top.5" = 1\n[max-drop]\nf1 = 0.01\n[worst-slice]\naccuracy = 0.8\n'
-    )
-    assert read_config(path) == {
-        "rules": (
-            GateRule("min", "accuracy", 0.9),
-            GateRule("min", "test/top.5", 1.0),
-            GateRule("max-drop", "f1", 0.01),
-            GateRule("worst-slice", "accuracy", 0.8),
-        ),
-        "baseline": tmp_path / "runs" / "main.json",
-        "confidence_level": 0.9,
-        "point": True,
-        "min_slice_size": 30,
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
-    [
-        ("[min", StateError, "gate.toml: got a file that is not TOML: .*, expected TOML"),
-        ("[minimum]\nx = 1", ConfigError, "gate.toml: got the key 'minimum', expected one of min, max, max-drop"),
-        ("max_drop = 1", ConfigError, "got the key 'max_drop'"),
-        ("min = 0.9", ConfigError, r"gate.toml: min: got 0.9, expected a table of metrics. Write \[min\]."),
-        ("[min]\nx = true", ConfigError, "gate.toml: min.x: got True, expected a number"),
-        (
-            "[min]\ntop.5 = 1",
-            ConfigError,
-            r"gate.toml: min.top: got {'5': 1}, expected a number. Quote a name",
-        ),
-        ("[min]\nx = nan", ConfigError, "min x: got nan, expected a finite number"),
-        (
-            "confidence-level = true",
-            ConfigError,
-            "confidence-level: got True, expected a number between 0 and 1",
-        ),
-        ("point = 1", ConfigError, "gate.toml: point: got 1, expected true or false"),
-        ("min-slice-size = true", ConfigError, "gate.toml: min-slice-size: got True, expected a whole number"),
-        ("baseline = 3", ConfigError, "gate.toml: baseline: got 3, expected the path of a report"),
-        ("\xff", StateError, "gate.toml: got bytes that are not UTF-8"),
-    ],
-)
-def test_a_configuration_that_cannot_be_is_refused(text, error, message, tmp_path):
-    path = tmp_path / "gate.toml"
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(error, match=message):
-        read_config(path)
 
 
 def test_intervals_of_numbers_and_quotients():

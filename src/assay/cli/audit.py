@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -19,42 +17,31 @@ from assay.audit.runner import AuditProgress as Step
 from assay.audit.runner import audit
 from assay.audit.sarif import save
 from assay.audit.show import show
-from assay.cli._streams import write_then_show
+from assay.cli.options import AuditOptions
+from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
 from assay.pretend.native_engine.build import has_engine
 
 USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
 
 
-@dataclass(frozen=True)
-class Options:
-    """What was asked for on the command line."""
-
-    on: str
-    usage: str
-    engine: str
-    timeout: float
-    only: str
-    without: str
-    arguments: str
-    fail_on: str
-    as_json: bool
-    sarif: Path | None
-    notes: bool
-    inputs: tuple[str, ...] = ()
-
-
-def run(target: str, options: Options) -> None:
+def run(options: AuditOptions) -> None:
     """Audit, print, and exit with 0 (nothing found), 1 (findings) or 2 (could not be run).
 
-    Args:
-        target: what to audit.
-        options: how.
-
     Raises:
-        ConfigError: an option or the target cannot be.
+        ConfigError: an option or the target is invalid.
         typer.Exit: with the exit code.
     """
+    if options.list_rules:
+        print_rules()
+        return
+    if not options.target:
+        do = "Name it, as in assay audit train.py"
+        raise ConfigError(describe("TARGET", "none", "a script, a module or a library of metrics", do))
+    if options.parity:
+        from assay.audit.parity.command import run as compare
+
+        raise typer.Exit(compare(options.target, options.device, engine=options.engine, as_json=options.json))  # type: ignore[arg-type]
     if options.fail_on not in SEVERITIES:
         raise ConfigError(
             describe("--fail-on", options.fail_on, f"one of {', '.join(SEVERITIES)}", "Write --fail-on error")
@@ -63,17 +50,16 @@ def run(target: str, options: Options) -> None:
         raise ConfigError(describe("--usage", options.usage, f"one of {', '.join(USAGE)}", "Write --usage both"))
     if os.getcwd() not in sys.path:  # as "python -m" has it: modules of the working folder can be named
         sys.path.insert(0, os.getcwd())
-    result = _audit(target, options)
+    result = _audit(options)
     notes = options.notes or options.fail_on == "note"
     write_then_show(
         lambda: [] if options.sarif is None else [save(result, options.sarif)],
-        lambda: print(result.to_json()) if options.as_json else show(result, notes=notes),
+        lambda: print(result.to_json()) if options.json else show(result, notes=notes),
     )
     raise typer.Exit(result.exit_code(options.fail_on))
 
 
-def _audit(target: str, options: Options) -> Audit:
-    on = listed(options.on)
+def _audit(options: AuditOptions) -> Audit:
     if options.engine != "python" and not has_engine():
         print(
             "assay: compiling the engine of pretend devices first (once; a minute or two of CPU time; "
@@ -81,17 +67,17 @@ def _audit(target: str, options: Options) -> Audit:
             file=sys.stderr,
             flush=True,
         )
-    with _Bars(on) as bars:
+    with _Bars(options.device) as bars:
         return audit(
-            target,
-            on,
+            options.target,
+            options.device,
             usages=USAGE[options.usage],
             engine=options.engine,
             timeout=options.timeout,
-            only=listed(options.only),
-            without=listed(options.without),
-            arguments=_words(options.arguments),
-            inputs=options.inputs,
+            only=options.rules,
+            without=options.ignore,
+            arguments=_words(options.args),
+            inputs=options.input,
             progress=bars.step,
         )
 
@@ -104,16 +90,6 @@ def _words(text: str) -> list[str]:
         raise ConfigError(
             describe("--args", f"{text} ({error})", "arguments as in a shell", "Close the quotation marks")
         ) from None
-
-
-def listed(text: str) -> tuple[str, ...]:
-    """The parts of an option that takes several.
-
-    Example:
-        >>> listed("mps, cuda:1")
-        ('mps', 'cuda:1')
-    """
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def print_rules() -> None:

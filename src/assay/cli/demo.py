@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -11,15 +10,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from assay.cli._demo_bits import same_bits, where_float32_ends
 from assay.cli._demo_models import EPOCHS, Task, one_thread, tasks
 from assay.cli._demo_sections import measured
+from assay.cli.options import DemoOptions
 from assay.render.terminal import show
 from assay.report import Report
 
 
-def run(out: Path, epochs: int = EPOCHS) -> Report:
+def run(options: DemoOptions, epochs: int = EPOCHS) -> Report:
     """Train, evaluate, write the report as JSON and as a page, and print it.
 
     Args:
-        out: the folder for ``report.json`` and ``report.html``; made where it is missing.
+        options: the folder for ``report.json`` and ``report.html``; made where it is missing.
         epochs: how long to train each model.
 
     Returns:
@@ -29,7 +29,7 @@ def run(out: Path, epochs: int = EPOCHS) -> Report:
         MissingDependencyError: scikit-learn, which brings the data, is not installed.
         OSError: the folder cannot be made; nothing has then been trained.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
     start = time.perf_counter()
     with one_thread(), _progress(console) as progress:
@@ -50,7 +50,7 @@ def run(out: Path, epochs: int = EPOCHS) -> Report:
     )
     try:
         with console.status("Writing the report"):
-            written = report.save(out / "report.json"), report.to_html(out / "report.html")
+            written = report.save(options.out / "report.json"), report.to_html(options.out / "report.html")
     finally:
         show(report.to_document(), console)
     console.print(f"\nWritten in {time.perf_counter() - start:.0f} s:")

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from assay.cli.options import DevicesOptions
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
 from assay.devices.names import name_of
@@ -21,6 +22,14 @@ MARKS = {
     "partial": Span("partly", "warn"),
     "unknown": Span("?", "faint"),
 }
+
+
+def run(options: DevicesOptions) -> None:
+    """Print the devices, or compile the engine of pretend ones."""
+    if options.prepare:
+        prepare_pretend()
+    else:
+        show(as_json=options.json)
 
 
 def show(*, as_json: bool) -> None:

@@ -2,71 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import math
 
 import typer
 
+from assay.cli.options import GateOptions
+from assay.cli.output import check_output, print_as
 from assay.errors import ConfigError, describe
 from assay.report import Report, gate
-from assay.report.gate_config import Settings, parse_rule, read_config
+from assay.report.gate_result import KINDS, GateRule
 
 
-@dataclass(frozen=True)
-class Options:
-    """What was asked for on the command line; None where nothing was said."""
-
-    rules: dict[str, list[str]]
-    baseline: Path | None
-    config: Path | None
-    level: float | None
-    point: bool | None
-    min_slice_size: int | None
-    as_json: bool
-    markdown: bool
-
-
-def run(path: Path, options: Options) -> None:
-    """Judge a report, print what was found, and exit with 0 (pass), 1 (fail) or 2 (cannot say).
-
-    Args:
-        path: the file of the report.
-        options: the rules and how to judge them.
+def run(options: GateOptions) -> None:
+    """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say).
 
     Raises:
-        ConfigError: a rule or an option cannot be.
-        StateError: a file is no report or no configuration.
+        ConfigError: a rule or an option is invalid.
+        StateError: a file is no report.
         OSError: a file cannot be read.
         typer.Exit: with the exit code.
     """
-    if options.as_json and options.markdown:
-        raise ConfigError(describe("output", "--json and --markdown", "one of the two", "Leave one out"))
-    settings = settled(options)
-    found = gate(
-        Report.load(path),
-        settings.rules,
-        None if settings.baseline is None else Report.load(settings.baseline),
-        confidence_level=settings.confidence_level,
-        point=settings.point,
-        min_slice_size=settings.min_slice_size,
+    check_output(options)
+    judged = gate(
+        Report.load(options.report),
+        rules_of(options),
+        None if options.baseline is None else Report.load(options.baseline),
+        confidence_level=options.confidence_level,
+        point=bool(options.point),
+        min_slice_size=options.min_slice_size,
     )
-    if options.as_json:
-        print(found.to_json(), end="")
-    elif options.markdown:
-        print(found.to_markdown(), end="")
-    else:
-        found.show()
-    raise typer.Exit(found.exit_code)
+    print_as(judged, options)
+    raise typer.Exit(judged.exit_code)
 
 
-def settled(options: Options) -> Settings:
-    """The configuration file, and over it the command line; a rule on it replaces that of the same kind and metric."""
-    told: dict[str, Any] = {} if options.config is None else read_config(options.config)
-    rules = {(rule.kind, rule.metric): rule for rule in told.pop("rules", ())}
-    for kind, written in options.rules.items():
-        rules |= {(kind, rule.metric): rule for rule in (parse_rule(kind, each) for each in written)}
-    for name in ("baseline", "confidence_level", "point", "min_slice_size"):
-        if (value := getattr(options, name.removeprefix("confidence_"))) is not None:
-            told[name] = value
-    return Settings(tuple(rules.values()), **told)
+def rules_of(options: GateOptions) -> tuple[GateRule, ...]:
+    """The rules, of which a later one replaces an earlier one of the same kind and metric.
+
+    Raises:
+        ConfigError: a rule is invalid.
+    """
+    rules = {}
+    for kind in KINDS:
+        for written in getattr(options, kind.replace("-", "_")):
+            rule = parse_rule(kind, written)
+            rules[kind, rule.metric] = rule
+    return tuple(rules.values())
+
+
+def parse_rule(kind: str, written: str) -> GateRule:
+    """A rule as it stands on the command line.
+
+    Args:
+        kind: one of ``KINDS``.
+        written: ``metric=number`` or ``metric[slice]=number``; the metric may hold further equals signs.
+
+    Raises:
+        ConfigError: there is no equals sign, no metric or no finite number.
+
+    Example:
+        >>> parse_rule("min", "digits/accuracy=0.9").bound
+        0.9
+    """
+    metric, _, number = written.rpartition("=")
+    try:
+        bound = float(number)
+    except ValueError:
+        bound = math.nan
+    if not metric.strip() or not math.isfinite(bound):
+        do = f"Write --{kind} accuracy=0.9"
+        raise ConfigError(describe(f"--{kind}", repr(written), "metric=number", do))
+    return GateRule(kind, metric.strip(), bound)

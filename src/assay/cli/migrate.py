@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from assay.cli.options import MigrateOptions
 from assay.migrate import Migrated, Note, migrate, write
 
 
-def run(path: Path, known: Mapping[str, int], write_files: bool, as_json: bool) -> None:
+def run(options: MigrateOptions) -> None:
     """Show what changes, and write it if asked.
-
-    Args:
-        path: a file or a folder.
-        known: what holds for all metrics: `num_classes`, `num_labels`, `num_outputs`.
-        write_files: write the changed files, each whole or not at all.
-        as_json: print JSON for programs.
 
     Raises:
         ConfigError: there is no such file, or it is no Python.
         OSError: a file that cannot be written.
         typer.Exit: with 1 where something is left to the reader, with 2 where a file could not be read.
     """
+    known = {name: getattr(options, name) for name in ("num_classes", "num_labels", "num_outputs")}
     found = []
-    for each in migrate(path, known):
-        if write_files:
+    for each in migrate(options.path, {name: value for name, value in known.items() if value is not None}):
+        if options.write:
             write(each)
-        if not as_json:
+        if not options.json:
             print(_diff(each), end="")
         found.append(each)
-    if as_json:
-        print(json.dumps(_listed(found, write_files), indent=2))
+    if options.json:
+        print(json.dumps(_listed(found, options.write), indent=2))
     else:
         _show_notes(found)
-        print(_summary(found, write_files), file=sys.stderr)
+        print(_summary(found, options.write), file=sys.stderr)
     if any(each.result is None for each in found):
         raise typer.Exit(2)
     if any(note.kind == "todo" for _, note in _notes(found)):

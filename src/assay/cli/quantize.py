@@ -6,13 +6,14 @@ import os
 import sys
 import warnings
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from assay.cli.loaders.models import open_model
+from assay.cli.loaders.models import model_of
+from assay.cli.options import QuantizeOptions
+from assay.cli.output import print_as, print_path
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.file import is_quantized, save
@@ -25,84 +26,61 @@ from assay.quantize.tuning.measure import DTYPES, SCHEMES, show, tune
 from assay.quantize.tuning.table import file_for
 
 
-@dataclass(frozen=True)
-class Options:
-    """What was asked for on the command line.
-
-    Attributes:
-        scheme: a scheme, or several in order of preference; empty where a recipe was named, or none.
-        recipe: a file, or JSON.
-        plan_only: print the plan and do nothing.
-        apply: a file with a plan, as ``--plan --json`` prints it, to be done instead of a new one.
-        out: the folder or file to write.
-        factory: what makes the model that weights are for.
-        trust: whether the model's file may run code.
-    """
-
-    scheme: str = ""
-    device: str = "auto"
-    dtype: str = ""
-    recipe: str = ""
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    method: str = ""
-    release: str = ""
-    plan_only: bool = False
-    apply: Path | None = None
-    out: Path | None = None
-    factory: str = ""
-    trust: bool = False
-    seed: int = 0
-    as_json: bool = False
-    as_markdown: bool = False
-
-
-def run(named: str, options: Options) -> None:
-    """Print the plan for a model, and do it unless only the plan was asked for.
+def run(options: QuantizeOptions) -> None:
+    """Print the plan for a model, and do it unless only the plan was asked for; or measure, tune or print the matrix.
 
     A folder as Hugging Face writes it is quantized tensor by tensor and need not fit into memory.
 
-    Args:
-        named: the model.
-        options: everything else.
-
     Raises:
-        ConfigError: a model that cannot be found or made, a plan that cannot be, or nowhere to write to.
+        ConfigError: a model that cannot be found or made, an invalid plan, or nowhere to write to.
     """
-    if options.out is None and not options.plan_only:
+    if options.matrix:
+        print(markdown(matrix()), end="")
+    elif options.tune:
+        _tune(options)
+    elif not options.model:
+        do = "Name it, as in assay quantize nets:model"
+        raise ConfigError(describe("MODEL", "none", "package.module:factory, a file or a folder", do))
+    elif any((options.eval, options.sweep, options.budget, options.layers, options.metrics)) or (
+        options.window or options.stride
+    ):
+        from assay.cli.quantize_measured import run as run_measured
+
+        run_measured(options)
+    else:
+        _quantize(options)
+
+
+def _quantize(options: QuantizeOptions) -> None:
+    if options.out is None and not options.plan:
         do = "Name --out FOLDER, or ask for --plan alone"
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
     sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
-    folder = Path(named)
+    folder = Path(options.model)
     check_floats(folder)
     if is_folder_of_shards(folder):
         made = _printed(skeleton_of(folder), options)
-        if not options.plan_only:
+        if not options.plan:
             _write_shards(folder, made, options)
         return
-    model = open_model(named, factory=options.factory, trust=options.trust, seed=options.seed).model
+    model = model_of(options).model
     if not isinstance(model, nn.Module):
         do = "Name a function that gives a torch.nn.Module"
         raise ConfigError(describe("MODEL", type(model).__name__, "a module, whose layers can be replaced", do))
     made = _printed(model, options)
-    if not options.plan_only:
+    if not options.plan:
         assert options.out is not None
         made.apply(model)
         print_path(save(model, options.out))
 
 
-def print_matrix() -> None:
-    """Print what works on which device, as Markdown."""
-    print(markdown(matrix()), end="")
-
-
-def tune_here(device: str, schemes: str, dtype: str) -> None:
-    """Measure the kernels of a device of this machine, keep what was found, and print it."""
-    where = str(default_device()) if device == "auto" else device
-    named = [each.strip() for each in schemes.split(",")] if schemes else SCHEMES
+def _tune(options: QuantizeOptions) -> None:
+    """Measure the kernels of a device of this machine, keep the result, and print it."""
+    where = str(default_device()) if options.device == "auto" else options.device
+    named = [each.strip() for each in options.scheme.split(",")] if options.scheme else SCHEMES
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssayWarning)
-        found = tune(where, schemes=named, dtypes=(dtype,) if dtype else DTYPES)
+        found = tune(where, schemes=named, dtypes=(options.dtype,) if options.dtype else DTYPES)
     print(show(found))
     for each in caught:
         print(each.message, file=sys.stderr)
@@ -113,7 +91,7 @@ def tune_here(device: str, schemes: str, dtype: str) -> None:
         print_path(path)
 
 
-def make_plan(model: nn.Module, options: Options) -> Plan:
+def make_plan(model: nn.Module, options: QuantizeOptions) -> Plan:
     """The plan that was asked for on the command line.
 
     Raises:
@@ -141,14 +119,9 @@ def make_plan(model: nn.Module, options: Options) -> Plan:
     )
 
 
-def _printed(model: nn.Module, options: Options) -> Plan:
+def _printed(model: nn.Module, options: QuantizeOptions) -> Plan:
     made = make_plan(model, options)
-    if options.as_json:
-        print(made.to_json(), end="")
-    elif options.as_markdown:
-        print(made.to_markdown(), end="")
-    else:
-        made.show()
+    print_as(made, options)
     sys.stdout.flush()
     return made
 
@@ -183,11 +156,6 @@ def skeleton_of(folder: Path) -> nn.Module:
     return model
 
 
-def _write_shards(folder: Path, made: Plan, options: Options) -> None:
+def _write_shards(folder: Path, made: Plan, options: QuantizeOptions) -> None:
     assert options.out is not None
     print_path(quantize_shards(folder, options.out, made).target)
-
-
-def print_path(path: Path) -> None:
-    """Say on the error stream what was written."""
-    print(path, file=sys.stderr)

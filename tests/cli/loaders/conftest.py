@@ -4,13 +4,13 @@ import pytest
 from torch import nn
 
 from assay.cli.loaders.models import Model
-from assay.cli.loaders.options import Options
+from assay.cli.options import EvaluateOptions
 
 
 @pytest.fixture
 def options():
     def make(data, **given):
-        return Options(model="m:net", data=str(data), metrics=("accuracy",), **given)
+        return EvaluateOptions(model="m:net", data=str(data), metrics=("accuracy",), **given)
 
     return make
 

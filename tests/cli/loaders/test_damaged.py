@@ -12,12 +12,12 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from assay.cli.loaders.options import read_config
 from safetensors.torch import save_file
 from torch import nn
 
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import open_model
-from assay.cli.loaders.options import read_config
 from assay.errors import AssayError, StateError
 from assay.integrations.lm_eval import read_lm_eval
 from assay.meter.file import Description
@@ -94,7 +94,7 @@ def read(tmp_path, options, model):
         return {name: [part for batch in batches for part in batch[name]] for name in batches[0]}
 
     def weights(path):
-        return open_model(str(path), factory=f"{__name__}:linear", trust=path.suffix == ".ts").model.state_dict()
+        return open_model(str(path), factory=f"{__name__}:linear", allow_code=path.suffix == ".ts").model.state_dict()
 
     sys.modules.setdefault(__name__, sys.modules[__name__])
     return lambda path: (

@@ -85,17 +85,17 @@ class WritesWhenLoaded(Writes):
 @pytest.mark.parametrize("module", [linear(), Writes(), WritesWhenLoaded()], ids=["linear", "writes", "when loaded"])
 def test_torchscript_is_loaded_only_where_the_file_is_trusted(folder, module):
     scripted(module, "net.pt")
-    with pytest.raises(StateError, match=r"net\.pt: got TorchScript.*--trust"):
+    with pytest.raises(StateError, match=r"net\.pt: got TorchScript.*--allow-code"):
         open_model("net.pt")
     assert not (folder / "ran").exists()
-    if isinstance(module, WritesWhenLoaded):  # what is asked for --trust before
-        open_model("net.pt", trust=True)
+    if isinstance(module, WritesWhenLoaded):  # what is asked for --allow-code before
+        open_model("net.pt", allow_code=True)
         assert (folder / "ran").exists()
 
 
 def test_torchscript_says_what_it_takes(folder):
     scripted(linear(), "net.pt")
-    found = open_model("net.pt", trust=True)
+    found = open_model("net.pt", allow_code=True)
     assert found.what == "TorchScript"
     assert torch.equal(found.model(X), linear()(X))
     assert list(inspect.signature(found.model.forward).parameters) == ["input"]
@@ -125,9 +125,9 @@ def test_a_whole_model_is_unpickled_only_where_the_file_is_trusted(folder):
     torch.save(nn.Linear(4, 3), "whole.pt")
     with pytest.raises(StateError, match=r"pickled objects \(torch.nn.modules.linear.Linear\), which run code"):
         open_model("whole.pt")
-    with pytest.raises(StateError, match="or add --trust if you would run code from whoever made the file"):
+    with pytest.raises(StateError, match="or add --allow-code if you would run code from whoever made the file"):
         open_model("whole.pt")
-    assert open_model("whole.pt", trust=True).what == "a module that was pickled whole"
+    assert open_model("whole.pt", allow_code=True).what == "a module that was pickled whole"
 
 
 def test_no_code_in_a_pickle_runs(folder):

@@ -118,7 +118,7 @@ def test_an_entry_of_any_other_name_is_refused(good, folder):
         "version",
         "serialized_exported_program.json",
     ):
-        with pytest.raises(StateError, match=r"net\.pt2: got the entry .*--trust"):
+        with pytest.raises(StateError, match=r"net\.pt2: got the entry .*--allow-code"):
             open_model(written({**records, name: text}))
     moved = {("models/model.pwnd" if name == "models/model.json" else name): each for name, each in records.items()}
     with pytest.raises(StateError, match=r"the entry 'net/models/model\.pwnd'"):
@@ -239,7 +239,7 @@ def test_a_program_that_is_more_than_operators_is_refused(good, folder, edit, me
     with pytest.raises(StateError) as error:
         open_model(written({**records, "models/model.json": json.dumps(tree)}))
     assert message in str(error.value)
-    assert "--trust" in str(error.value)
+    assert "--allow-code" in str(error.value)
     assert not (folder / "ran").exists()
 
 
@@ -275,7 +275,7 @@ def test_example_inputs_that_are_more_than_tensors_are_refused(good, folder, inp
 
 
 def test_what_is_trusted_is_loaded_as_it_is(good, folder):
-    """The control of the tests above: with --trust the same file runs what is in it."""
+    """The control of the tests above: with --allow-code the same file runs what is in it."""
     tree = json.loads(entries(good)["models/model.json"])
     tree["guards_code"].append(CODE)
     path = written({**entries(good), "models/model.json": json.dumps(tree)})
@@ -283,7 +283,7 @@ def test_what_is_trusted_is_loaded_as_it_is(good, folder):
         open_model(path)
     assert not (folder / "ran").exists()
     with pytest.raises(AssertionError, match="Guard failed"):
-        open_model(path, trust=True).model(X, options={"bias": torch.zeros(1)})
+        open_model(path, allow_code=True).model(X, options={"bias": torch.zeros(1)})
     assert (folder / "ran").exists()
 
 

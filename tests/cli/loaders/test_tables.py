@@ -58,7 +58,7 @@ def test_parquet_is_read_group_by_group_in_any_order(tmp_path, options, model):
 
 def test_workers_read_a_table(tmp_path, options, model):
     path = write(tmp_path, ".parquet", row_group_size=3)
-    data = open_data(options(path, batch_size=4, workers=1, **SAID), model, {})
+    data = open_data(options(path, batch_size=4, num_workers=1, **SAID), model, {})
     assert torch.cat([batch["features"] for batch in data.data])[:, 1].tolist() == [k / 4 for k in range(10)]
 
 

@@ -16,13 +16,13 @@ from assay.cli.loaders.column_roles import assign_roles, listed
 from assay.cli.loaders.columns import Columns, Data, check_lengths, loader
 from assay.cli.loaders.file_errors import reading
 from assay.cli.loaders.labels import check_ids, class_note, tensor, to_target
-from assay.cli.loaders.options import Options
+from assay.cli.options import EvaluateOptions
 from assay.errors import ConfigError, describe
 
 _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zlib_tech.html)
 
 
-def open_arrays(path: Path, options: Options, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
+def open_arrays(path: Path, options: EvaluateOptions, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
     """Arrays in a file as data.
 
     Args:
@@ -59,7 +59,7 @@ def open_arrays(path: Path, options: Options, dtype: torch.dtype, classes: tuple
     which: Any = next(iter(given)) if len(given) == 1 else list(given)
     labels = parts.get(found.target)
     return Data(
-        loader(columns, options.batch_size, options.workers),
+        loader(columns, options.batch_size, options.num_workers),
         which,
         found.target or None,
         None,

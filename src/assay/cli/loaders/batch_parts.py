@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from assay.cli.loaders.bins import ColumnBins
@@ -11,27 +12,30 @@ from assay.cli.loaders.python_objects import import_object
 from assay.errors import ConfigError, describe
 
 
-def part(text: str, several: bool = False) -> Any:
-    """A position, a name, several of them, or a function that is named.
-
-    Args:
-        text: what was written.
-        several: whether commas separate several parts.
+def parse_part(text: str) -> Any:
+    """A position, a name, or a function that is named; None for nothing.
 
     Example:
-        >>> part("1"), part("labels"), part("ids,mask", several=True), part("")
-        (1, 'labels', ['ids', 'mask'], None)
+        >>> parse_part("1"), parse_part("labels"), parse_part("")
+        (1, 'labels', None)
     """
-    if not text:
-        return None
     if ":" in text:
         return import_object(text, "a part of the batch")
-    if several and "," in text:
-        return [_position(each) for each in text.split(",")]
-    return _position(text)
+    return int(text) if text.lstrip("-").isdigit() else text or None
 
 
-def slices(written: tuple[str, ...], data: Any = None) -> Any:
+def parse_parts(texts: Sequence[str]) -> Any:
+    """One part, a list of several, or None for none.
+
+    Example:
+        >>> parse_parts(["ids", "mask"]), parse_parts(["x"]), parse_parts([])
+        (['ids', 'mask'], 'x', None)
+    """
+    parts = [parse_part(each) for each in texts]
+    return parts if len(parts) > 1 else next(iter(parts), None)
+
+
+def parse_slices(written: tuple[str, ...], data: Any = None) -> Any:
     """What to slice by: columns, several of them crossed, a column of numbers in bins, or functions by name.
 
     Args:
@@ -42,7 +46,7 @@ def slices(written: tuple[str, ...], data: Any = None) -> Any:
         ConfigError: a column in bins is not in the data, or does not hold numbers.
 
     Example:
-        >>> slices(("region", "sex,age"))
+        >>> parse_slices(("region", "sex,age"))
         {'region': 'region', 'sex x age': ('sex', 'age')}
     """
     return dict(_slice(each, data) for each in written) or None
@@ -83,9 +87,9 @@ def _slice(written: str, data: Any) -> tuple[str, Any]:
         return bins["label"] or bins["column"], _bins(bins["column"], int(bins["count"]), data)
     label, _, named = written.rpartition("=")
     if ":" in named:
-        return label or named.rpartition(":")[2], part(named)
+        return label or named.rpartition(":")[2], parse_part(named)
     names = slice_columns(written)
-    return label or " x ".join(names), names if len(names) > 1 else part(names[0])
+    return label or " x ".join(names), names if len(names) > 1 else parse_part(names[0])
 
 
 def _bins(column: str, count: int, data: Any) -> ColumnBins:
@@ -94,7 +98,3 @@ def _bins(column: str, count: int, data: Any) -> ColumnBins:
         do = "Slice a column of a table or an array, or name a function, as in --slice age=module:function"
         raise ConfigError(describe("--slice", f"bins of {column!r}", f"one of {', '.join(parts) or 'no columns'}", do))
     return ColumnBins.of(column, parts[column], count)
-
-
-def _position(text: str) -> str | int:
-    return int(text) if text.lstrip("-").isdigit() else text

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.cli.loaders.batch_parts import slice_columns
-from assay.cli.loaders.options import Options
+from assay.cli.options import EvaluateOptions
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import TARGETS
 
@@ -35,7 +35,7 @@ class Roles:
         return {self.target, *self.others}
 
 
-def assign_roles(names: Sequence[str], options: Options, where: str) -> Roles:
+def assign_roles(names: Sequence[str], options: EvaluateOptions, where: str) -> Roles:
     """Read from the options what each column is for.
 
     Args:
@@ -55,21 +55,21 @@ def assign_roles(names: Sequence[str], options: Options, where: str) -> Roles:
     if not target and not options.target:
         do = "Say which is the target with --target"
         raise ConfigError(describe(where, f"columns {listed(names)}", f"one named {', '.join(TARGETS)}", do))
-    inputs = (*_columns(options.inputs), *features(names, options), *options.text)
+    inputs = (*(each for each in options.inputs if ":" not in each), *features(names, options), *options.text)
     check(("--target", target[:1]), names, where)
     check(("--inputs, --features or --text", inputs), names, where)
     check(("--ids, --weights or --slice", others), names, where)
     return Roles(target[0] if target else "", inputs, others, next(iter(_columns(options.ids)), ""))
 
 
-def features(names: Sequence[str], options: Options) -> tuple[str, ...]:
+def features(names: Sequence[str], options: EvaluateOptions) -> tuple[str, ...]:
     """The columns of ``--features``, in their order; patterns (``p*``) stand for columns in the order of the file.
 
     Raises:
         ConfigError: a pattern fits no column.
 
     Example:
-        >>> features(["age", "p1", "p0", "y"], Options(features=("p*", "age")))
+        >>> features(["age", "p1", "p0", "y"], EvaluateOptions(features=("p*", "age")))
         ('p1', 'p0', 'age')
     """
     taken = {*(_columns(options.target) or TARGETS), *_columns(options.ids), *_columns(options.weights)}

@@ -103,7 +103,7 @@ def loader(columns: Columns, batch_size: int | None, workers: int) -> DataLoader
     if batch_size < 1:
         raise ConfigError(describe("--batch-size", batch_size, "an integer of at least 1", "Write --batch-size 64"))
     if workers < 0:
-        raise ConfigError(describe("--workers", workers, "0 or more", "Write --workers 0 to load data in this process"))
+        raise ConfigError(describe("--num-workers", workers, "0 or more", "Write --num-workers 0 for none"))
     return DataLoader(columns, batch_size=batch_size, num_workers=workers, collate_fn=as_is)
 
 

@@ -12,7 +12,7 @@ from assay.huggingface import tell_unused, transformers
 from assay.quantize.files.huggingface import register_with_transformers
 
 
-def open_folder(path: Path, trust: bool = False) -> Model:
+def open_folder(path: Path, allow_code: bool = False) -> Model:
     """The model in a local folder.
 
     The class is the one of transformers that `architectures` in config.json names. Code in the folder is never run, and
@@ -20,7 +20,7 @@ def open_folder(path: Path, trust: bool = False) -> Model:
 
     Args:
         path: the folder.
-        trust: whether weights may be pickled ones.
+        allow_code: whether weights may be pickled ones.
 
     Raises:
         ConfigError: it is no such folder, or transformers has no such class.
@@ -38,11 +38,11 @@ def open_folder(path: Path, trust: bool = False) -> Model:
     register_with_transformers()
     try:
         model, loaded = kind.from_pretrained(
-            path, local_files_only=True, use_safetensors=None if trust else True, output_loading_info=True
+            path, local_files_only=True, use_safetensors=None if allow_code else True, output_loading_info=True
         )
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
-        do = "Save the model with save_pretrained; pickled weights are read with --trust only"
+        do = "Save the model with save_pretrained; pickled weights are read with --allow-code only"
         raise StateError(describe(str(path), reason, f"weights of {name} as safetensors", do)) from error
     _check(path, name, loaded)
     return Model(path.resolve().name, f"{name} of a folder", model, _classes(model.config), path)

@@ -14,14 +14,14 @@ from torch import Tensor
 from assay.cli.loaders.columns import Columns, Data, loader
 from assay.cli.loaders.file_errors import reading
 from assay.cli.loaders.labels import class_note, number_classes
-from assay.cli.loaders.options import Options
+from assay.cli.options import EvaluateOptions
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 MODES = {"RGB": 3, "L": 1}
 
 
-def open_images(path: Path, options: Options, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
+def open_images(path: Path, options: EvaluateOptions, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
     """A folder of images as data; they are read when a batch needs them.
 
     A batch has `image` (N, C, H, W) from 0 to 1, or normalised, `label` and `path`, by which samples are known.
@@ -52,7 +52,7 @@ def open_images(path: Path, options: Options, dtype: torch.dtype, classes: tuple
     known = np.array([file.relative_to(path).as_posix() for file in files], dtype=object)
     columns = Columns({"image": Images(files, _look(options, dtype)), "label": labels, "path": known})
     note = class_note(classes, "the order that was said" if said else "alphabetical order of the folders")
-    data = loader(columns, options.batch_size, options.workers)
+    data = loader(columns, options.batch_size, options.num_workers)
     return Data(data, "image", "label", "path", labels, classes, (note, f"Images: {_look(options, dtype)}."))
 
 
@@ -143,7 +143,7 @@ def _cropped(image: Any, look: ImageTransform) -> Any:
     return image.crop((left, top, left + look.size, top + look.size))
 
 
-def _look(options: Options, dtype: torch.dtype) -> ImageTransform:
+def _look(options: EvaluateOptions, dtype: torch.dtype) -> ImageTransform:
     channels = MODES[options.image_mode]
     for name, values in (("--mean", options.mean), ("--std", options.std)):
         if values and len(values) != channels:

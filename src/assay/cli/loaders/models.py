@@ -22,12 +22,13 @@ from assay.cli.loaders.file_errors import check, reading
 from assay.cli.loaders.program_strings import UnsafeError
 from assay.cli.loaders.python_objects import call_factory, construct, import_object
 from assay.cli.loaders.safe_program import screen
+from assay.cli.options import ModelOptions
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.exported_models import as_model
 
 _PICKLE = b"\x80"  # how pickles begin
 FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors")
-_TRUST = "or add --trust if you would run code from whoever made the file"
+_ALLOW = "or add --allow-code if you would run code from whoever made the file"
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,22 @@ class Model:
         return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), torch.float32)
 
 
-def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int = 0) -> Model:
+def model_of(options: ModelOptions, named: str = "") -> Model:
+    """The model that the options of a command name, or another one that is opened like it."""
+    more = {"factory": options.model_factory, "allow_code": options.allow_code, "seed": options.seed}
+    return open_model(named or options.model, **more)  # type: ignore[arg-type]
+
+
+def open_model(named: str, *, factory: str = "", allow_code: bool = False, seed: int = 0) -> Model:
     """The model that was named.
 
-    A file is told by its content. Nothing in it is run, unless it is trusted: no pickled objects, no TorchScript and no
-    compiled code, and of an exported program only operators.
+    The content of a file says what it is. Nothing in it is run unless code is allowed: no pickled objects, no
+    TorchScript and no compiled code, and of an exported program only operators.
 
     Args:
         named: ``package.module:factory``, a file, or a folder.
         factory: ``package.module:factory`` of the model that weights are for.
-        trust: whether files may run code.
+        allow_code: whether files may run code.
         seed: of random numbers, so that all processes make the same model.
 
     Raises:
@@ -82,12 +89,12 @@ def open_model(named: str, *, factory: str = "", trust: bool = False, seed: int 
     if path.is_dir():
         from assay.cli.loaders.huggingface import open_folder
 
-        return open_folder(path, trust)
+        return open_folder(path, allow_code)
     if path.suffix == ".py":
         do = f"Name the function in it that makes the model, as in {path.stem}:net"
         raise ConfigError(describe("MODEL", f"{named}, a Python file", "package.module:function", do))
     if path.is_file():
-        what, model = _from_file(path, factory, trust, seed)
+        what, model = _from_file(path, factory, allow_code, seed)
         return Model(path.name, what, model)
     if path.suffix in FILES or os.sep in named.partition(":")[0]:
         raise ConfigError(
@@ -106,22 +113,22 @@ def _from_python(named: str, seed: int) -> Callable[..., Any]:
     return as_model(built)  # type: ignore[no-any-return]
 
 
-def _from_file(path: Path, factory: str, trust: bool, seed: int) -> tuple[str, nn.Module]:
+def _from_file(path: Path, factory: str, allow_code: bool, seed: int) -> tuple[str, nn.Module]:
     if path.suffix == ".safetensors":
         return _filled(path, _safetensors, factory, seed)
     records = _records(path)
     if any(record.endswith(("archive_format", "serialized_exported_program.json")) for record in records):
-        return "an exported program", _program(path, trust)
+        return "an exported program", _program(path, allow_code)
     if any("aotinductor/" in record for record in records):
         do = "Save the program itself with torch.export.save"
         raise ConfigError(describe(str(path), "a compiled package", "an exported program", do))
     if any(record.endswith("constants.pkl") for record in records):
-        return "TorchScript", _script(path, trust)
+        return "TorchScript", _script(path, allow_code)
     if path.suffix == ".pt2" or not (records or _is_pickle(path)):
         expected = "an exported program" if path.suffix == ".pt2" else "a model or weights that torch wrote"
         got = "a file that cannot be read (nothing that torch writes)"
         raise StateError(describe(str(path), got, expected, "Save it again"))
-    held = _unpickled(path, trust)
+    held = _unpickled(path, allow_code)
     if isinstance(held, nn.Module):
         return "a module that was pickled whole", held
     return _filled(path, lambda _: _tensors(path, held), factory, seed)
@@ -152,16 +159,16 @@ def _is_pickle(path: Path) -> bool:
         return file.read(1) == _PICKLE
 
 
-def _program(path: Path, trust: bool) -> nn.Module:
+def _program(path: Path, allow_code: bool) -> nn.Module:
     with reading(path, "an exported program of this torch"), warnings.catch_warnings(), _without_logs("torch.export"):
         warnings.simplefilter("ignore")  # torch's own, of files of older releases
-        if trust:
+        if allow_code:
             return as_model(torch.export.load(os.fspath(path)))  # type: ignore[no-any-return]
         with tempfile.TemporaryFile() as file:
             try:
                 screen(path, file)
             except UnsafeError as error:
-                do = f"Export the model with torch {torch.__version__} and save it with torch.export.save, {_TRUST}"
+                do = f"Export the model with torch {torch.__version__} and save it with torch.export.save, {_ALLOW}"
                 raise StateError(describe(str(path), str(error), "what torch.export.save writes", do)) from error
             return as_model(torch.export.load(file))  # type: ignore[no-any-return]
 
@@ -178,26 +185,26 @@ def _without_logs(name: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _script(path: Path, trust: bool) -> nn.Module:
-    if not trust:  # it runs when it is loaded (__setstate__), and can write files (aten::save, aten::from_file)
-        do = f"Save the model with torch.export.save, {_TRUST}"
+def _script(path: Path, allow_code: bool) -> nn.Module:
+    if not allow_code:  # it runs when it is loaded (__setstate__), and can write files (aten::save, aten::from_file)
+        do = f"Save the model with torch.export.save, {_ALLOW}"
         raise StateError(describe(str(path), "TorchScript, which is a program", "data, not a program", do))
     with reading(path, "TorchScript"), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it is deprecated, and files of it are there
         return as_model(torch.jit.load(os.fspath(path), map_location="cpu"))  # type: ignore[no-any-return, no-untyped-call]
 
 
-def _unpickled(path: Path, trust: bool) -> Any:
-    """What `torch.save` wrote; tensors only, unless the file is trusted."""
+def _unpickled(path: Path, allow_code: bool) -> Any:
+    """What `torch.save` wrote; tensors only, unless code is allowed."""
     with reading(path, "weights that torch.save wrote"):
         try:
-            return torch.load(path, map_location="cpu", weights_only=not trust)
+            return torch.load(path, map_location="cpu", weights_only=not allow_code)
         except pickle.UnpicklingError as error:
             named = re.search(r"GLOBAL ([\w.]+)", str(error))
             if not named:
                 raise
             got = f"pickled objects ({named[1]}), which run code when they are read"
-            do = f"Save model.state_dict(), mostly as .safetensors, and name its --factory; {_TRUST}"
+            do = f"Save model.state_dict(), mostly as .safetensors, and name its --model-factory; {_ALLOW}"
             raise StateError(describe(str(path), got, "tensors by name; whole models are not unpickled", do)) from error
 
 
@@ -220,9 +227,9 @@ def _safetensors(path: Path) -> dict[str, Any]:
 def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, seed: int) -> tuple[str, nn.Module]:
     """A model from a factory with the weights of a file."""
     if not factory:
-        do = "Name the function that makes the model with --factory package.module:function"
+        do = "Name the function that makes the model with --model-factory package.module:function"
         raise ConfigError(describe("MODEL", f"weights in {path}", "a model to load them into", do))
-    net = construct(factory, "--factory", seed)
+    net = construct(factory, "--model-factory", seed)
     if not isinstance(net, nn.Module):
         raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
     weights = read(path)

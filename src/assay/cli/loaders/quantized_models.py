@@ -30,9 +30,9 @@ def open_quantized(path: Path, factory: str, seed: int) -> Model:
     if not factory and (path / "config.json").is_file():
         return Model(path.resolve().name, "quantized weights of a folder", load_folder(path), folder=path)
     if not factory:
-        do = "Name the function that makes the model before it was quantized with --factory package.module:function"
+        do = "Name the function that makes the unquantized model with --model-factory package.module:function"
         raise ConfigError(describe("MODEL", f"quantized weights in {path}", "a model to load them into", do))
-    net = construct(factory, "--factory", seed)
+    net = construct(factory, "--model-factory", seed)
     if not isinstance(net, nn.Module):
         raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
     return Model(path.name, f"quantized weights for {factory}", load(net, path))
@@ -71,6 +71,6 @@ def quantize_model(model: Model, scheme: str, device: str) -> Model:
 
     if not isinstance(model.model, nn.Module) or isinstance(model.model, ExportedModel | ScriptedModel):
         do = "Name the module that it was made of"
-        raise ConfigError(describe("--versus", f"{scheme} of {model.what}", "a module to quantize", do))
+        raise ConfigError(describe("--variant", f"{scheme} of {model.what}", "a module to quantize", do))
     made_of = plan(model.model, scheme, device).apply(model.model)
     return replace(model, model=made_of, what=f"{model.what}, quantized by {scheme}")

@@ -14,14 +14,14 @@ from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed
 from assay.cli.loaders.columns import Columns, Data, loader
 from assay.cli.loaders.labels import check_ids, class_note, rows_at, to_target
 from assay.cli.loaders.models import Model
-from assay.cli.loaders.options import Options
 from assay.cli.loaders.table_file import TableFile
+from assay.cli.options import EvaluateOptions
 from assay.errors import ConfigError, ShapeError, describe
 
 _TEXTS = ("text", "sentence")
 
 
-def open_table(path: Path, options: Options, model: Model) -> Data:
+def open_table(path: Path, options: EvaluateOptions, model: Model) -> Data:
     """A table as data.
 
     Features become one float tensor in the order of their columns. Columns that `--inputs` names go to the model by
@@ -55,11 +55,13 @@ def open_table(path: Path, options: Options, model: Model) -> Data:
         parts[name] = table.values(name)
     if found.ids:
         check_ids(parts[found.ids], f"{path}: {found.ids}")
-    data = loader(Columns(parts), options.batch_size, options.workers)
+    data = loader(Columns(parts), options.batch_size, options.num_workers)
     return Data(data, which, found.target or None, None, labels, classes, tuple(notes))
 
 
-def _inputs(table: TableFile, found: Roles, options: Options, model: Model) -> tuple[dict[str, Any], Any, list[str]]:
+def _inputs(
+    table: TableFile, found: Roles, options: EvaluateOptions, model: Model
+) -> tuple[dict[str, Any], Any, list[str]]:
     """The columns for the model, how it is given them, and what to say about that."""
     texts = options.text or _usual_text(table, found, model)
     if texts:
@@ -67,7 +69,7 @@ def _inputs(table: TableFile, found: Roles, options: Options, model: Model) -> t
 
         tokens = TokenColumns(model, [_texts(table, name) for name in texts])
         return {"": tokens}, list(tokens.names), [tokens.note(texts)]
-    if options.inputs and ":" not in options.inputs:
+    if options.inputs and not any(":" in each for each in options.inputs):
         parts = {name: _cast(table.numbers(name), model.dtype) for name in found.inputs}
         return parts, list(found.inputs) if len(found.inputs) > 1 else found.inputs[0], []
     names = features(table.names, options) or tuple(name for name in table.names if name not in found.taken)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from assay.cli.loaders.models import Model
 from assay.errors import ConfigError, StateError, describe
-from assay.huggingface import transformers
+from assay.huggingface import open_tokenizer, transformers
+from assay.language import Tokenizer
 
 
 class TokenColumns:
@@ -51,6 +53,26 @@ class TokenColumns:
         """A line for the report."""
         cut = "" if self.longest is None else f", cut to {self.longest:,} tokens where they are longer"
         return f"Texts of {' and '.join(names)} through {type(self._tokenizer).__name__}{cut}."
+
+
+def read_text(path: Path, option: str) -> str:
+    """A text as it stands in a file, with its line ends.
+
+    Raises:
+        ConfigError: no such file.
+        StateError: it is not UTF-8.
+    """
+    if not path.is_file():
+        raise ConfigError(describe(option, f"{path}, which is no file", "a file with text", "Check the path"))
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StateError(describe(str(path), f"bytes that are no UTF-8 ({error})", "text", "Convert it")) from error
+
+
+def tokenizer_of(model: Model) -> Tokenizer | None:
+    """The tokenizer in a model's folder; None for bytes."""
+    return None if model.folder is None else open_tokenizer(model.folder)
 
 
 def _tokenizer(model: Model) -> Any:

@@ -1,4 +1,4 @@
-"""``--versus``: another form of the model, and what is different about it."""
+"""``--variant``: another form of the model, and what is different about it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.cli.loaders.options import Options
 from assay.cli.loaders.quantized_models import is_scheme
+from assay.cli.options import EvaluateOptions
 from assay.errors import ConfigError, describe
 
-KEYS = ("precision", "device", "compile", "factory", "preds")
+KEYS = ("model", "precision", "device", "compile", "model-factory", "preds")
 
 
 @dataclass(frozen=True)
@@ -22,32 +22,32 @@ class VariantRequest:
         scheme: what it is quantized by; empty for as it is.
     """
 
-    options: Options
+    options: EvaluateOptions
     scheme: str = ""
 
 
-def parse_variants(options: Options) -> dict[str, VariantRequest]:
+def parse_variants(options: EvaluateOptions) -> dict[str, VariantRequest]:
     """The forms by their names, the model itself first.
 
-    ``--versus net.pt2`` is another model, ``--versus precision=bfloat16`` the same one in another precision,
-    ``--versus int4`` the same one quantized, and ``--versus net.pt2,device=cpu`` both of two.
+    ``--variant net.pt2`` is another model, ``--variant precision=bfloat16`` the same one in another precision,
+    ``--variant int4`` the same one quantized, and ``--variant net.pt2,device=cpu`` both of two.
 
     Raises:
         ConfigError: an option is unknown, or two forms are the same.
 
     Example:
-        >>> both = parse_variants(Options(model="nets:net", versus=("net.pt2", "precision=bfloat16")))
+        >>> both = parse_variants(EvaluateOptions(model="nets:net", variant=("net.pt2", "precision=bfloat16")))
         >>> list(both), both["net bfloat16"].options.precision
         (['net', 'net.pt2', 'net bfloat16'], 'bfloat16')
     """
-    asked = [VariantRequest(options), *(_form(written, options) for written in options.versus)]
+    asked = [VariantRequest(options), *(_form(written, options) for written in options.variant)]
     if len(set(asked)) < len(asked):
-        do = "Say what is different about it, as in --versus precision=bfloat16"
-        raise ConfigError(describe("--versus", f"{', '.join(options.versus)}", "forms that differ", do))
+        do = "Say what is different about it, as in --variant precision=bfloat16"
+        raise ConfigError(describe("--variant", f"{', '.join(options.variant)}", "forms that differ", do))
     return dict(zip(_names(asked), asked, strict=True))
 
 
-def _form(written: str, options: Options) -> VariantRequest:
+def _form(written: str, options: EvaluateOptions) -> VariantRequest:
     changes: dict[str, Any] = {}
     scheme = ""
     for part in written.split(","):
@@ -59,18 +59,18 @@ def _form(written: str, options: Options) -> VariantRequest:
         elif key not in KEYS:
             raise ConfigError(
                 describe(
-                    "--versus", repr(part), f"MODEL, or one of {', '.join(KEYS)}", "Write --versus precision=bfloat16"
+                    "--variant", repr(part), f"MODEL, or one of {', '.join(KEYS)}", "Write --variant precision=bfloat16"
                 )
             )
         else:
-            changes[key] = _truth(value) if key == "compile" else value
+            changes[key.replace("-", "_")] = _truth(value) if key == "compile" else value
     return VariantRequest(replace(options, **changes), scheme)
 
 
 def _truth(value: str) -> bool:
     if value.lower() not in ("true", "false"):
         raise ConfigError(
-            describe("--versus", f"compile={value}", "compile=true or compile=false", "Write --versus compile=true")
+            describe("--variant", f"compile={value}", "compile=true or compile=false", "Write --variant compile=true")
         )
     return value.lower() == "true"
 
@@ -84,20 +84,20 @@ def _names(asked: Sequence[VariantRequest]) -> list[str]:
     return [f"{k} {name}" for k, name in enumerate(names)]
 
 
-def _short(asked: VariantRequest, first: Options) -> str:
+def _short(asked: VariantRequest, first: EvaluateOptions) -> str:
     model = asked.options.model.rstrip("/").rpartition("/")[2]
     return " ".join([model.rpartition(":")[2], *_different(asked, first)])
 
 
-def _long(asked: VariantRequest, first: Options) -> str:
+def _long(asked: VariantRequest, first: EvaluateOptions) -> str:
     return " ".join([asked.options.model, *_different(asked, first)])
 
 
-def _different(asked: VariantRequest, first: Options) -> list[str]:
+def _different(asked: VariantRequest, first: EvaluateOptions) -> list[str]:
     options = asked.options
     told = [asked.scheme] * bool(asked.scheme)
     told += [options.precision or "full precision"] * (options.precision != first.precision)
     told += [options.device] * (options.device != first.device)
     told += ["compiled" if options.compile else "not compiled"] * (options.compile != first.compile)
-    told += [f"factory {options.factory}"] * (options.factory != first.factory)
+    told += [f"factory {options.model_factory}"] * (options.model_factory != first.model_factory)
     return told + [f"preds {options.preds}"] * (options.preds != first.preds)

@@ -1,4 +1,4 @@
-"""Standard output and what is written besides: a reader that goes away loses nothing, and files come first."""
+"""Standard output and written files: a reader that goes away loses nothing, and files come first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+from assay.cli.options import OutputOptions
+from assay.errors import ConfigError, describe
 
 
 def prepare_streams() -> None:
@@ -55,7 +58,32 @@ def write_then_show(write: Callable[[], Iterable[Path]], show: Callable[[], obje
     finally:
         show()
     for path in written:
-        print(path, file=sys.stderr)
+        print_path(path)
+
+
+def check_output(options: OutputOptions) -> None:
+    """Raise where two outputs are asked for.
+
+    Raises:
+        ConfigError: they are.
+    """
+    if options.json and options.markdown:
+        raise ConfigError(describe("output", "--json and --markdown", "one of the two", "Leave one out"))
+
+
+def print_as(printable: Any, options: OutputOptions) -> None:
+    """Print a report, a comparison, a gate or a plan as JSON, as Markdown, or for people."""
+    if options.json:
+        print(printable.to_json(), end="")
+    elif options.markdown:
+        print(printable.to_markdown(), end="")
+    else:
+        printable.show()
+
+
+def print_path(path: Path) -> None:
+    """Name a file that was written on the error stream."""
+    print(path, file=sys.stderr)
 
 
 class _Pipe(io.FileIO):

@@ -1,0 +1,83 @@
+"""Dataclasses as commands of typer."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Annotated, Any, get_origin
+
+import typer
+
+from assay.cli.config import resolve
+from assay.cli.declaration import PANELS, Option, options_of
+
+
+def add_command(app: typer.Typer, name: str, command: type, module: str) -> None:
+    """Make a dataclass a command that calls `run` of a module, which is imported only then.
+
+    Args:
+        app: the command line.
+        name: what the command is called.
+        command: the dataclass; its docstring is the help.
+        module: has the function `run`, which takes the dataclass.
+    """
+    known = options_of(command)
+
+    def call(**given: Any) -> None:
+        importlib.import_module(module).run(resolve(command, given))
+
+    in_order = sorted(known.values(), key=_place)
+    parameters = [_parameter(each, "config" in known) for each in in_order]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    app.command(name, help=_paragraphs(command))(call)
+
+
+_METAVARS = {Path: "PATH", str: "TEXT", int: "INTEGER", float: "NUMBER", tuple[str, ...]: "TEXT"}
+
+
+def _place(of: Option) -> tuple[int, bool]:
+    """Where an option stands in the help: by its panel, and there the forms of the output last."""
+    panel = of.declared.panel
+    return -1 if panel is None else PANELS.index(panel), of.name in ("json", "markdown")
+
+
+def _paragraphs(command: type) -> str:
+    """The docstring with each paragraph in one line, which the help wraps."""
+    return _plain("\n\n".join(" ".join(each.split()) for each in (inspect.getdoc(command) or "").split("\n\n")))
+
+
+def _parameter(of: Option, has_config: bool) -> inspect.Parameter:
+    """An option as typer takes it; what is not given is None, so that one place decides what holds then."""
+    declared = of.declared
+    metavar = of.name.upper() if declared.is_argument else declared.metavar or _METAVARS.get(of.kind)
+    more: dict[str, Any] = {"help": _help(of), "rich_help_panel": declared.panel, "metavar": metavar}
+    info: Any
+    if declared.is_argument:
+        info = typer.Argument(show_default=False, **more)
+    else:
+        tri_state = f"--{of.key}/--no-{of.key}" if of.kind is bool and of.may_be_none else f"--{of.key}"
+        info = typer.Option(*(declared.names or (tri_state,)), **more)
+    kind = str if declared.separator or of.kind is Path else of.kind  # typer's Path would make s3:/ of s3://
+    if get_origin(kind) is tuple:
+        kind = list[str]
+    is_needed = bool(declared.required) and not has_config
+    return inspect.Parameter(
+        of.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if is_needed else None,
+        annotation=Annotated[kind if is_needed else kind | None, info],
+    )
+
+
+def _help(of: Option) -> str:
+    if of.default in (None, False, "", ()) or of.declared.is_argument:
+        return _plain(of.declared.help)
+    default = ",".join(of.default) if isinstance(of.default, tuple) else of.default
+    return _plain(f"{of.declared.help} [default: {default}]")
+
+
+def _plain(text: str) -> str:
+    """Text in which brackets are brackets, not markup."""
+    return text.replace("[", "\\[")

@@ -1,0 +1,71 @@
+"""``assay generate``: language models continue a prompt, side by side."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from assay.cli.loaders.models import Model, model_of
+from assay.cli.loaders.quantized_models import is_scheme, quantize_model
+from assay.cli.loaders.texts import tokenizer_of
+from assay.cli.options import GenerateOptions
+from assay.errors import ConfigError, describe
+from assay.language import Generation, Tokenizer, generate
+from assay.quantize.files.file import is_quantized
+
+
+def run(options: GenerateOptions) -> None:
+    """Let models continue a prompt; print their texts, how fast they come, and in how much memory.
+
+    Raises:
+        ConfigError: a model that cannot be found, or a prompt that cannot be continued.
+    """
+    from assay.cli.language_shown import beside, to_json
+
+    sys.path.insert(0, os.getcwd())
+    found: dict[str, Generation] = {}
+    with beside() as screen:
+        for name in (options.model, *options.variant):
+            model, tokenizer = _open(name, options)
+            found[name] = generate(
+                model,
+                options.prompt,
+                options.max_new_tokens,
+                tokenizer=tokenizer,
+                temperature=options.temperature,
+                top_k=options.top_k,
+                seed=options.seed,
+                device=options.device,
+                watch=screen.watcher(name, options.prompt),
+            )
+    if options.json:
+        print(to_json(found))
+    else:
+        screen.show(found)
+
+
+def _open(name: str, options: GenerateOptions) -> tuple[Callable[..., Any], Tokenizer | None]:
+    """A model that is named; or the first one in a scheme, or with the quantized weights of a file or folder."""
+    if name != options.model and is_scheme(name):
+        model = quantize_model(model_of(options), name, options.device)
+    elif name != options.model and is_quantized(Path(name)):
+        model = _filled(model_of(options), name)
+    else:
+        model = model_of(options, name)
+    return model.model, tokenizer_of(model)
+
+
+def _filled(model: Model, path: str) -> Model:
+    """The model with the quantized weights of a file or folder."""
+    from assay.quantize.files.file import load
+
+    if not isinstance(model.model, nn.Module):
+        do = "Name the module that it was made of"
+        raise ConfigError(describe("--variant", f"{path} for {model.what}", "a module to load them into", do))
+    return replace(model, model=load(model.model, path))

@@ -1,0 +1,70 @@
+"""What ``assay evaluate`` and ``assay perplexity`` have in common: the run around a measurement, and its arguments."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay.cli.options import EvaluationOptions
+from assay.cli.output import write_then_show
+from assay.errors import AssayWarning
+from assay.evaluation import VariantComparison
+from assay.evaluation.ranks import process_group
+from assay.report import Report
+
+
+def measure_and_show(measure: Callable[[], Report | VariantComparison], options: EvaluationOptions) -> None:
+    """Measure, write the result where a folder was named, and print it; of several processes the first one does.
+
+    Args:
+        measure: gives the result.
+        options: where to write it, and how to print it.
+    """
+    sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+    with process_group(), warnings.catch_warnings():  # samplers ask for the group
+        warnings.simplefilter("ignore", AssayWarning)  # the notes of the report say the same
+        result = measure()
+    if os.environ.get("RANK", "0") != "0":
+        return
+    write_then_show(lambda: _write(result, options.out), lambda: _show(result, options))
+    if options.out is None and isinstance(result, Report) and not (options.json or options.verbose):
+        print("Tables and plots: add --verbose, or --out FOLDER for a page.", file=sys.stderr)
+
+
+def _write(result: Report | VariantComparison, out: Path | None) -> list[Path]:
+    if out is None:
+        return []
+    if isinstance(result, VariantComparison):
+        return result.save(out)
+    return [result.save(out / "report.json"), result.to_html(out / "report.html")]
+
+
+def _show(result: Report | VariantComparison, options: EvaluationOptions) -> None:
+    if options.json:
+        print((result if isinstance(result, Report) else result.comparison).to_json(), end="")
+    elif isinstance(result, Report):
+        result.show(verbose=options.verbose)
+    else:
+        result.show()
+
+
+def arguments_of(options: EvaluationOptions, **more: Any) -> dict[str, Any]:
+    """The arguments of the function that measures; those that are None keep the defaults of the function."""
+    arguments = {
+        "device": options.device,
+        "precision": options.precision or None,
+        "batch_size": options.batch_size,
+        "resume": options.resume,
+        "run_id": options.run_id,
+        **more,
+    }
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if options.confidence_level is not None:
+        given["confidence_level"] = options.confidence_level or None  # 0 is for no intervals
+    return given
