@@ -38,6 +38,6 @@ assert apart <= TOLERANCE
 print(f"\nOn mps and on the CPU {len(inputs)} samples differ by {float(apart):.1e} of the largest output.\n")
 
 print("A direct call of the operator instead, under the audit's eyes:\n", flush=True)
-command = [sys.executable, "-m", "assay", "audit", f"{EXAMPLE}:quantize", "--on", "mps"]
+command = [sys.executable, "-m", "assay", "audit", f"{EXAMPLE}:quantize", "--device", "mps"]
 done = subprocess.run(command, env=os.environ | {"ASSAY_PRETEND_TORCH": "2.4"}, check=False)
 assert done.returncode == 1, "it has one finding"

@@ -1,6 +1,6 @@
 """A small network for an operator-by-operator comparison of a device with the CPU.
 
-assay audit --parity examples/audit/parity.py --on mps
+assay audit --parity examples/audit/parity.py --device mps
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A recall written by hand, with two frequent device bugs: a float64 state, and a state that stays on the CPU.
 
-assay audit examples/audit/recall.py:Recall --on mps,cuda:1,xpu
+assay audit examples/audit/recall.py:Recall --device mps,cuda:1,xpu
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A training script that works on a laptop's CPU: its positions are made on the CPU, and its loss is read every step.
 
-assay audit examples/audit/train.py --on mps
+assay audit examples/audit/train.py --device mps
 """
 
 import torch

@@ -4,7 +4,7 @@ TorchMetrics did so under deterministic algorithms up to release 1.4.0.post0 (``
 so AUROC and average precision failed on every GPU but the first. What follows is a small form of the same idea, and
 one that comes back to where it left.
 
-    assay audit examples/regressions/detour_to_the_default_device.py:average_precision --on cuda:1
+    assay audit examples/regressions/detour_to_the_default_device.py:average_precision --device cuda:1
 """
 
 import torch

@@ -4,7 +4,7 @@ TorchChat called it there: pytorch/torchchat#719; the kernel came with pytorch/p
 under the rules of that release; one that packs on the host and says so; and one that leaves it to a plan, which needs
 no packing operator (``examples/quantize_where_an_operator_is_missing.py`` shows what the plan says).
 
-    ASSAY_PRETEND_TORCH=2.4 assay audit examples/regressions/operator_that_was_missing.py:quantize --on mps
+    ASSAY_PRETEND_TORCH=2.4 assay audit examples/regressions/operator_that_was_missing.py:quantize --device mps
 """
 
 import torch

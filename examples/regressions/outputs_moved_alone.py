@@ -3,7 +3,7 @@
 MosaicML Composer's Trainer did so on Apple GPUs up to release 0.21.1: mosaicml/composer#2385, #3094. What follows is a
 small form of the same idea, and one that moves both.
 
-    assay audit examples/regressions/outputs_moved_alone.py:evaluate --on mps
+    assay audit examples/regressions/outputs_moved_alone.py:evaluate --device mps
 """
 
 import torch

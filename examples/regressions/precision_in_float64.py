@@ -3,7 +3,7 @@
 PyTorch Ignite's Precision and Recall did so up to release 0.5.1: pytorch/ignite#3326. What follows is a small form of
 the same idea, and one that counts in integers.
 
-    assay audit examples/regressions/precision_in_float64.py --on mps
+    assay audit examples/regressions/precision_in_float64.py --device mps
 """
 
 import torch

@@ -3,7 +3,7 @@
 TorchMetrics' ConcordanceCorrCoef is made on the CPU, as all its metrics are: Lightning-AI/torchmetrics#2964. What
 follows is a small form of the same idea, and one whose state is born where the first batch is.
 
-    assay audit examples/regressions/state_on_the_cpu.py --on cuda:1 --usage not-moved
+    assay audit examples/regressions/state_on_the_cpu.py --device cuda:1 --usage not-moved
 """
 
 import torch

@@ -9,7 +9,6 @@ from typing import Annotated, Any, get_origin
 
 import typer
 
-from assay.cli.config import resolve
 from assay.cli.declaration import PANELS, Option, options_of
 
 
@@ -25,6 +24,8 @@ def add_command(app: typer.Typer, name: str, command: type, module: str) -> None
     known = options_of(command)
 
     def call(**given: Any) -> None:
+        from assay.cli.config import resolve
+
         importlib.import_module(module).run(resolve(command, given))
 
     in_order = sorted(known.values(), key=_place)
@@ -34,7 +35,7 @@ def add_command(app: typer.Typer, name: str, command: type, module: str) -> None
     app.command(name, help=_paragraphs(command))(call)
 
 
-_METAVARS = {Path: "PATH", str: "TEXT", int: "INTEGER", float: "NUMBER", tuple[str, ...]: "TEXT"}
+_METAVARS = {Path: "PATH", int: "INTEGER", float: "NUMBER", bool: None}
 
 
 def _place(of: Option) -> tuple[int, bool]:
@@ -51,7 +52,7 @@ def _paragraphs(command: type) -> str:
 def _parameter(of: Option, has_config: bool) -> inspect.Parameter:
     """An option as typer takes it; what is not given is None, so that one place decides what holds then."""
     declared = of.declared
-    metavar = of.name.upper() if declared.is_argument else declared.metavar or _METAVARS.get(of.kind)
+    metavar = of.name.upper() if declared.is_argument else declared.metavar or _METAVARS.get(of.kind, "TEXT")
     more: dict[str, Any] = {"help": _help(of), "rich_help_panel": declared.panel, "metavar": metavar}
     info: Any
     if declared.is_argument:
