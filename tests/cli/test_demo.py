@@ -13,11 +13,10 @@ import torch
 from sklearn import metrics as sk
 from sklearn.datasets import load_digits
 
-from assay.cli import _demo_bits as bits
 from assay.cli import demo, main
-from assay.cli._demo_models import Task, one_thread, tasks
-from assay.cli._demo_sections import measured
+from assay.cli import demo_bits as bits
 from assay.cli.demo import run
+from assay.cli.demo_models import Task, one_thread, tasks
 from assay.cli.options import DemoOptions
 from assay.errors import MissingDependencyError
 from assay.report import Report, Section, Table, compare
@@ -40,7 +39,7 @@ def trained(task: Task, epochs: int = 2) -> Task:
 def measure(task: Task) -> tuple[Section, np.ndarray, np.ndarray]:
     """The section, the predictions and the target."""
     preds, target = trained(task).predictions()
-    (section,) = measured(task).sections
+    (section,) = demo.measure(task).sections
     return section, preds.double().numpy(), target.numpy()
 
 
@@ -81,7 +80,7 @@ def test_float32_ends_where_assay_does_not(written):
 
 def test_two_demos_are_compared_sample_by_sample(written):
     first, second = (
-        Report(f"{n} epochs", [measured(trained(task, n)).sections[0] for task in tasks()]) for n in (1, 4)
+        Report(f"{n} epochs", [demo.measure(trained(task, n)).sections[0] for task in tasks()]) for n in (1, 4)
     )
     found = compare(first, second)
     assert {(delta.section, delta.metric) for delta in found.deltas if delta.paired} == {

@@ -302,7 +302,7 @@ def test_forms_on_the_same_samples(importable, held):
 @pytest.mark.parametrize(
     ("versus", "message"),
     [
-        ("net.pt2", "--variant: got net.pt2, expected forms that differ"),
+        ("net.pt2", "--variant: got net.pt2, expected variants that differ"),
         ("bits=4", "--variant: got 'bits=4', expected MODEL, or one of model"),
         ("compile=maybe", "--variant: got compile=maybe, expected compile=true or compile=false"),
         ("gone.pt2", "MODEL: got gone.pt2, which does not exist"),

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from assay.cli._demo_bits import same_bits, where_float32_ends
-from assay.cli._demo_models import EPOCHS, Task, one_thread, tasks
-from assay.cli._demo_sections import measured
+from assay.cli.demo_bits import same_bits, where_float32_ends
+from assay.cli.demo_models import EPOCHS, Task, one_thread, tasks
+from assay.cli.loaders.metrics import open_metrics
 from assay.cli.options import DemoOptions
+from assay.evaluation import evaluate
+from assay.metrics.base import Metric
 from assay.render.terminal import show
 from assay.report import Report
 
 
 def run(options: DemoOptions, epochs: int = EPOCHS) -> Report:
     """Train, evaluate, write the report as JSON and as a page, and print it.
-
-    Args:
-        options: the folder for ``report.json`` and ``report.html``; made where it is missing.
-        epochs: how long to train each model.
 
     Returns:
         The report.
@@ -34,7 +33,7 @@ def run(options: DemoOptions, epochs: int = EPOCHS) -> Report:
     start = time.perf_counter()
     with one_thread(), _progress(console) as progress:
         trained = _train(progress, epochs)
-        reports = [measured(each) for each in progress.track(trained, description="Measuring")]
+        reports = [measure(each) for each in progress.track(trained, description="Measuring")]
         sections = [section for each in reports for section in each.sections]
         for build in progress.track((same_bits, where_float32_ends), description="Feeding the same samples again"):
             sections.append(build(*trained[-1].predictions()))
@@ -57,6 +56,39 @@ def run(options: DemoOptions, epochs: int = EPOCHS) -> Report:
     for path in written:
         console.print(f"  {path}", markup=False, soft_wrap=True)
     return report
+
+
+def measure(task: Task) -> Report:
+    """Measure a trained model on the samples that it never saw; the section has the name of the task."""
+    report = evaluate(
+        task.model,
+        task.held_out,
+        metrics_of(task),
+        device="cpu",
+        inputs=0,
+        target=1,
+        ids=2,
+        slices=task.slices,
+        classes=task.classes,
+        batch_size=128,
+        progress=False,
+        title=task.title,
+    )
+    return replace(report, sections=tuple(replace(section, name=task.title) for section in report.sections))
+
+
+_SEVERAL = "Accuracy=acc; F1, macro=f1:average=macro; Matthews correlation=mcc; AUROC, macro=auroc; Log loss=nll"
+_TWO = "Accuracy=acc; Sensitivity=recall; Specificity=specificity; AUROC=auroc; Average precision=ap; Brier score=brier"
+_NUMBERS = "R²=r2; Root mean squared error=rmse; Mean absolute error=mae; Pearson correlation=pearson; Concordance=ccc"
+
+
+def metrics_of(task: Task) -> dict[str, Metric]:
+    """The usual metrics, as they are written on the command line."""
+    if not task.classes:
+        return open_metrics(_NUMBERS.split("; "))
+    shared = {"num_classes": len(task.classes)} if len(task.classes) > 2 else {}
+    texts = (_SEVERAL if shared else _TWO).split("; ")
+    return open_metrics([*texts, "Calibration error=ece"], shared)
 
 
 def _progress(console: Console) -> Progress:

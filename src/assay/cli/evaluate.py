@@ -40,52 +40,54 @@ def _measure(options: EvaluateOptions) -> Report | VariantComparison:
 def _report(options: EvaluateOptions, metrics: Mapping[str, Metric]) -> Report:
     """The report of the model that was named, with what it and the data are."""
     model = model_of(options)
-    data = _opened(options, model, metrics)
+    data = _open_data(options, model, metrics)
     report = evaluate(model.model, data.data, metrics, **arguments(data, options), title=options.title or model.name)
-    return _told(report, model, data, options)
+    return _with_notes(report, model, data, options)
 
 
 def _parity(options: EvaluateOptions, metrics: Mapping[str, Metric]) -> VariantComparison:
-    """Each form of the model on the same samples."""
-    asked = parse_variants(options)
-    models = _models(list(asked.values()))
-    datas = _datas(asked, models, metrics)
-    given = {
+    """Each variant of the model on the same samples."""
+    requests = parse_variants(options)
+    models = _models(list(requests.values()))
+    datas = _datas(requests, models, metrics)
+    variants = {
         name: Variant(model.model, data.data, arguments(data, each.options))
-        for (name, each), model, data in zip(asked.items(), models, datas, strict=True)
+        for (name, each), model, data in zip(requests.items(), models, datas, strict=True)
     }
     title = options.title or "Parity"
-    found = compare_variants(
-        given, None, metrics, confidence_level=options.confidence_level or 0.95, seed=options.seed, title=title
+    result = compare_variants(
+        variants, None, metrics, confidence_level=options.confidence_level or 0.95, seed=options.seed, title=title
     )
-    parts = zip(found.reports, models, datas, asked.values(), strict=True)
-    reports = tuple(_told(report, model, data, each.options) for report, model, data, each in parts)
-    return replace(found, reports=reports)
+    parts = zip(result.reports, models, datas, requests.values(), strict=True)
+    reports = tuple(_with_notes(report, model, data, each.options) for report, model, data, each in parts)
+    return replace(result, reports=reports)
 
 
-def _models(asked: Sequence[VariantRequest]) -> list[Model]:
-    """The model of each form; one that differs in how it is run only is opened once."""
+def _models(requests: Sequence[VariantRequest]) -> list[Model]:
+    """The model of each variant; one that differs in how it is run only is opened once."""
     opened: dict[tuple[str, str, str], Model] = {}
-    for each in asked:
+    for each in requests:
         key = each.options.model, each.options.model_factory, each.scheme
         if key not in opened:
             model = model_of(each.options)
             opened[key] = quantize_model(model, each.scheme, each.options.device) if each.scheme else model
-    return [opened[each.options.model, each.options.model_factory, each.scheme] for each in asked]
+    return [opened[each.options.model, each.options.model_factory, each.scheme] for each in requests]
 
 
-def _datas(asked: Mapping[str, VariantRequest], models: Sequence[Model], metrics: Mapping[str, Metric]) -> list[Data]:
-    """The same samples as each form takes them. What a function makes may be random, so all have that of the first."""
+def _datas(
+    requests: Mapping[str, VariantRequest], models: Sequence[Model], metrics: Mapping[str, Metric]
+) -> list[Data]:
+    """The same samples as each variant takes them; all have the data of the first where a function makes them."""
     opened: dict[Any, Data] = {}
-    for each, model in zip(asked.values(), models, strict=True):
+    for each, model in zip(requests.values(), models, strict=True):
         kind = model.dtype, model.folder, model.classes
         first = next(iter(opened.values()), None)
         if kind not in opened:
-            opened[kind] = first if first is not None and first.is_made else _opened(each.options, model, metrics)
+            opened[kind] = first if first is not None and first.is_made else _open_data(each.options, model, metrics)
     return [opened[model.dtype, model.folder, model.classes] for model in models]
 
 
-def _opened(options: EvaluateOptions, model: Model, metrics: Mapping[str, Metric]) -> Data:
+def _open_data(options: EvaluateOptions, model: Model, metrics: Mapping[str, Metric]) -> Data:
     """The data, and, where a run may resume, the digest of the file or folder that they are in."""
     data = open_data(options, model, metrics)
     dataset = getattr(data.data, "dataset", None)
@@ -99,14 +101,14 @@ def _digest(path: Path) -> str:
     if path.is_file():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    found = sorted(
+    files = sorted(
         (each.relative_to(path).as_posix(), each.stat().st_size) for each in path.rglob("*") if each.is_file()
     )
-    return hashlib.sha256(repr(found).encode(errors="surrogatepass")).hexdigest()
+    return hashlib.sha256(repr(files).encode(errors="surrogatepass")).hexdigest()
 
 
-def _told(report: Report, model: Model, data: Data, options: EvaluateOptions) -> Report:
-    about = (f"Model: {_shown(options.model)} ({model.what}).", f"Data: {_shown(options.data)}.", *data.notes)
+def _with_notes(report: Report, model: Model, data: Data, options: EvaluateOptions) -> Report:
+    about = (f"Model: {_short_name(options.model)} ({model.what}).", f"Data: {_short_name(options.data)}.", *data.notes)
     return replace(report, notes=(*report.notes, *about))
 
 
@@ -122,7 +124,7 @@ def arguments(data: Data, options: EvaluateOptions) -> dict[str, Any]:
         slices=parse_slices(options.slice, data.data),
         min_slice_size=options.min_slice_size,
         n_resamples=options.n_resamples,
-        keep_samples=options.keep_samples,
+        keep_keep_samples=options.keep_samples,
         diagnostics=options.diagnostics,
         classes=data.classes or None,
         compile=options.compile,
@@ -140,5 +142,5 @@ def _is_part(written: tuple[str, ...], known: Any) -> bool:
     return known is None or any(":" in each for each in written)
 
 
-def _shown(named: str) -> str:
+def _short_name(named: str) -> str:
     return Path(named).name if Path(named).exists() else named

@@ -62,11 +62,7 @@ def write_then_show(write: Callable[[], Iterable[Path]], show: Callable[[], obje
 
 
 def check_output(options: OutputOptions) -> None:
-    """Raise where two outputs are asked for.
-
-    Raises:
-        ConfigError: they are.
-    """
+    """Raise where two outputs are asked for."""
     if options.json and options.markdown:
         raise ConfigError(describe("output", "--json and --markdown", "one of the two", "Leave one out"))
 

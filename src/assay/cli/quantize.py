@@ -127,12 +127,7 @@ def _printed(model: nn.Module, options: QuantizeOptions) -> Plan:
 
 
 def check_floats(path: Path) -> None:
-    """Raise where a file or a folder holds a quantized model.
-
-    Raises:
-        ConfigError: it does.
-        StateError: its configuration cannot be read.
-    """
+    """Raise where a file or a folder holds a quantized model."""
     config_of(path if path.is_dir() else None)
     if is_quantized(path):
         do = "Name the model that it was made from"

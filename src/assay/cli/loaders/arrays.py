@@ -25,12 +25,6 @@ _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zli
 def open_arrays(path: Path, options: EvaluateOptions, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
     """Arrays in a file as data.
 
-    Args:
-        path: a file of NumPy (.npz) or of tensors (.safetensors, which is mapped into memory, not read).
-        options: which array is what.
-        dtype: what floats must be for the model.
-        classes: the names of the classes, where the model brings them.
-
     Raises:
         ConfigError: an array is not there or cannot be used.
         ShapeError: arrays have not as many rows as each other.

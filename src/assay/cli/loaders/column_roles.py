@@ -38,11 +38,6 @@ class Roles:
 def assign_roles(names: Sequence[str], options: EvaluateOptions, where: str) -> Roles:
     """Read from the options what each column is for.
 
-    Args:
-        names: the columns that there are.
-        options: what was said; functions (``module:function``) are no columns.
-        where: the file, in messages.
-
     Raises:
         ConfigError: a column is not there, or none is the target.
     """
@@ -89,11 +84,7 @@ def _is_pattern(written: str) -> bool:
 
 
 def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str) -> None:
-    """Raise where a column that was asked for is not there.
-
-    Raises:
-        ConfigError: it is not; names the nearest one.
-    """
+    """Raise where a column that was asked for is not there."""
     option, wanted = asked
     for name in wanted:
         if name not in names:

@@ -108,12 +108,7 @@ def loader(columns: Columns, batch_size: int | None, workers: int) -> DataLoader
 
 
 def check_lengths(parts: Mapping[str, Any], where: str) -> None:
-    """Raise where columns have not as many rows as each other.
-
-    Raises:
-        ShapeError: they have not.
-        ConfigError: there are no rows.
-    """
+    """Raise where columns have not as many rows as each other."""
     sizes = {name: len(part) for name, part in parts.items()}
     if len(set(sizes.values())) > 1:
         got = ", ".join(f"{name} with {size:,}" for name, size in sizes.items())

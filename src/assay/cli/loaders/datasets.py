@@ -24,11 +24,6 @@ ARRAYS = (".npz", ".safetensors")
 def open_data(options: EvaluateOptions, model: Model, metrics: Mapping[str, Metric]) -> Data:
     """The data that were named, checked against what measures them.
 
-    Args:
-        options: what was named, and which part of it is what.
-        model: what the data are for.
-        metrics: what will be measured.
-
     Raises:
         ConfigError: they cannot be found or made, or have other classes than the metrics.
         ShapeError: parts have not as many rows as each other.

@@ -26,12 +26,6 @@ def open_images(path: Path, options: EvaluateOptions, dtype: torch.dtype, classe
 
     A batch has `image` (N, C, H, W) from 0 to 1, or normalised, `label` and `path`, by which samples are known.
 
-    Args:
-        path: the folder; each of its subfolders is a class, and images may lie deeper in it.
-        options: how images become tensors.
-        dtype: what the model takes.
-        classes: the names of the classes, where the model brings them.
-
     Raises:
         ConfigError: there is no image, a class is unknown, or an option cannot be.
         MissingDependencyError: Pillow is not there.

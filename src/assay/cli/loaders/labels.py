@@ -55,11 +55,6 @@ def rows_at(rows: Sequence[int]) -> str:
 def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
     """A column as the target: texts as the numbers of classes, numbers as they are.
 
-    Args:
-        values: a tensor or an array of numbers, or a list or an array of texts; a row a sample.
-        classes: the names of the classes, where they were said.
-        where: what it is, in messages.
-
     Raises:
         ConfigError: a value is missing or NaN, or is none of the classes.
     """
@@ -97,11 +92,7 @@ def tensor(array: Any, where: str) -> Tensor:
 
 
 def check_ids(ids: Any, where: str) -> None:
-    """Raise where two samples have one id.
-
-    Raises:
-        ConfigError: an id comes twice, or is missing.
-    """
+    """Raise where two samples have one id."""
     listed = ids.tolist()
     seen: dict[Any, int] = {}
     for k, each in enumerate(listed):
@@ -124,16 +115,7 @@ def class_note(classes: Sequence[str], by: str) -> str:
 
 
 def check_classes(labels: Tensor | None, classes: Sequence[str], metrics: Mapping[str, Any]) -> None:
-    """Raise where the data have classes that the metrics have not, before anything is evaluated.
-
-    Args:
-        labels: the targets, where they are known.
-        classes: the names of the classes; empty where they have none.
-        metrics: the metrics by name.
-
-    Raises:
-        ConfigError: names are more or fewer than a metric's classes, or a label is none of them.
-    """
+    """Raise where the data have classes that the metrics have not, before anything is evaluated."""
     for name, metric in metrics.items():
         count = getattr(metric, "num_classes", None)
         if count is None or getattr(metric, "num_labels", None) is not None:

@@ -55,11 +55,6 @@ def import_object(named: str, option: str) -> Any:
 def construct(named: str, option: str, seed: int = 0) -> Any:
     """What a function or a class that is named gives; any other object is taken as it is.
 
-    Args:
-        named: ``package.module:name``.
-        option: what it is for, in messages.
-        seed: of random numbers, so that all processes make the same.
-
     Raises:
         ConfigError: it cannot be found, or needs arguments.
     """

@@ -16,11 +16,6 @@ from assay.evaluation.exported_models import ExportedModel, ScriptedModel
 def open_quantized(path: Path, factory: str, seed: int) -> Model:
     """A quantized model in a file or a folder.
 
-    Args:
-        path: where it is.
-        factory: ``package.module:factory`` of the model before it was quantized; not needed for a Hugging Face folder.
-        seed: of random numbers.
-
     Raises:
         ConfigError: there is no factory, or it makes another model.
         StateError: the file is damaged.
@@ -58,11 +53,6 @@ def is_scheme(text: str) -> bool:
 
 def quantize_model(model: Model, scheme: str, device: str) -> Model:
     """A model with its layers quantized; the one given is changed.
-
-    Args:
-        model: a module.
-        scheme: such as ``int4:g64``.
-        device: where it will run.
 
     Raises:
         ConfigError: it is no module, or nothing in it can be quantized so.

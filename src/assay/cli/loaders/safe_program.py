@@ -95,10 +95,6 @@ _RULES: dict[str, Rule] = {
 def screen(path: Path, into: IO[bytes]) -> None:
     """Write the program in a file into another file that holds nothing but what was looked at.
 
-    Args:
-        path: a file that `torch.export.save` wrote, or that looks like one.
-        into: where to; it is left at its start.
-
     Raises:
         UnsafeError: something in it is not what `torch.export.save` writes.
         Exception: whatever the packages raise that read zip files, JSON and tensors, where the file is damaged.

@@ -53,11 +53,7 @@ class TableFile:
         return {**self.__dict__, "_file": None if self.path.suffix == ".parquet" else self._file}
 
     def check_numbers(self, name: str) -> None:
-        """Raise where a column does not hold numbers or lists of them.
-
-        Raises:
-            ConfigError: it does not.
-        """
+        """Raise where a column does not hold numbers or lists of them."""
         types = _arrow().types
         kind = self._schema().field(name).type
         while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):

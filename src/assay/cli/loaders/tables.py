@@ -28,11 +28,6 @@ def open_table(path: Path, options: EvaluateOptions, model: Model) -> Data:
     name, and `--text` ones through the tokenizer beside the model. Parquet is read by row groups, as batches need them;
     of other tables the columns that are needed are read at once.
 
-    Args:
-        path: the file.
-        options: which column is what.
-        model: whose dtype, classes and tokenizer inputs are made for.
-
     Raises:
         ConfigError: a column is not there or cannot be used, a value is missing, or there are no rows.
         ShapeError: lists in a column are of several lengths.

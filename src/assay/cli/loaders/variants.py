@@ -1,4 +1,4 @@
-"""``--variant``: another form of the model, and what is different about it."""
+"""``--variant``: another variant of the model, and what is different about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = ("model", "precision", "device", "compile", "model-factory", "preds")
 
 @dataclass(frozen=True)
 class VariantRequest:
-    """A form that was asked for.
+    """A variant named on the command line.
 
     Attributes:
         options: its options.
@@ -27,27 +27,27 @@ class VariantRequest:
 
 
 def parse_variants(options: EvaluateOptions) -> dict[str, VariantRequest]:
-    """The forms by their names, the model itself first.
+    """The variants by their names, the model itself first.
 
     ``--variant net.pt2`` is another model, ``--variant precision=bfloat16`` the same one in another precision,
     ``--variant int4`` the same one quantized, and ``--variant net.pt2,device=cpu`` both of two.
 
     Raises:
-        ConfigError: an option is unknown, or two forms are the same.
+        ConfigError: an option is unknown, or two variants are the same.
 
     Example:
         >>> both = parse_variants(EvaluateOptions(model="nets:net", variant=("net.pt2", "precision=bfloat16")))
         >>> list(both), both["net bfloat16"].options.precision
         (['net', 'net.pt2', 'net bfloat16'], 'bfloat16')
     """
-    asked = [VariantRequest(options), *(_form(written, options) for written in options.variant)]
-    if len(set(asked)) < len(asked):
+    requests = [VariantRequest(options), *(_parse(written, options) for written in options.variant)]
+    if len(set(requests)) < len(requests):
         do = "Say what is different about it, as in --variant precision=bfloat16"
-        raise ConfigError(describe("--variant", f"{', '.join(options.variant)}", "forms that differ", do))
-    return dict(zip(_names(asked), asked, strict=True))
+        raise ConfigError(describe("--variant", f"{', '.join(options.variant)}", "variants that differ", do))
+    return dict(zip(_names(requests), requests, strict=True))
 
 
-def _form(written: str, options: EvaluateOptions) -> VariantRequest:
+def _parse(written: str, options: EvaluateOptions) -> VariantRequest:
     changes: dict[str, Any] = {}
     scheme = ""
     for part in written.split(","):
@@ -75,29 +75,29 @@ def _truth(value: str) -> bool:
     return value.lower() == "true"
 
 
-def _names(asked: Sequence[VariantRequest]) -> list[str]:
-    """Short names where they tell the forms apart."""
+def _names(requests: Sequence[VariantRequest]) -> list[str]:
+    """Short names where they tell the variants apart."""
     for name in (_short, _long):
-        names = [name(each, asked[0].options) for each in asked]
+        names = [name(each, requests[0].options) for each in requests]
         if len(set(names)) == len(names):
             return names
     return [f"{k} {name}" for k, name in enumerate(names)]
 
 
-def _short(asked: VariantRequest, first: EvaluateOptions) -> str:
-    model = asked.options.model.rstrip("/").rpartition("/")[2]
-    return " ".join([model.rpartition(":")[2], *_different(asked, first)])
+def _short(request: VariantRequest, first: EvaluateOptions) -> str:
+    model = request.options.model.rstrip("/").rpartition("/")[2]
+    return " ".join([model.rpartition(":")[2], *_differences(request, first)])
 
 
-def _long(asked: VariantRequest, first: EvaluateOptions) -> str:
-    return " ".join([asked.options.model, *_different(asked, first)])
+def _long(request: VariantRequest, first: EvaluateOptions) -> str:
+    return " ".join([request.options.model, *_differences(request, first)])
 
 
-def _different(asked: VariantRequest, first: EvaluateOptions) -> list[str]:
-    options = asked.options
-    told = [asked.scheme] * bool(asked.scheme)
-    told += [options.precision or "full precision"] * (options.precision != first.precision)
-    told += [options.device] * (options.device != first.device)
-    told += ["compiled" if options.compile else "not compiled"] * (options.compile != first.compile)
-    told += [f"factory {options.model_factory}"] * (options.model_factory != first.model_factory)
-    return told + [f"preds {options.preds}"] * (options.preds != first.preds)
+def _differences(request: VariantRequest, first: EvaluateOptions) -> list[str]:
+    options = request.options
+    parts = [request.scheme] * bool(request.scheme)
+    parts += [options.precision or "full precision"] * (options.precision != first.precision)
+    parts += [options.device] * (options.device != first.device)
+    parts += ["compiled" if options.compile else "not compiled"] * (options.compile != first.compile)
+    parts += [f"factory {options.model_factory}"] * (options.model_factory != first.model_factory)
+    return parts + [f"preds {options.preds}"] * (options.preds != first.preds)

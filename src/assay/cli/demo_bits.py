@@ -24,12 +24,7 @@ OFFSET = 1e6
 
 
 def same_bits(preds: Tensor, target: Tensor) -> Section:
-    """Feed the same samples in other batches, orders, pieces, dtypes and devices, and compare the bits of the answers.
-
-    Args:
-        preds: `(N,)`; rounded to bfloat16 here, so that every dtype can hold the same values.
-        target: `(N,)`; likewise.
-    """
+    """Feed the same samples in other batches, orders, pieces, dtypes and devices, and compare the bits."""
     preds, target = preds.to(torch.bfloat16).float(), target.to(torch.bfloat16).float()
     exact = float(exact_concordance(preds, target))
     rows: list[tuple[str, str, str, float]] = []
