@@ -12,7 +12,7 @@ from assay.audit import rules
 from assay.cli import app
 from assay.cli import audit as module
 from assay.cli.config import resolve
-from assay.cli.options import AuditOptions
+from assay.cli.options import AuditCommand
 from assay.errors import ConfigError
 
 BUGGY = Path(__file__).parents[1] / "audit" / "buggy.py"
@@ -115,4 +115,4 @@ def test_without_a_target_it_asks_for_one():
 
 
 def test_lists_are_split():
-    assert resolve(AuditOptions, {"target": "x", "device": " mps,cuda:1 ,,"}).device == ("mps", "cuda:1")
+    assert resolve(AuditCommand, {"target": "x", "device": " mps,cuda:1 ,,"}).device == ("mps", "cuda:1")

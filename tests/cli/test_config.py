@@ -9,7 +9,7 @@ import pytest
 from assay.cli.config import resolve
 from assay.cli.declaration import options_of
 from assay.cli.gate import rules_of
-from assay.cli.options import COMMANDS, EvaluateOptions, GateOptions, GenerateOptions, PerplexityOptions
+from assay.cli.options import COMMANDS, EvaluateCommand, GateCommand, GenerateCommand, PerplexityCommand
 from assay.errors import AssayError, ConfigError, StateError
 from assay.report.gate_result import GateRule
 
@@ -40,11 +40,11 @@ def write(folder, text):
 
 
 def evaluate(given, config=None):
-    return resolve(EvaluateOptions, {**given, "config": config})
+    return resolve(EvaluateCommand, {**given, "config": config})
 
 
 def gate(config, **given):
-    return resolve(GateOptions, {"report": Path("run.json"), "config": config, **given})
+    return resolve(GateCommand, {"report": Path("run.json"), "config": config, **given})
 
 
 def test_a_file_alone_suffices(tmp_path):
@@ -120,18 +120,18 @@ def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path):
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63])
-@pytest.mark.parametrize(("command", "more"), [(EvaluateOptions, {}), (GenerateOptions, {"prompt": "a"})])
+@pytest.mark.parametrize(("command", "more"), [(EvaluateCommand, {}), (GenerateCommand, {"prompt": "a"})])
 def test_a_seed_that_torch_refuses_is_an_error_everywhere(seed, command, more):
-    given = GIVEN if command is EvaluateOptions else {"model": "m:net"}
+    given = GIVEN if command is EvaluateCommand else {"model": "m:net"}
     with pytest.raises(ConfigError, match=f"--seed: got {seed}"):
         resolve(command, {**given, **more, "seed": seed})
 
 
 def test_perplexity_has_a_file_too_and_knows_no_metrics(tmp_path):
     given = {"config": write(tmp_path, 'model = "m:net"\ndata = "text.txt"\nwindow = 64\n')}
-    assert resolve(PerplexityOptions, given).window == 64
+    assert resolve(PerplexityCommand, given).window == 64
     with pytest.raises(ConfigError, match="the key 'metrics'"):
-        resolve(PerplexityOptions, {"config": write(tmp_path, "metrics = ['accuracy']")})
+        resolve(PerplexityCommand, {"config": write(tmp_path, "metrics = ['accuracy']")})
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -17,7 +17,7 @@ from assay.cli import demo, main
 from assay.cli import demo_bits as bits
 from assay.cli.demo import run
 from assay.cli.demo_models import Task, one_thread, tasks
-from assay.cli.options import DemoOptions
+from assay.cli.options import DemoCommand
 from assay.errors import MissingDependencyError
 from assay.report import Report, Section, Table, compare
 
@@ -26,7 +26,7 @@ from assay.report import Report, Section, Table, compare
 def written(tmp_path_factory):
     """The report of one run with little training, and the folder that it was written to."""
     out = tmp_path_factory.mktemp("demo") / "new"
-    return run(DemoOptions(out), epochs=2), out
+    return run(DemoCommand(out), epochs=2), out
 
 
 def trained(task: Task, epochs: int = 2) -> Task:
@@ -106,7 +106,7 @@ def test_the_folder_has_a_default(monkeypatch, arguments, folder):
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code
-    assert given == [DemoOptions(Path(folder))]
+    assert given == [DemoCommand(Path(folder))]
 
 
 def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, monkeypatch):
@@ -116,7 +116,7 @@ def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, m
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(bits, "LAST_FLOAT32_COUNT", 2**20)
     seed, threads = torch.get_rng_state(), torch.get_num_threads()
-    report = run(DemoOptions(tmp_path), epochs=1)
+    report = run(DemoCommand(tmp_path), epochs=1)
     printed = capsys.readouterr().out
     for word in ("Training: Diabetes", "Accuracy", "Concordance, bit by bit", str(tmp_path / "report.html")):
         assert word in printed
@@ -236,5 +236,5 @@ def test_without_scikit_learn_the_message_names_the_extra(monkeypatch, tmp_path)
         r'scikit-learn: got no such package, expected it for the data of the demo. Run: pip install "assay\[demo\]".'
     )
     with pytest.raises(MissingDependencyError, match=message):
-        run(DemoOptions(tmp_path))
+        run(DemoCommand(tmp_path))
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from assay.audit.runner import AuditProgress as Step
 from assay.audit.runner import audit
 from assay.audit.sarif import save
 from assay.audit.show import show
-from assay.cli.options import AuditOptions
+from assay.cli.options import AuditCommand
 from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
 from assay.pretend.native_engine.build import has_engine
@@ -25,7 +25,7 @@ from assay.pretend.native_engine.build import has_engine
 USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
 
 
-def run(options: AuditOptions) -> None:
+def run(options: AuditCommand) -> None:
     """Audit, print, and exit with 0 (nothing found), 1 (findings) or 2 (could not be run).
 
     Raises:
@@ -59,7 +59,7 @@ def run(options: AuditOptions) -> None:
     raise typer.Exit(result.exit_code(options.fail_on))
 
 
-def _audit(options: AuditOptions) -> Audit:
+def _audit(options: AuditCommand) -> Audit:
     if options.engine != "python" and not has_engine():
         print(
             "assay: compiling the engine of pretend devices first (once; a minute or two of CPU time; "

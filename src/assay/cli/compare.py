@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.cli.options import CompareOptions
+from assay.cli.options import CompareCommand
 from assay.cli.output import check_output, print_as, write_then_show
 from assay.errors import ConfigError, describe
 from assay.report import Comparison, Report, compare
 from assay.report.comparing import short_names
 
 
-def run(options: CompareOptions) -> None:
+def run(options: CompareCommand) -> None:
     """Compare reports, and print or write the comparison.
 
     Raises:
@@ -37,7 +37,7 @@ def run(options: CompareOptions) -> None:
     write_then_show(lambda: _written(comparison, options), lambda: print_as(comparison, options))
 
 
-def _written(comparison: Comparison, options: CompareOptions) -> Iterator[Path]:
+def _written(comparison: Comparison, options: CompareCommand) -> Iterator[Path]:
     if options.html is not None:
         yield comparison.to_html(options.html)
     if options.out is not None:

@@ -28,9 +28,9 @@ def resolve(command: type[T], given: Mapping[str, Any]) -> T:
         OSError: it cannot be read.
 
     Example:
-        >>> from assay.cli.options import EvaluateOptions
+        >>> from assay.cli.options import EvaluateCommand
         >>> given = {"model": "m:net", "data": "x.csv", "metrics": ["accuracy"], "classes": "cat,dog"}
-        >>> resolve(EvaluateOptions, given).classes
+        >>> resolve(EvaluateCommand, given).classes
         ('cat', 'dog')
     """
     known = options_of(command)

@@ -11,14 +11,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from assay.cli.demo_bits import same_bits, where_float32_ends
 from assay.cli.demo_models import EPOCHS, Task, one_thread, tasks
 from assay.cli.loaders.metrics import open_metrics
-from assay.cli.options import DemoOptions
+from assay.cli.options import DemoCommand
 from assay.evaluation import evaluate
 from assay.metrics.base import Metric
 from assay.render.terminal import show
 from assay.report import Report
 
 
-def run(options: DemoOptions, epochs: int = EPOCHS) -> Report:
+def run(options: DemoCommand, epochs: int = EPOCHS) -> Report:
     """Train, evaluate, write the report as JSON and as a page, and print it.
 
     Returns:

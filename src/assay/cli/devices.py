@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from assay.cli.options import DevicesOptions
+from assay.cli.options import DevicesCommand
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
 from assay.devices.names import name_of
@@ -24,7 +24,7 @@ MARKS = {
 }
 
 
-def run(options: DevicesOptions) -> None:
+def run(options: DevicesCommand) -> None:
     """Print the devices, or compile the engine of pretend ones."""
     if options.prepare:
         prepare_pretend()

@@ -12,17 +12,18 @@ from assay.cli.loaders.batch_parts import parse_part, parse_parts, parse_slices
 from assay.cli.loaders.columns import Columns, Data
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.metrics import open_metrics
-from assay.cli.loaders.models import Model, model_of
+from assay.cli.loaders.models import model_of
+from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import quantize_model
 from assay.cli.loaders.variants import VariantRequest, parse_variants
 from assay.cli.measurement import arguments_of, measure_and_show
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
 from assay.metrics.base import Metric
 from assay.report import Report
 
 
-def run(options: EvaluateOptions) -> None:
+def run(options: EvaluateCommand) -> None:
     """Evaluate, write the report where a folder was named, and print it; of several processes the first one does.
 
     Raises:
@@ -32,12 +33,12 @@ def run(options: EvaluateOptions) -> None:
     measure_and_show(lambda: _measure(options), options)
 
 
-def _measure(options: EvaluateOptions) -> Report | VariantComparison:
+def _measure(options: EvaluateCommand) -> Report | VariantComparison:
     metrics = open_metrics(options.metrics, options.shared)
     return _parity(options, metrics) if options.variant else _report(options, metrics)
 
 
-def _report(options: EvaluateOptions, metrics: Mapping[str, Metric]) -> Report:
+def _report(options: EvaluateCommand, metrics: Mapping[str, Metric]) -> Report:
     """The report of the model that was named, with what it and the data are."""
     model = model_of(options)
     data = _open_data(options, model, metrics)
@@ -45,7 +46,7 @@ def _report(options: EvaluateOptions, metrics: Mapping[str, Metric]) -> Report:
     return _with_notes(report, model, data, options)
 
 
-def _parity(options: EvaluateOptions, metrics: Mapping[str, Metric]) -> VariantComparison:
+def _parity(options: EvaluateCommand, metrics: Mapping[str, Metric]) -> VariantComparison:
     """Each variant of the model on the same samples."""
     requests = parse_variants(options)
     models = _models(list(requests.values()))
@@ -87,7 +88,7 @@ def _datas(
     return [opened[model.dtype, model.folder, model.classes] for model in models]
 
 
-def _open_data(options: EvaluateOptions, model: Model, metrics: Mapping[str, Metric]) -> Data:
+def _open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
     """The data, and, where a run may resume, the digest of the file or folder that they are in."""
     data = open_data(options, model, metrics)
     dataset = getattr(data.data, "dataset", None)
@@ -107,12 +108,12 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(repr(files).encode(errors="surrogatepass")).hexdigest()
 
 
-def _with_notes(report: Report, model: Model, data: Data, options: EvaluateOptions) -> Report:
+def _with_notes(report: Report, model: Model, data: Data, options: EvaluateCommand) -> Report:
     about = (f"Model: {_short_name(options.model)} ({model.what}).", f"Data: {_short_name(options.data)}.", *data.notes)
     return replace(report, notes=(*report.notes, *about))
 
 
-def arguments(data: Data, options: EvaluateOptions) -> dict[str, Any]:
+def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
     """The arguments of `assay.evaluate`: the one place where options become them."""
     return arguments_of(
         options,

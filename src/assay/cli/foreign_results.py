@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from assay.cli.options import ImportOptions
+from assay.cli.options import ImportCommand
 from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
 
 TOOLS = ("lm-eval",)
 
 
-def run(options: ImportOptions) -> None:
+def run(options: ImportCommand) -> None:
     """Read the results of a tool, write them as a report, and show it.
 
     Raises:

@@ -6,14 +6,14 @@ import math
 
 import typer
 
-from assay.cli.options import GateOptions
+from assay.cli.options import GateCommand
 from assay.cli.output import check_output, print_as
 from assay.errors import ConfigError, describe
 from assay.report import Report, gate
 from assay.report.gate_result import KINDS, GateRule
 
 
-def run(options: GateOptions) -> None:
+def run(options: GateCommand) -> None:
     """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say).
 
     Raises:
@@ -35,7 +35,7 @@ def run(options: GateOptions) -> None:
     raise typer.Exit(judged.exit_code)
 
 
-def rules_of(options: GateOptions) -> tuple[GateRule, ...]:
+def rules_of(options: GateCommand) -> tuple[GateRule, ...]:
     """The rules, of which a later one replaces an earlier one of the same kind and metric.
 
     Raises:

@@ -11,16 +11,17 @@ from typing import Any
 
 from torch import nn
 
-from assay.cli.loaders.models import Model, model_of
+from assay.cli.loaders.models import model_of
+from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import is_scheme, quantize_model
 from assay.cli.loaders.texts import tokenizer_of
-from assay.cli.options import GenerateOptions
+from assay.cli.options import GenerateCommand
 from assay.errors import ConfigError, describe
 from assay.language import Generation, Tokenizer, generate
 from assay.quantize.files.file import is_quantized
 
 
-def run(options: GenerateOptions) -> None:
+def run(options: GenerateCommand) -> None:
     """Let models continue a prompt; print their texts, how fast they come, and in how much memory.
 
     Raises:
@@ -50,7 +51,7 @@ def run(options: GenerateOptions) -> None:
         screen.show(found)
 
 
-def _open(name: str, options: GenerateOptions) -> tuple[Callable[..., Any], Tokenizer | None]:
+def _open(name: str, options: GenerateCommand) -> tuple[Callable[..., Any], Tokenizer | None]:
     """A model that is named; or the first one in a scheme, or with the quantized weights of a file or folder."""
     if name != options.model and is_scheme(name):
         model = quantize_model(model_of(options), name, options.device)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from assay.cli.options import EvaluationOptions
+from assay.cli.options import MeasurementOptions
 from assay.cli.output import write_then_show
 from assay.errors import AssayWarning
 from assay.evaluation import VariantComparison
@@ -17,7 +17,7 @@ from assay.evaluation.ranks import process_group
 from assay.report import Report
 
 
-def measure_and_show(measure: Callable[[], Report | VariantComparison], options: EvaluationOptions) -> None:
+def measure_and_show(measure: Callable[[], Report | VariantComparison], options: MeasurementOptions) -> None:
     """Measure, write the result where a folder was named, and print it; of several processes the first one does.
 
     Args:
@@ -45,7 +45,7 @@ def _write(result: Report | VariantComparison, out: Path | None) -> list[Path]:
     return [result.save(out / "report.json"), result.to_html(out / "report.html")]
 
 
-def _show(result: Report | VariantComparison, options: EvaluationOptions) -> None:
+def _show(result: Report | VariantComparison, options: MeasurementOptions) -> None:
     if options.json:
         print((result if isinstance(result, Report) else result.comparison).to_json(), end="")
     elif isinstance(result, Report):
@@ -54,7 +54,7 @@ def _show(result: Report | VariantComparison, options: EvaluationOptions) -> Non
         result.show()
 
 
-def arguments_of(options: EvaluationOptions, **more: Any) -> dict[str, Any]:
+def arguments_of(options: MeasurementOptions, **more: Any) -> dict[str, Any]:
     """The arguments of the function that measures; those that are None keep the defaults of the function."""
     arguments = {
         "device": options.device,

@@ -10,11 +10,11 @@ from typing import Any
 
 import typer
 
-from assay.cli.options import MigrateOptions
+from assay.cli.options import MigrateCommand
 from assay.migrate import Migrated, Note, migrate, write
 
 
-def run(options: MigrateOptions) -> None:
+def run(options: MigrateCommand) -> None:
     """Show what changes, and write it if asked.
 
     Raises:

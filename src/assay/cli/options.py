@@ -48,21 +48,21 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class DevicesOptions(_Json):
+class DevicesCommand(_Json):
     """Show what is on this machine, what each kind of device can do, and why not."""
 
     prepare: bool = flag("Compile the engine of pretend devices now instead of at first use.")
 
 
 @dataclass(frozen=True)
-class DemoOptions:
+class DemoCommand:
     """Train small models on real data in a few seconds, and show a report of them."""
 
     out: Path = option("Write the report as JSON and as a page into this folder.", default=Path("assay-demo"))
 
 
 @dataclass(frozen=True)
-class AuditOptions(_Json):
+class AuditCommand(_Json):
     """Find device bugs without the device.
 
     Exit code 0: no finding. 1: findings. 2: the target could not be run.
@@ -91,7 +91,7 @@ class AuditOptions(_Json):
 
 
 @dataclass(frozen=True)
-class CompareOptions(OutputOptions):
+class CompareCommand(OutputOptions):
     """Compare runs with a baseline, slice by slice, and sample by sample where both kept their samples."""
 
     reports: tuple[Path, ...] = argument(
@@ -111,7 +111,7 @@ def _bounds(help: str) -> Any:
 
 
 @dataclass(frozen=True)
-class GateOptions(OutputOptions):
+class GateCommand(OutputOptions):
     """Judge a report by rules.
 
     Exit code 0: every rule holds. 1: one does not, or what it needs is missing or undefined. 2: cannot say.
@@ -142,7 +142,7 @@ class GateOptions(OutputOptions):
 
 
 @dataclass(frozen=True)
-class ImportOptions(_Json):
+class ImportCommand(_Json):
     """Make a report of the results of another tool, sample by sample, for assay compare and assay gate."""
 
     tool: str = argument("The tool that wrote the results: lm-eval.", required="lm-eval")
@@ -152,7 +152,7 @@ class ImportOptions(_Json):
 
 
 @dataclass(frozen=True)
-class EvaluationOptions(ModelOptions):
+class MeasurementOptions(ModelOptions):
     """What `assay evaluate` and `assay perplexity` have in common."""
 
     precision: str = string("Compute in autocast with this dtype: bfloat16 or float16.", panel=MODEL)
@@ -174,7 +174,7 @@ class EvaluationOptions(ModelOptions):
 
 
 @dataclass(frozen=True)
-class EvaluateOptions(EvaluationOptions):
+class EvaluateCommand(MeasurementOptions):
     """Measure a model on data, every sample once; under torchrun on any number of processes.
 
     With --variant, other variants of the model are measured on the same samples and compared with it.
@@ -265,7 +265,7 @@ def _stride() -> Any:
 
 
 @dataclass(frozen=True)
-class PerplexityOptions(EvaluationOptions):
+class PerplexityCommand(MeasurementOptions):
     """Measure the perplexity of a language model on a text, every token once."""
 
     data: str = string("Measure on the text in this file.", required="a file with text", is_relative=True)
@@ -275,7 +275,7 @@ class PerplexityOptions(EvaluationOptions):
 
 
 @dataclass(frozen=True)
-class GenerateOptions(ModelOptions, _Json):
+class GenerateCommand(ModelOptions, _Json):
     """Let a language model continue a prompt, side by side with others: text, tokens a second, peak memory."""
 
     prompt: str = string("Continue this text.", required="a text")
@@ -288,7 +288,7 @@ class GenerateOptions(ModelOptions, _Json):
 
 
 @dataclass(frozen=True)
-class QuantizeOptions(ModelOptions, OutputOptions):
+class QuantizeCommand(ModelOptions, OutputOptions):
     """Make the weights of a model small integers: print what happens to each layer on a device, then do it."""
 
     model: str = argument("The model: package.module:factory, weights with --model-factory, or a Hugging Face folder.")
@@ -323,7 +323,7 @@ class QuantizeOptions(ModelOptions, OutputOptions):
 
 
 @dataclass(frozen=True)
-class MigrateOptions(_Json):
+class MigrateCommand(_Json):
     """Change code of TorchMetrics, Ignite and TorchEval to assay, as a diff; what is not sure is a note.
 
     Exit code 0: nothing is left to do by hand. 1: something is. 2: a file could not be read or written.
@@ -337,15 +337,15 @@ class MigrateOptions(_Json):
 
 
 COMMANDS: dict[str, tuple[type, str]] = {
-    "devices": (DevicesOptions, "assay.cli.devices"),
-    "demo": (DemoOptions, "assay.cli.demo"),
-    "audit": (AuditOptions, "assay.cli.audit"),
-    "compare": (CompareOptions, "assay.cli.compare"),
-    "gate": (GateOptions, "assay.cli.gate"),
-    "import": (ImportOptions, "assay.cli.foreign_results"),
-    "evaluate": (EvaluateOptions, "assay.cli.evaluate"),
-    "perplexity": (PerplexityOptions, "assay.cli.perplexity"),
-    "generate": (GenerateOptions, "assay.cli.generate"),
-    "quantize": (QuantizeOptions, "assay.cli.quantize"),
-    "migrate": (MigrateOptions, "assay.cli.migrate"),
+    "devices": (DevicesCommand, "assay.cli.devices"),
+    "demo": (DemoCommand, "assay.cli.demo"),
+    "audit": (AuditCommand, "assay.cli.audit"),
+    "compare": (CompareCommand, "assay.cli.compare"),
+    "gate": (GateCommand, "assay.cli.gate"),
+    "import": (ImportCommand, "assay.cli.foreign_results"),
+    "evaluate": (EvaluateCommand, "assay.cli.evaluate"),
+    "perplexity": (PerplexityCommand, "assay.cli.perplexity"),
+    "generate": (GenerateCommand, "assay.cli.generate"),
+    "quantize": (QuantizeCommand, "assay.cli.quantize"),
+    "migrate": (MigrateCommand, "assay.cli.migrate"),
 }

@@ -8,12 +8,12 @@ from pathlib import Path
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.measurement import arguments_of, measure_and_show
-from assay.cli.options import PerplexityOptions
+from assay.cli.options import PerplexityCommand
 from assay.language import perplexity
 from assay.report import Report
 
 
-def run(options: PerplexityOptions) -> None:
+def run(options: PerplexityCommand) -> None:
     """Measure, write the report where a folder was named, and print it; of several processes the first one does.
 
     Raises:
@@ -23,7 +23,7 @@ def run(options: PerplexityOptions) -> None:
     measure_and_show(lambda: _measure(options), options)
 
 
-def _measure(options: PerplexityOptions) -> Report:
+def _measure(options: PerplexityCommand) -> Report:
     text = read_text(Path(options.data), "--data")
     model = model_of(options)
     tokenizer = tokenizer_of(model)

@@ -12,21 +12,22 @@ import torch
 from torch import nn
 
 from assay.cli.loaders.models import model_of
-from assay.cli.options import QuantizeOptions
+from assay.cli.options import QuantizeCommand
 from assay.cli.output import print_as, print_path
+from assay.cli.quantize_plan import check_floats, is_folder_of_shards, make_plan, module_of
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
-from assay.quantize.files.file import is_quantized, save
+from assay.quantize.files.file import save
 from assay.quantize.files.meta_models import from_config, from_names
-from assay.quantize.files.source import CONFIG, FILE, INDEX, TensorSource, config_of
+from assay.quantize.files.source import TensorSource
 from assay.quantize.files.stream import quantize_shards
 from assay.quantize.planning.matrix import markdown, matrix
-from assay.quantize.planning.plan import Plan, plan
+from assay.quantize.planning.plan import Plan
 from assay.quantize.tuning.measure import DTYPES, SCHEMES, show, tune
 from assay.quantize.tuning.table import file_for
 
 
-def run(options: QuantizeOptions) -> None:
+def run(options: QuantizeCommand) -> None:
     """Print the plan for a model, and do it unless only the plan was asked for; or measure, tune or print the matrix.
 
     A folder as Hugging Face writes it is quantized tensor by tensor and need not fit into memory.
@@ -51,7 +52,7 @@ def run(options: QuantizeOptions) -> None:
         _quantize(options)
 
 
-def _quantize(options: QuantizeOptions) -> None:
+def _quantize(options: QuantizeCommand) -> None:
     if options.out is None and not options.plan:
         do = "Name --out FOLDER, or ask for --plan alone"
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
@@ -63,10 +64,7 @@ def _quantize(options: QuantizeOptions) -> None:
         if not options.plan:
             _write_shards(folder, made, options)
         return
-    model = model_of(options).model
-    if not isinstance(model, nn.Module):
-        do = "Name a function that gives a torch.nn.Module"
-        raise ConfigError(describe("MODEL", type(model).__name__, "a module, whose layers can be replaced", do))
+    model = module_of(model_of(options))
     made = _printed(model, options)
     if not options.plan:
         assert options.out is not None
@@ -74,7 +72,7 @@ def _quantize(options: QuantizeOptions) -> None:
         print_path(save(model, options.out))
 
 
-def _tune(options: QuantizeOptions) -> None:
+def _tune(options: QuantizeCommand) -> None:
     """Measure the kernels of a device of this machine, keep the result, and print it."""
     where = str(default_device()) if options.device == "auto" else options.device
     named = [each.strip() for each in options.scheme.split(",")] if options.scheme else SCHEMES
@@ -91,52 +89,11 @@ def _tune(options: QuantizeOptions) -> None:
         print_path(path)
 
 
-def make_plan(model: nn.Module, options: QuantizeOptions) -> Plan:
-    """The plan that was asked for on the command line.
-
-    Raises:
-        ConfigError: a plan in a file and options that would change it, or a plan that cannot be.
-        StateError: the file holds no plan.
-        OSError: it cannot be read.
-    """
-    if options.apply is not None:
-        changing = ("scheme", "recipe", "include", "exclude", "method", "dtype", "release")
-        if given := [name for name in changing if getattr(options, name)]:
-            do = "Leave them out, or make a new plan with --plan --json"
-            got = f"--apply with {', '.join(f'--{name}' for name in given)}"
-            raise ConfigError(describe("assay quantize", got, "the plan as it is in the file", do))
-        return Plan.from_json(options.apply.read_text("utf-8"), str(options.apply))
-    return plan(
-        model,
-        options.scheme or None,
-        options.device,
-        recipe=options.recipe or None,
-        dtype=options.dtype or None,
-        include=options.include,
-        exclude=options.exclude,
-        method=options.method or None,
-        release=options.release or None,
-    )
-
-
-def _printed(model: nn.Module, options: QuantizeOptions) -> Plan:
+def _printed(model: nn.Module, options: QuantizeCommand) -> Plan:
     made = make_plan(model, options)
     print_as(made, options)
     sys.stdout.flush()
     return made
-
-
-def check_floats(path: Path) -> None:
-    """Raise where a file or a folder holds a quantized model."""
-    config_of(path if path.is_dir() else None)
-    if is_quantized(path):
-        do = "Name the model that it was made from"
-        raise ConfigError(describe(str(path), "a model that is quantized already", "one of floats", do))
-
-
-def is_folder_of_shards(path: Path) -> bool:
-    """Whether it is a folder with safetensors as Hugging Face writes it."""
-    return path.is_dir() and (path / CONFIG).is_file() and any((path / name).is_file() for name in (FILE, INDEX))
 
 
 def skeleton_of(folder: Path) -> nn.Module:
@@ -151,6 +108,6 @@ def skeleton_of(folder: Path) -> nn.Module:
     return model
 
 
-def _write_shards(folder: Path, made: Plan, options: QuantizeOptions) -> None:
+def _write_shards(folder: Path, made: Plan, options: QuantizeCommand) -> None:
     assert options.out is not None
     print_path(quantize_shards(folder, options.out, made).target)

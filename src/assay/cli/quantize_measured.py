@@ -14,11 +14,12 @@ from torch import nn
 from assay._atomic import write_text
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.metrics import open_metrics
-from assay.cli.loaders.models import Model, model_of
+from assay.cli.loaders.models import model_of
+from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
-from assay.cli.options import EvaluateOptions, QuantizeOptions
+from assay.cli.options import EvaluateCommand, QuantizeCommand
 from assay.cli.output import print_as, print_path, write_then_show
-from assay.cli.quantize import check_floats, is_folder_of_shards, make_plan
+from assay.cli.quantize_plan import check_floats, is_folder_of_shards, make_plan, module_of
 from assay.errors import ConfigError, describe
 from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensitivity, sweep
 from assay.quantize.analysis.budget import SCHEMES
@@ -31,7 +32,7 @@ TEXTS = (".txt", ".md", ".rst", ".py", ".tex")
 """Files that are texts for language models; others are data as ``assay evaluate`` names them."""
 
 
-def run(options: QuantizeOptions) -> None:
+def run(options: QuantizeCommand) -> None:
     """Measure, print the report, and write it where a folder was named.
 
     Only before and after (neither a sweep, a budget nor layers) makes a quantized model, which is written, too.
@@ -49,14 +50,14 @@ def run(options: QuantizeOptions) -> None:
     elif options.budget:
         report = _budget(model, data, reading, options)
     elif options.sweep:
-        found = sweep(_module(model), data, options.sweep, data_spec=reading, **_how(options), title=model.name)
+        found = sweep(module_of(model), data, options.sweep, data_spec=reading, **_how(options), title=model.name)
         report = found.report
     else:
         report = _before_after(model, data, reading, options)
     _told(report, model, options)
 
 
-def _check(options: QuantizeOptions) -> None:
+def _check(options: QuantizeCommand) -> None:
     if not options.eval:
         do = "Name a text file, or data as assay evaluate names them, with --eval"
         raise ConfigError(describe("--eval", "nothing to measure on", "data", do))
@@ -72,8 +73,8 @@ def _check(options: QuantizeOptions) -> None:
         raise ConfigError(describe("--plan", "--plan and --eval", "one of them", "Leave one out"))
 
 
-def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeOptions) -> Report:
-    after = copy.deepcopy(_module(model))
+def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
+    after = copy.deepcopy(module_of(model))
     made = make_plan(after, options)
     if not options.json:
         made.show()
@@ -97,7 +98,7 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeO
     return report
 
 
-def _write(model: Model, after: nn.Module, made: Plan, options: QuantizeOptions, out: Path) -> None:
+def _write(model: Model, after: nn.Module, made: Plan, options: QuantizeCommand, out: Path) -> None:
     """Write the quantized model; of a folder as Hugging Face writes it a folder like it, with all that is beside."""
     if model.folder is None or not is_folder_of_shards(model.folder):
         print_path(save(after, out))
@@ -105,17 +106,17 @@ def _write(model: Model, after: nn.Module, made: Plan, options: QuantizeOptions,
     print_path(quantize_shards(model.folder, out, made).target)
 
 
-def _layers(model: Model, data: Any, reading: DataSpec, options: QuantizeOptions) -> Report:
+def _layers(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
     scheme = options.recipe or options.scheme or "int4"
     title = f"{model.name}, layer by layer"
-    return sensitivity(_module(model), data, scheme, data_spec=reading, **_how(options), title=title).report
+    return sensitivity(module_of(model), data, scheme, data_spec=reading, **_how(options), title=title).report
 
 
-def _budget(model: Model, data: Any, reading: DataSpec, options: QuantizeOptions) -> Report:
+def _budget(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
     schemes = options.sweep or SCHEMES
     title = f"{model.name} within {options.budget}"
     found = recipe_for_budget(
-        _module(model), data, options.budget, schemes=schemes, data_spec=reading, **_how(options), title=title
+        module_of(model), data, options.budget, schemes=schemes, data_spec=reading, **_how(options), title=title
     )
     if options.out is not None:
         folder = _folder(options.out)
@@ -125,7 +126,7 @@ def _budget(model: Model, data: Any, reading: DataSpec, options: QuantizeOptions
     return found.report
 
 
-def _how(options: QuantizeOptions) -> dict[str, Any]:
+def _how(options: QuantizeCommand) -> dict[str, Any]:
     return {
         "method": options.method or "nearest",
         "include": options.include,
@@ -133,14 +134,7 @@ def _how(options: QuantizeOptions) -> dict[str, Any]:
     }
 
 
-def _module(model: Model) -> nn.Module:
-    if not isinstance(model.model, nn.Module):
-        do = "Name a module, or a function that makes one"
-        raise ConfigError(describe("MODEL", model.what, "a module whose layers can be replaced", do))
-    return model.model
-
-
-def _reading(model: Model, options: QuantizeOptions) -> tuple[Any, DataSpec]:
+def _reading(model: Model, options: QuantizeCommand) -> tuple[Any, DataSpec]:
     """The data, and how they are read: a text for a language model, or data as ``assay evaluate`` names them."""
     reading = DataSpec(window=options.window, stride=options.stride, device=options.device)
     if Path(options.eval).suffix in TEXTS:
@@ -148,7 +142,7 @@ def _reading(model: Model, options: QuantizeOptions) -> tuple[Any, DataSpec]:
     if options.window or options.stride:
         expected = f"a text, a file that ends with {', '.join(TEXTS)}"
         raise ConfigError(describe("--eval", f"{options.eval} with --window or --stride", expected, "Leave them out"))
-    named = EvaluateOptions(model=model.name, data=options.eval, metrics=options.metrics, seed=options.seed)
+    named = EvaluateCommand(model=model.name, data=options.eval, metrics=options.metrics, seed=options.seed)
     found = open_data(named, model, open_metrics(options.metrics) if options.metrics else {})
     return found.data, replace(reading, inputs=found.inputs, target=found.target)
 
@@ -160,7 +154,7 @@ def _folder(out: Path) -> Path:
     return folder
 
 
-def _told(report: Report, model: Model, options: QuantizeOptions) -> None:
+def _told(report: Report, model: Model, options: QuantizeCommand) -> None:
     """Write a report with what it is of where a folder was named, and print it."""
     about = f"Model: {model.name} ({model.what}).", f"Data: {Path(options.eval).name}."
     report = replace(report, notes=(*report.notes, *about))

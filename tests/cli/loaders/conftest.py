@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from assay.cli.loaders.models import Model
-from assay.cli.options import EvaluateOptions
+from assay.cli.loaders.named_model import Model
+from assay.cli.options import EvaluateCommand
 
 
 @pytest.fixture
 def options():
     def make(data, **given):
-        return EvaluateOptions(model="m:net", data=str(data), metrics=("accuracy",), **given)
+        return EvaluateCommand(model="m:net", data=str(data), metrics=("accuracy",), **given)
 
     return make
 

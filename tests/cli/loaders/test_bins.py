@@ -9,7 +9,7 @@ import pytest
 from assay.cli.loaders.batch_parts import slice_columns, slices
 from assay.cli.loaders.bins import ColumnBins
 from assay.cli.loaders.column_roles import features
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError
 
 
@@ -74,10 +74,10 @@ def test_the_columns_of_a_slice(written, columns):
 
 def test_a_pattern_leaves_out_target_and_ids():
     names = ["p_id", "p1", "p0", "p_label", "age"]
-    assert features(names, EvaluateOptions(features=("p*",), target="p_label", ids="p_id")) == ("p1", "p0")
-    assert features(names, EvaluateOptions(features=("age", "p[01]"), target="p_label")) == ("age", "p1", "p0")
+    assert features(names, EvaluateCommand(features=("p*",), target="p_label", ids="p_id")) == ("p1", "p0")
+    assert features(names, EvaluateCommand(features=("age", "p[01]"), target="p_label")) == ("age", "p1", "p0")
     with pytest.raises(ConfigError, match="--features: got the pattern 'q"):
-        features(names, EvaluateOptions(features=("q*",)))
+        features(names, EvaluateCommand(features=("q*",)))
 
 
 @pytest.mark.parametrize("count", ["x", "", "-1", "2.5"])

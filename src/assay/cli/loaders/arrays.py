@@ -16,13 +16,13 @@ from assay.cli.loaders.column_roles import assign_roles, listed
 from assay.cli.loaders.columns import Columns, Data, check_lengths, loader
 from assay.cli.loaders.file_errors import reading
 from assay.cli.loaders.labels import check_ids, class_note, tensor, to_target
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
 
 _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zlib_tech.html)
 
 
-def open_arrays(path: Path, options: EvaluateOptions, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
+def open_arrays(path: Path, options: EvaluateCommand, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
     """Arrays in a file as data.
 
     Raises:

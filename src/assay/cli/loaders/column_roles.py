@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.cli.loaders.batch_parts import slice_columns
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import TARGETS
 
@@ -35,7 +35,7 @@ class Roles:
         return {self.target, *self.others}
 
 
-def assign_roles(names: Sequence[str], options: EvaluateOptions, where: str) -> Roles:
+def assign_roles(names: Sequence[str], options: EvaluateCommand, where: str) -> Roles:
     """Read from the options what each column is for.
 
     Raises:
@@ -57,14 +57,14 @@ def assign_roles(names: Sequence[str], options: EvaluateOptions, where: str) -> 
     return Roles(target[0] if target else "", inputs, others, next(iter(_columns(options.ids)), ""))
 
 
-def features(names: Sequence[str], options: EvaluateOptions) -> tuple[str, ...]:
+def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
     """The columns of ``--features``, in their order; patterns (``p*``) stand for columns in the order of the file.
 
     Raises:
         ConfigError: a pattern fits no column.
 
     Example:
-        >>> features(["age", "p1", "p0", "y"], EvaluateOptions(features=("p*", "age")))
+        >>> features(["age", "p1", "p0", "y"], EvaluateCommand(features=("p*", "age")))
         ('p1', 'p0', 'age')
     """
     taken = {*(_columns(options.target) or TARGETS), *_columns(options.ids), *_columns(options.weights)}

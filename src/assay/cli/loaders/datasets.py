@@ -10,18 +10,18 @@ from assay.cli.loaders.arrays import open_arrays
 from assay.cli.loaders.columns import Data
 from assay.cli.loaders.images import open_images
 from assay.cli.loaders.labels import check_classes
-from assay.cli.loaders.models import Model
+from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.python_objects import construct
 from assay.cli.loaders.table_file import SUFFIXES as TABLES
 from assay.cli.loaders.tables import open_table
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 
 ARRAYS = (".npz", ".safetensors")
 
 
-def open_data(options: EvaluateOptions, model: Model, metrics: Mapping[str, Metric]) -> Data:
+def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
     """The data that were named, checked against what measures them.
 
     Raises:
@@ -35,7 +35,7 @@ def open_data(options: EvaluateOptions, model: Model, metrics: Mapping[str, Metr
     return data
 
 
-def _opened(options: EvaluateOptions, model: Model) -> Data:
+def _opened(options: EvaluateCommand, model: Model) -> Data:
     named = options.data
     path = Path(named)
     if path.is_dir():

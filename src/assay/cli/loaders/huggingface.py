@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assay.cli.loaders.models import Model
+from assay.cli.loaders.named_model import Model
 from assay.errors import ConfigError, StateError, describe
 from assay.huggingface import tell_unused, transformers
 from assay.quantize.files.huggingface import register_with_transformers

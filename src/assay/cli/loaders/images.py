@@ -14,14 +14,14 @@ from torch import Tensor
 from assay.cli.loaders.columns import Columns, Data, loader
 from assay.cli.loaders.file_errors import reading
 from assay.cli.loaders.labels import class_note, number_classes
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 MODES = {"RGB": 3, "L": 1}
 
 
-def open_images(path: Path, options: EvaluateOptions, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
+def open_images(path: Path, options: EvaluateCommand, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
     """A folder of images as data; they are read when a batch needs them.
 
     A batch has `image` (N, C, H, W) from 0 to 1, or normalised, `label` and `path`, by which samples are known.
@@ -137,7 +137,7 @@ def _cropped(image: Any, look: ImageTransform) -> Any:
     return image.crop((left, top, left + look.size, top + look.size))
 
 
-def _look(options: EvaluateOptions, dtype: torch.dtype) -> ImageTransform:
+def _look(options: EvaluateCommand, dtype: torch.dtype) -> ImageTransform:
     channels = MODES[options.image_mode]
     for name, values in (("--mean", options.mean), ("--std", options.std)):
         if values and len(values) != channels:

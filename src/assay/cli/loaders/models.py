@@ -11,7 +11,6 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import torch
 from torch import nn
 
 from assay.cli.loaders.file_errors import check, reading
+from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.program_strings import UnsafeError
 from assay.cli.loaders.python_objects import call_factory, construct, import_object
 from assay.cli.loaders.safe_program import screen
@@ -29,31 +29,6 @@ from assay.evaluation.exported_models import as_model
 _PICKLE = b"\x80"  # how pickles begin
 FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors")
 _ALLOW = "or add --allow-code if you would run code from whoever made the file"
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model that was named.
-
-    Attributes:
-        name: what to call it: the last part of what was written.
-        what: what it is, in words.
-        model: what is called with a batch.
-        classes: the names of its classes, where it brings them.
-        folder: where its tokenizer is, if it has one.
-    """
-
-    name: str
-    what: str
-    model: Callable[..., Any]
-    classes: tuple[str, ...] = ()
-    folder: Path | None = None
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of its weights, which inputs must have; float32 where it has none."""
-        tensors = self.model.parameters() if isinstance(self.model, nn.Module) else ()
-        return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), torch.float32)
 
 
 def model_of(options: ModelOptions, named: str = "") -> Model:

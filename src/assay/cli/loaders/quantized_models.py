@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
-from assay.cli.loaders.models import Model
+from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.python_objects import construct
 from assay.errors import ConfigError, describe
 from assay.evaluation.exported_models import ExportedModel, ScriptedModel

@@ -13,15 +13,15 @@ from torch import Tensor
 from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed
 from assay.cli.loaders.columns import Columns, Data, loader
 from assay.cli.loaders.labels import check_ids, class_note, rows_at, to_target
-from assay.cli.loaders.models import Model
+from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.table_file import TableFile
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, ShapeError, describe
 
 _TEXTS = ("text", "sentence")
 
 
-def open_table(path: Path, options: EvaluateOptions, model: Model) -> Data:
+def open_table(path: Path, options: EvaluateCommand, model: Model) -> Data:
     """A table as data.
 
     Features become one float tensor in the order of their columns. Columns that `--inputs` names go to the model by
@@ -55,7 +55,7 @@ def open_table(path: Path, options: EvaluateOptions, model: Model) -> Data:
 
 
 def _inputs(
-    table: TableFile, found: Roles, options: EvaluateOptions, model: Model
+    table: TableFile, found: Roles, options: EvaluateCommand, model: Model
 ) -> tuple[dict[str, Any], Any, list[str]]:
     """The columns for the model, how it is given them, and what to say about that."""
     texts = options.text or _usual_text(table, found, model)

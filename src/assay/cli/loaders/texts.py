@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.cli.loaders.models import Model
+from assay.cli.loaders.named_model import Model
 from assay.errors import ConfigError, StateError, describe
 from assay.huggingface import open_tokenizer, transformers
 from assay.language import Tokenizer

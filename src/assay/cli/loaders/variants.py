@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.cli.loaders.quantized_models import is_scheme
-from assay.cli.options import EvaluateOptions
+from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
 
 KEYS = ("model", "precision", "device", "compile", "model-factory", "preds")
@@ -22,11 +22,11 @@ class VariantRequest:
         scheme: what it is quantized by; empty for as it is.
     """
 
-    options: EvaluateOptions
+    options: EvaluateCommand
     scheme: str = ""
 
 
-def parse_variants(options: EvaluateOptions) -> dict[str, VariantRequest]:
+def parse_variants(options: EvaluateCommand) -> dict[str, VariantRequest]:
     """The variants by their names, the model itself first.
 
     ``--variant net.pt2`` is another model, ``--variant precision=bfloat16`` the same one in another precision,
@@ -36,7 +36,7 @@ def parse_variants(options: EvaluateOptions) -> dict[str, VariantRequest]:
         ConfigError: an option is unknown, or two variants are the same.
 
     Example:
-        >>> both = parse_variants(EvaluateOptions(model="nets:net", variant=("net.pt2", "precision=bfloat16")))
+        >>> both = parse_variants(EvaluateCommand(model="nets:net", variant=("net.pt2", "precision=bfloat16")))
         >>> list(both), both["net bfloat16"].options.precision
         (['net', 'net.pt2', 'net bfloat16'], 'bfloat16')
     """
@@ -47,7 +47,7 @@ def parse_variants(options: EvaluateOptions) -> dict[str, VariantRequest]:
     return dict(zip(_names(requests), requests, strict=True))
 
 
-def _parse(written: str, options: EvaluateOptions) -> VariantRequest:
+def _parse(written: str, options: EvaluateCommand) -> VariantRequest:
     changes: dict[str, Any] = {}
     scheme = ""
     for part in written.split(","):
@@ -84,16 +84,16 @@ def _names(requests: Sequence[VariantRequest]) -> list[str]:
     return [f"{k} {name}" for k, name in enumerate(names)]
 
 
-def _short(request: VariantRequest, first: EvaluateOptions) -> str:
+def _short(request: VariantRequest, first: EvaluateCommand) -> str:
     model = request.options.model.rstrip("/").rpartition("/")[2]
     return " ".join([model.rpartition(":")[2], *_differences(request, first)])
 
 
-def _long(request: VariantRequest, first: EvaluateOptions) -> str:
+def _long(request: VariantRequest, first: EvaluateCommand) -> str:
     return " ".join([request.options.model, *_differences(request, first)])
 
 
-def _differences(request: VariantRequest, first: EvaluateOptions) -> list[str]:
+def _differences(request: VariantRequest, first: EvaluateCommand) -> list[str]:
     options = request.options
     parts = [request.scheme] * bool(request.scheme)
     parts += [options.precision or "full precision"] * (options.precision != first.precision)

@@ -1,0 +1,67 @@
+"""What ``assay quantize`` plans and refuses, whether it measures or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import nn
+
+from assay.cli.loaders.named_model import Model
+from assay.cli.options import QuantizeCommand
+from assay.errors import ConfigError, describe
+from assay.quantize.files.file import is_quantized
+from assay.quantize.files.source import CONFIG, FILE, INDEX, config_of
+from assay.quantize.planning.plan import Plan, plan
+
+
+def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:
+    """The plan that was asked for on the command line.
+
+    Raises:
+        ConfigError: a plan in a file and options that would change it, or a plan that cannot be.
+        StateError: the file holds no plan.
+        OSError: it cannot be read.
+    """
+    if options.apply is not None:
+        changing = ("scheme", "recipe", "include", "exclude", "method", "dtype", "release")
+        if given := [name for name in changing if getattr(options, name)]:
+            do = "Leave them out, or make a new plan with --plan --json"
+            got = f"--apply with {', '.join(f'--{name}' for name in given)}"
+            raise ConfigError(describe("assay quantize", got, "the plan as it is in the file", do))
+        return Plan.from_json(options.apply.read_text("utf-8"), str(options.apply))
+    return plan(
+        model,
+        options.scheme or None,
+        options.device,
+        recipe=options.recipe or None,
+        dtype=options.dtype or None,
+        include=options.include,
+        exclude=options.exclude,
+        method=options.method or None,
+        release=options.release or None,
+    )
+
+
+def module_of(model: Model) -> nn.Module:
+    """The module of a model.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not isinstance(model.model, nn.Module):
+        do = "Name a module, or a function that makes one"
+        raise ConfigError(describe("MODEL", model.what, "a module whose layers can be replaced", do))
+    return model.model
+
+
+def check_floats(path: Path) -> None:
+    """Raise where a file or a folder holds a quantized model."""
+    config_of(path if path.is_dir() else None)
+    if is_quantized(path):
+        do = "Name the model that it was made from"
+        raise ConfigError(describe(str(path), "a model that is quantized already", "one of floats", do))
+
+
+def is_folder_of_shards(path: Path) -> bool:
+    """Whether it is a folder with safetensors as Hugging Face writes it."""
+    return path.is_dir() and (path / CONFIG).is_file() and any((path / name).is_file() for name in (FILE, INDEX))
