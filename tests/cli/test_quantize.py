@@ -16,7 +16,7 @@ from assay.cli import app
 from assay.cli import quantize as cli_quantize
 from assay.errors import AssayError, ConfigError
 from assay.quantize import QuantizedLinear, dispatch
-from assay.quantize.files.file import load, load_integers
+from assay.quantize.files.file import load, load_packed_weights
 from assay.quantize.tuning import measure as tuning
 
 MODULE = """
@@ -150,7 +150,7 @@ def test_a_plan_that_was_printed_is_applied_as_it_is(folder, checkpoint):
     done = invoke("llama", "--apply", "plan.json", "--out", "small", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == json.loads(planned.stdout)
-    schemes = {str(each.scheme) for each in load_integers(folder / "small").values()}
+    schemes = {str(each.scheme) for each in load_packed_weights(folder / "small").values()}
     assert {"int4:g64", "int8"} <= schemes
     done = invoke("llama", "--apply", "plan.json", "--scheme", "int4", "--out", "other")
     assert "--apply with --scheme" in str(done.exception)

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.loaders.column_roles import assign_roles, listed
+from assay.cli.loaders.column_roles import assign_roles, listed, read_roles
 from assay.cli.loaders.columns import Columns, Data, check_lengths, loader
 from assay.cli.loaders.file_errors import reading
-from assay.cli.loaders.labels import check_ids, class_note, tensor, to_target
+from assay.cli.loaders.labels import tensor
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
 
@@ -31,36 +31,16 @@ def open_arrays(path: Path, options: EvaluateCommand, dtype: torch.dtype, classe
         StateError: the file is damaged, or has pickled objects.
     """
     names, read = _npz(path) if path.suffix == ".npz" else _safetensors(path)
-    found = assign_roles(names, options, str(path))
-    parts: dict[str, Any] = {}
-    notes: list[str] = []
-    if found.target:
-        said = options.classes or classes
-        parts[found.target], named = to_target(read(found.target), said, f"{path}: {found.target}")
-        if named:
-            notes.append(class_note(named, "the order that was said" if said else "alphabetical order"))
-    for name in found.others:
-        parts[name] = read(name)
-    if found.ids:
-        check_ids(parts[found.ids], f"{path}: {found.ids}")
-    inputs = found.inputs or tuple(name for name in names if name not in found.taken)
-    arrays = {name: read(name) for name in inputs}
-    if not found.inputs:
-        arrays = _fitting(arrays, len(parts[found.target]) if found.target else None, path, notes)
-    given = {name: _input(array, dtype, f"{path}: {name}", notes) for name, array in arrays.items()}
-    check_lengths({**given, **parts}, str(path))
-    columns = Columns({**given, **parts})
-    which: Any = next(iter(given)) if len(given) == 1 else list(given)
-    labels = parts.get(found.target)
-    return Data(
-        loader(columns, options.batch_size, options.num_workers),
-        which,
-        found.target or None,
-        None,
-        labels,
-        named if found.target else (),
-        tuple(notes),
-    )
+    roles = assign_roles(names, options, str(path))
+    parts, labels, classes, notes = read_roles(read, roles, options.classes or classes, str(path))
+    arrays = {name: read(name) for name in roles.inputs or tuple(name for name in names if name not in roles.taken)}
+    if not roles.inputs:
+        arrays = _fitting(arrays, None if labels is None else len(labels), path, notes)
+    inputs = {name: _input(array, dtype, f"{path}: {name}", notes) for name, array in arrays.items()}
+    check_lengths({**inputs, **parts}, str(path))
+    data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
+    which: Any = next(iter(inputs)) if len(inputs) == 1 else list(inputs)
+    return Data(data, which, roles.target or None, None, labels, classes, tuple(notes))
 
 
 def _npz(path: Path) -> tuple[list[str], Callable[[str], Any]]:

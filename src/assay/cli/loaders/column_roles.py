@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
 
 from assay.cli.loaders.batch_parts import slice_columns
+from assay.cli.loaders.labels import check_ids, class_note, to_target
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import TARGETS
@@ -55,6 +59,31 @@ def assign_roles(names: Sequence[str], options: EvaluateCommand, where: str) -> 
     check(("--inputs, --features or --text", inputs), names, where)
     check(("--ids, --weights or --slice", others), names, where)
     return Roles(target[0] if target else "", inputs, others, next(iter(_columns(options.ids)), ""))
+
+
+def read_roles(
+    read: Callable[[str], Any], roles: Roles, classes: tuple[str, ...], where: str
+) -> tuple[dict[str, Any], Tensor | None, tuple[str, ...], list[str]]:
+    """The columns that are no inputs, the labels, the names of their classes, and notes for the report.
+
+    Args:
+        read: gives a column.
+        roles: what each column is for.
+        classes: the names of the classes, where they are known.
+        where: the file, in messages.
+
+    Raises:
+        ConfigError: a target or an id is missing or invalid.
+    """
+    parts: dict[str, Any] = {}
+    by, labels = "the order that was said" if classes else "alphabetical order", None
+    if roles.target:
+        labels, classes = to_target(read(roles.target), classes, f"{where}: {roles.target}")
+        parts[roles.target] = labels
+    parts |= {name: read(name) for name in roles.others}
+    if roles.ids:
+        check_ids(parts[roles.ids], f"{where}: {roles.ids}")
+    return parts, labels, classes, [class_note(classes, by)] if classes else []
 
 
 def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:

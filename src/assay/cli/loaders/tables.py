@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed
+from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed, read_roles
 from assay.cli.loaders.columns import Columns, Data, loader
-from assay.cli.loaders.labels import check_ids, class_note, rows_at, to_target
+from assay.cli.loaders.labels import rows_at
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.table_file import TableFile
 from assay.cli.options import EvaluateCommand
@@ -35,39 +35,29 @@ def open_table(path: Path, options: EvaluateCommand, model: Model) -> Data:
         MissingDependencyError: pyarrow is not there.
     """
     table = TableFile(path)
-    found = assign_roles(table.names, options, str(path))
+    roles = assign_roles(table.names, options, str(path))
     if not table.rows:
         raise ConfigError(describe(str(path), "no rows", "one or more", "Check what was written there"))
-    parts, which, notes = _inputs(table, found, options, model)
-    said = options.classes or model.classes
-    labels, classes = None, said
-    if found.target:
-        labels, classes = to_target(table.values(found.target), said, f"{path}: {found.target}")
-        parts[found.target] = labels
-    if classes:
-        notes.append(class_note(classes, "the order that was said" if said else "alphabetical order"))
-    for name in found.others:
-        parts[name] = table.values(name)
-    if found.ids:
-        check_ids(parts[found.ids], f"{path}: {found.ids}")
-    data = loader(Columns(parts), options.batch_size, options.num_workers)
-    return Data(data, which, found.target or None, None, labels, classes, tuple(notes))
+    inputs, which, notes = _inputs(table, roles, options, model)
+    parts, labels, classes, more = read_roles(table.values, roles, options.classes or model.classes, str(path))
+    data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
+    return Data(data, which, roles.target or None, None, labels, classes, (*notes, *more))
 
 
 def _inputs(
-    table: TableFile, found: Roles, options: EvaluateCommand, model: Model
+    table: TableFile, roles: Roles, options: EvaluateCommand, model: Model
 ) -> tuple[dict[str, Any], Any, list[str]]:
     """The columns for the model, how it is given them, and what to say about that."""
-    texts = options.text or _usual_text(table, found, model)
+    texts = options.text or _usual_text(table, roles, model)
     if texts:
         from assay.cli.loaders.texts import TokenColumns
 
         tokens = TokenColumns(model, [_texts(table, name) for name in texts])
         return {"": tokens}, list(tokens.names), [tokens.note(texts)]
     if options.inputs and not any(":" in each for each in options.inputs):
-        parts = {name: _cast(table.numbers(name), model.dtype) for name in found.inputs}
-        return parts, list(found.inputs) if len(found.inputs) > 1 else found.inputs[0], []
-    names = features(table.names, options) or tuple(name for name in table.names if name not in found.taken)
+        parts = {name: _cast(table.numbers(name), model.dtype) for name in roles.inputs}
+        return parts, list(roles.inputs) if len(roles.inputs) > 1 else roles.inputs[0], []
+    names = features(table.names, options) or tuple(name for name in table.names if name not in roles.taken)
     if not names:
         got = f"columns {listed(table.names)}"
         raise ConfigError(describe(str(table.path), got, "features beside the target", "Name them with --features"))
@@ -75,8 +65,8 @@ def _inputs(
     return {"features": FeatureColumns(table, names, model.dtype)}, "features", [note]
 
 
-def _usual_text(table: TableFile, found: Roles, model: Model) -> tuple[str, ...]:
-    if model.folder is None or found.inputs:
+def _usual_text(table: TableFile, roles: Roles, model: Model) -> tuple[str, ...]:
+    if model.folder is None or roles.inputs:
         return ()
     return next(((name,) for name in _TEXTS if name in table.names), ())
 
