@@ -92,14 +92,14 @@ def test_a_folder_of_hugging_face_is_measured_with_its_tokenizer(here):
 def test_a_plan_of_a_file_is_measured_and_written_as_it_is(here):
     from assay.huggingface import open_model
     from assay.quantize import plan
-    from assay.quantize.files.file import load_integers
+    from assay.quantize.files.file import load_packed_weights
 
     saved = folder(here / "hf")
     made = plan(open_model(saved)[0], {"mlp.up_proj": "int3:g32", "mlp.down_proj": "int8"}, "cpu")
     (here / "plan.json").write_text(made.to_json(), "utf-8")
     done = quantize(saved, "--eval", "text.txt", "--window", 64, "--apply", "plan.json", "--out", "out")
     assert done.exit_code == 0, done.output
-    assert {str(each.scheme) for each in load_integers(here / "out").values()} == {"int3:g32", "int8"}
+    assert {str(each.scheme) for each in load_packed_weights(here / "out").values()} == {"int3:g32", "int8"}
 
 
 def test_a_classifier_is_measured_with_metrics(here):

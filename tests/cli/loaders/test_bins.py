@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from assay.cli.loaders.batch_parts import slice_columns, slices
+from assay.cli.loaders.batch_parts import parse_slices, slice_columns
 from assay.cli.loaders.bins import ColumnBins
 from assay.cli.loaders.column_roles import features
 from assay.cli.options import EvaluateCommand
@@ -55,7 +55,7 @@ def test_columns_that_have_no_bins(values, count, message):
 
 def test_bins_need_a_column_of_the_data():
     with pytest.raises(ConfigError, match="--slice: got bins of 'age'"):
-        slices(("age:bins=5",), data=[1, 2])
+        parse_slices(("age:bins=5",), data=[1, 2])
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,6 @@ def test_a_pattern_leaves_out_target_and_ids():
 @pytest.mark.parametrize("count", ["x", "", "-1", "2.5"])
 def test_a_number_of_bins_that_is_none_is_named(count):
     written = f"age:bins={count}"
-    for read in (slice_columns, lambda text: slices((text,), data=[1, 2])):
+    for read in (slice_columns, lambda text: parse_slices((text,), data=[1, 2])):
         with pytest.raises(ConfigError, match=f"--slice {written}: got .*{count!r}"):
             read(written)

@@ -12,12 +12,13 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from assay.cli.loaders.options import read_config
 from safetensors.torch import save_file
 from torch import nn
 
+from assay.cli.config import resolve
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import open_model
+from assay.cli.options import EvaluateCommand
 from assay.errors import AssayError, StateError
 from assay.integrations.lm_eval import read_lm_eval
 from assay.meter.file import Description
@@ -219,7 +220,7 @@ def test_weights_that_were_written_without_checksums_are_loaded(tmp_path):
 
 DEEP = "[" * 100_000
 READERS = {
-    "run.toml": (f"a = {DEEP}", read_config),
+    "run.toml": (f"a = {DEEP}", lambda path: resolve(EvaluateCommand, {"config": path})),
     "config.json": (DEEP, lambda path: open_model(str(path.parent))),
     "results_1.json": (DEEP, read_lm_eval),
     "recipe.json": (DEEP, Recipe.parse),
