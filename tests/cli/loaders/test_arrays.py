@@ -42,7 +42,7 @@ def test_names_are_said(tmp_path, options, model):
     names = np.array([f"s{k}" for k in range(7)])
     labels = np.array(["b", "a", "c", "b", "a", "c", "b"])
     np.savez(tmp_path / "a.npz", x_train=np.ones((9, 2)), x_test=X, label_test=labels, who=names, where=Y)
-    said = options(tmp_path / "a.npz", target="label_test", inputs="x_test", ids="who", slice=("where,who",))
+    said = options(tmp_path / "a.npz", target="label_test", inputs=("x_test",), ids="who", slice=("where,who",))
     data = open_data(said, model, {})
     assert data.classes == ("a", "b", "c")
     assert joined(data, "label_test").tolist() == [1, 0, 2, 1, 0, 2, 1]
@@ -52,7 +52,7 @@ def test_names_are_said(tmp_path, options, model):
     least = open_data(options(tmp_path / "a.npz", target="where"), model, {"a": Accuracy(num_classes=3)})
     assert "Left out, as they are texts or have other numbers of rows: x_train, label_test, who." in least.notes
     in_order = open_data(
-        options(tmp_path / "a.npz", target="label_test", inputs="x_test", classes=("c", "b", "a")), model, {}
+        options(tmp_path / "a.npz", target="label_test", inputs=("x_test",), classes=("c", "b", "a")), model, {}
     )
     assert joined(in_order, "label_test").tolist() == [1, 2, 0, 1, 2, 0, 1]
 
@@ -67,15 +67,15 @@ def test_several_inputs_go_by_name(tmp_path, options, model):
     [
         ({"x": X, "z": Y}, {}, "got columns x, z, expected one named labels, label, target, targets, y"),
         ({"x": X, "y": Y}, {"target": "Y"}, "--target: got no column 'Y', expected 'y'"),
-        ({"x": X, "y": Y}, {"inputs": "images"}, "got no column 'images', expected one of x, y"),
+        ({"x": X, "y": Y}, {"inputs": ("images",)}, "got no column 'images', expected one of x, y"),
         ({"x": X, "y": Y}, {"ids": "key"}, "--ids, --weights or --slice: got no column 'key'"),
         ({"x": X[:5], "y": Y}, {}, "got arrays x, none with 7 rows, expected inputs for each target"),
-        ({"x": X[:5], "y": Y}, {"inputs": "x"}, "rows: x with 5, y with 7"),
+        ({"x": X[:5], "y": Y}, {"inputs": ("x",)}, "rows: x with 5, y with 7"),
         ({"y": Y}, {}, "got no other array"),
         ({"x": X[:0], "y": Y[:0]}, {}, "no samples"),
         ({"x": X, "y": np.where(Y > 1, np.nan, Y)}, {}, r"y: got NaN or infinity in rows 2, 5, expected a finite"),
         ({"x": X.astype(str), "y": Y}, {}, "x: got texts, expected numbers as inputs"),
-        ({"x": X, "y": Y, "k": Y}, {"ids": "k", "inputs": "x"}, "k: got 0 in rows 0, 3, expected an id of its own"),
+        ({"x": X, "y": Y, "k": Y}, {"ids": "k", "inputs": ("x",)}, "k: got 0 in rows 0, 3, expected an id of its own"),
         ({"x": X, "y": Y}, {"classes": ("a", "b")}, "y: got 2 in rows 2, 5, expected numbers below 2"),
         ({"x": X, "y": np.array(list("abca") + [""] * 3)}, {}, "y: got no label in rows 4, 5, 6"),
         (
@@ -84,7 +84,7 @@ def test_several_inputs_go_by_name(tmp_path, options, model):
             "y: got 'c', expected one of the classes a, b",
         ),
         ({"x": X, "y": Y}, {"batch_size": 0}, "--batch-size: got 0"),
-        ({"x": X, "y": Y}, {"workers": -1}, "--workers: got -1"),
+        ({"x": X, "y": Y}, {"num_workers": -1}, "--num-workers: got -1"),
     ],
 )
 def test_arrays_that_cannot_be_are_told(tmp_path, options, model, arrays, given, message):

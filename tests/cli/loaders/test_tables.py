@@ -63,7 +63,7 @@ def test_workers_read_a_table(tmp_path, options, model):
 
 
 def test_columns_go_to_the_model_by_name(tmp_path, options, model):
-    data = open_data(options(write(tmp_path, ".csv"), target="kind", inputs="a,b"), model, {})
+    data = open_data(options(write(tmp_path, ".csv"), target="kind", inputs=("a", "b")), model, {})
     assert data.inputs == ["a", "b"]
     batch = next(iter(data.data))
     assert (batch["a"].dtype, batch["b"].dtype) == (torch.float32, torch.int64)
