@@ -16,7 +16,7 @@ def report():
         tables=[classes, classes],
         slices=[Slice("night", 12, [Value("accuracy", 0.25)])],
     )
-    return Report("pets", [held_out])
+    return Report("pets", [held_out], created="2026-11-20T12:00:00+00:00")
 
 
 def reports():
