@@ -20,7 +20,7 @@ from assay.render.html import to_html, whisker
 from assay.render.terminal import show
 from assay.report import Comparison, Report, Samples, Section, Slice, Value, compare
 from assay.report.comparing import short_names
-from assay.report.evidence import MEAN
+from assay.report.inference import MEAN
 from assay.stats.hypothesis_tests import mcnemar, two_proportions
 from assay.stats.intervals import paired_proportions
 from pages import Page

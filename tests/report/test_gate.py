@@ -14,9 +14,9 @@ from rich.console import Console
 from assay.errors import ConfigError
 from assay.render.terminal import show
 from assay.report import Gate, GateRule, Report, Samples, Section, Slice, Value, gate
-from assay.report.evidence import MeasuredValue, interval_of
 from assay.report.gate_result import EXIT_CODES, KINDS
 from assay.report.gate_view import condition
+from assay.report.inference import MeasuredValue, interval_of
 from assay.stats.hypothesis_tests import mcnemar
 from assay.stats.intervals import clopper_pearson, paired_proportions
 

@@ -14,7 +14,7 @@ from assay.evaluation.observers import Array
 from assay.meter.intervals import Interval
 from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
-from assay.report.evidence import MeasuredValue, interval_of
+from assay.report.inference import MeasuredValue, interval_of
 from assay.stats.intervals import wilson
 
 MOST_CLASSES = 100

@@ -10,8 +10,8 @@ import numpy as np
 
 from assay.errors import ConfigError, describe
 from assay.report.comparison import Comparison, Delta, Flips, Run, Unmatched
-from assay.report.evidence import REPORT, SAMPLES, MeasuredValue, difference, have_equal_samples, why_not_the_same
 from assay.report.flips import flips as flips_of
+from assay.report.inference import REPORT, SAMPLES, MeasuredValue, difference, have_equal_samples, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.report import Report
 from assay.report.samples import Samples, align
@@ -38,7 +38,7 @@ class _Pairing:
 
     Args:
         whole: what `align` says of all samples of both; None where one has none.
-        equal: what is equal of them; see `assay.report.evidence.difference`.
+        equal: what is equal of them; see `assay.report.inference.difference`.
     """
 
     whole: Array | str | None

@@ -6,7 +6,7 @@ import numpy as np
 
 from assay._records import CellValue
 from assay.report.comparison import Delta, Flips
-from assay.report.evidence import MeasuredValue, pair
+from assay.report.inference import MeasuredValue, pair
 from assay.report.packed_array import Array
 from assay.report.samples import Samples
 

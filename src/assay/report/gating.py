@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from assay.errors import ConfigError, describe
 from assay.report.gate_result import KINDS, Gate, GateRule
-from assay.report.judge import Judge
 from assay.report.report import Report
+from assay.report.rule_checks import RuleChecker
 from assay.report.value import check_confidence_level
 
 Rules: TypeAlias = Mapping[str, Mapping[str, float]] | Iterable[GateRule]
@@ -59,8 +59,8 @@ def gate(
     listed = tuple(_rules(rules))
     if not listed:
         raise ConfigError(describe("gate", "no rule", f"one or more of {', '.join(KINDS)}", "Say what must hold"))
-    judge = Judge(report, baseline, confidence_level, point, min_slice_size)
-    checks = tuple(judge.check(rule) for rule in listed)
+    checker = RuleChecker(report, baseline, confidence_level, point, min_slice_size)
+    checks = tuple(checker.check(rule) for rule in listed)
     outcome = max((check.outcome for check in checks), key=("pass", "not enough evidence", "fail").index)
     return Gate(outcome, checks, confidence_level, point, report.title, baseline.title if baseline else "")
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from assay.errors import ConfigError, describe
-from assay.report.evidence import (
+from assay.report.gate_result import GateCheck, GateRule
+from assay.report.inference import (
     REPORT,
     SAMPLES,
     Evidence,
@@ -18,7 +19,6 @@ from assay.report.evidence import (
     interval_of,
     why_not_the_same,
 )
-from assay.report.gate_result import GateCheck, GateRule
 from assay.report.packed_array import Array
 from assay.report.report import Report
 from assay.report.samples import align
@@ -32,7 +32,7 @@ FROM_ABOVE = ("max", "max-rise", "worst-slice-max")
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class RuleChecker:
     """A report, and how it is judged; the arguments are those of `gate`."""
 
     report: Report
