@@ -125,7 +125,7 @@ def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
         slices=parse_slices(options.slice, data.data),
         min_slice_size=options.min_slice_size,
         n_resamples=options.n_resamples,
-        keep_keep_samples=options.keep_samples,
+        keep_samples=options.keep_samples,
         diagnostics=options.diagnostics,
         classes=data.classes or None,
         compile=options.compile,
