@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,18 @@ def test_rules_that_say_nothing_are_refused(written):
 
 def test_the_metric_of_a_rule_may_hold_an_equals_sign():
     assert rules_of(gate(None, max=["loss (T=1) = 0.5"])) == (GateRule("max", "loss (T=1)", 0.5),)
+
+
+def test_options_become_arguments_that_exist():
+    from assay.cli.evaluate import arguments
+    from assay.cli.loaders.columns import Data
+    from assay.evaluation import evaluate as function
+
+    given = {"min_slice_size": 3, "n_resamples": 5, "keep_samples": False, "diagnostics": False, "sharded": True}
+    given |= {"checkpoint_every": 1.0, "rank_timeout_s": 2.0, "batch_size": 3, "run_id": "r", "num_workers": 1}
+    passed = arguments(
+        Data(None), EvaluateCommand(**given, confidence_level=0, resume=Path("kept"), precision="float16")
+    )
+    assert set(passed) <= set(inspect.signature(function).parameters)
+    assert {name: passed[name] for name in given} == given
+    assert passed["confidence_level"] is None
