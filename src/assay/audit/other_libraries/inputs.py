@@ -1,4 +1,4 @@
-"""Small realistic batches for metrics: each function draws one batch of ``n`` samples from a seeded generator.
+"""Small realistic batches for metrics: each name draws one batch of ``n`` samples from a seeded generator.
 
 B samples, C classes, L labels, K outputs. Every class occurs in every batch, so that no metric takes its path for
 absent ones.
@@ -20,6 +20,7 @@ BATCHES = (16, 16, 9)  # the last batch of a data set is smaller
 
 Batch = tuple[Any, ...]
 Draw = Callable[[Generator, int], Batch]
+Column = Callable[[Generator, int], Tensor]
 
 
 def batches(draw: Draw, sizes: tuple[int, ...] = BATCHES) -> tuple[Batch, ...]:
@@ -52,53 +53,62 @@ def labels(g: Generator, n: int, classes: int = CLASSES) -> Tensor:
     return cycle(classes, n)[torch.randperm(n, generator=g)]
 
 
-# --- classification ---------------------------------------------------------------------------------------------------
+# Columns, and batches of columns, which are drawn from left to right --------------------------------------------------
 
 
-def binary(g: Generator, n: int) -> Batch:
-    """Probabilities and 0/1 labels, (B,) and (B,)."""
-    return torch.rand(n, generator=g), labels(g, n, 2)
+def _batch(*columns: Column) -> Draw:
+    return lambda g, n: tuple(column(g, n) for column in columns)
 
 
-def binary_float(g: Generator, n: int) -> Batch:
-    """The same with labels in floating point."""
-    preds, target = binary(g, n)
-    return preds, target.float()
+def _uniform(*shape: int, least: float = 0.0) -> Column:
+    return lambda g, n: torch.rand(n, *shape, generator=g) + least
 
 
-def binary_labels(g: Generator, n: int) -> Batch:
-    """Predicted and true 0/1 labels."""
-    return labels(g, n, 2), labels(g, n, 2)
+def _normal(*shape: int) -> Column:
+    return lambda g, n: torch.randn(n, *shape, generator=g)
 
 
-def binary_groups(g: Generator, n: int) -> Batch:
-    """Probabilities, 0/1 labels, and the group (0 or 1) of each sample."""
-    return torch.rand(n, generator=g), cycle(2, n), cycle(4, n) // 2
+def _integers(high: int, *shape: int) -> Column:
+    return lambda g, n: torch.randint(high, (n, *shape), generator=g)
 
 
-def binary_weighted(g: Generator, n: int) -> Batch:
-    """Probabilities, 0/1 labels and weights."""
-    return *binary_float(g, n), torch.rand(n, generator=g)
+def _labels(classes: int) -> Column:
+    return lambda g, n: labels(g, n, classes)
 
 
-def multiclass(g: Generator, n: int) -> Batch:
-    """Probabilities and labels, (B, C) and (B,)."""
-    return torch.randn(n, CLASSES, generator=g).softmax(-1), labels(g, n)
+def _groups(each: int) -> Column:
+    return lambda g, n: cycle(2 * each, n) // each
 
 
-def multiclass_labels(g: Generator, n: int) -> Batch:
-    """Predicted and true labels, (B,) and (B,)."""
-    return labels(g, n), labels(g, n)
+def _softmax(g: Generator, n: int) -> Tensor:
+    return torch.randn(n, CLASSES, generator=g).softmax(-1)
 
 
-def multiclass_sets(g: Generator, n: int) -> Batch:
-    """Several labels a sample, (B, K) and (B, K)."""
-    return tuple(torch.randint(CLASSES, (n, OUTPUTS), generator=g) for _ in range(2))
+def _near(*shape: int) -> Draw:
+    def draw(g: Generator, n: int) -> Batch:
+        target = torch.randn(n, *shape, generator=g)
+        return target + 0.3 * torch.randn(n, *shape, generator=g), target
+
+    return draw
 
 
-def multiclass_groups(g: Generator, n: int) -> Batch:
-    """Probabilities, labels, and the group of each sample."""
-    return *multiclass(g, n), cycle(2, n)
+def _and(draw: Draw, *columns: Column) -> Draw:
+    return lambda g, n: (*draw(g, n), *(column(g, n) for column in columns))
+
+
+# Classification: probabilities, logits or predicted labels, then the target, (B,) and (B,) if nothing else is said ----
+
+binary = _batch(_uniform(), _labels(2))
+binary_float = _batch(_uniform(), lambda g, n: labels(g, n, 2).float())
+binary_labels = _batch(_labels(2), _labels(2))
+binary_groups = _batch(_uniform(), _groups(1), _groups(2))
+binary_weighted = _and(binary_float, _uniform())
+multiclass = _batch(_softmax, _labels(CLASSES))  # (B, C)
+multiclass_labels = _batch(_labels(CLASSES), _labels(CLASSES))
+multiclass_sets = _batch(_integers(CLASSES, OUTPUTS), _integers(CLASSES, OUTPUTS))  # several labels a sample, (B, K)
+multiclass_groups = _and(multiclass, _groups(1))
+multilabel_maps = _batch(_uniform(LABELS, 4), _integers(2, LABELS, 4))  # of four pixels, (B, L, 4)
+logits = _batch(_normal(CLASSES), _labels(CLASSES))  # (B, C)
 
 
 def multilabel(g: Generator, n: int) -> Batch:
@@ -114,93 +124,27 @@ def multilabel_labels(g: Generator, n: int) -> Batch:
     return preds.round().long(), target
 
 
-def multilabel_maps(g: Generator, n: int) -> Batch:
-    """Probabilities and 0/1 labels of four pixels, (B, L, 4) and (B, L, 4)."""
-    shape = (n, LABELS, 4)
-    return torch.rand(shape, generator=g), torch.randint(2, shape, generator=g)
+# Regression and aggregation: predictions and targets, or values, (B,) -------------------------------------------------
 
+regression = _near()
+regression_outputs = _near(OUTPUTS)  # (B, K)
+regression_weighted = _and(regression, _uniform())
+positive = _batch(_uniform(least=0.1), _uniform(least=0.1))
+distributions = _batch(_softmax, _softmax)  # (B, C)
+many_logits = _batch(_normal(CLASSES), _normal(CLASSES))
+ensemble = _batch(_normal(7), _normal())  # seven forecasts of each
+values = _batch(_normal())
+number = _batch(lambda g, n: torch.rand((), generator=g))  # such as the loss of a batch
+positive_values = _batch(_uniform(least=0.1))
+weighted_values = _batch(_normal(), _uniform())
+clicks = _batch(_integers(2), _uniform())  # whether each was clicked, and its weight
+curve = _batch(_uniform(), _uniform())  # x and y of its points
 
-def logits(g: Generator, n: int) -> Batch:
-    """Unnormalised scores and labels, (B, C) and (B,)."""
-    return torch.randn(n, CLASSES, generator=g), labels(g, n)
+# Ranking, clustering, tables ------------------------------------------------------------------------------------------
 
-
-# --- regression, aggregation ------------------------------------------------------------------------------------------
-
-
-def regression(g: Generator, n: int) -> Batch:
-    """Predictions near their targets, (B,) and (B,)."""
-    target = torch.randn(n, generator=g)
-    return target + 0.3 * torch.randn(n, generator=g), target
-
-
-def regression_outputs(g: Generator, n: int) -> Batch:
-    """Predictions near their targets, (B, K) and (B, K)."""
-    target = torch.randn(n, OUTPUTS, generator=g)
-    return target + 0.3 * torch.randn(n, OUTPUTS, generator=g), target
-
-
-def regression_weighted(g: Generator, n: int) -> Batch:
-    """Predictions, targets and weights."""
-    return *regression(g, n), torch.rand(n, generator=g)
-
-
-def positive(g: Generator, n: int) -> Batch:
-    """Positive predictions and targets."""
-    return torch.rand(n, generator=g) + 0.1, torch.rand(n, generator=g) + 0.1
-
-
-def distributions(g: Generator, n: int) -> Batch:
-    """Two distributions for each sample, (B, C) and (B, C)."""
-    return tuple(torch.randn(n, CLASSES, generator=g).softmax(-1) for _ in range(2))
-
-
-def many_logits(g: Generator, n: int) -> Batch:
-    """Two rows of unnormalised scores for each sample."""
-    return tuple(torch.randn(n, CLASSES, generator=g) for _ in range(2))
-
-
-def ensemble(g: Generator, n: int) -> Batch:
-    """Several forecasts and one observation for each sample, (B, members) and (B,)."""
-    return torch.randn(n, 7, generator=g), torch.randn(n, generator=g)
-
-
-def values(g: Generator, n: int) -> Batch:
-    """One row of numbers."""
-    return (torch.randn(n, generator=g),)
-
-
-def number(g: Generator, n: int) -> Batch:
-    """One number, such as the loss of a batch."""
-    return (torch.rand((), generator=g),)
-
-
-def positive_values(g: Generator, n: int) -> Batch:
-    """One row of positive numbers."""
-    return (torch.rand(n, generator=g) + 0.1,)
-
-
-def weighted_values(g: Generator, n: int) -> Batch:
-    """Numbers and their weights."""
-    return torch.randn(n, generator=g), torch.rand(n, generator=g)
-
-
-def clicks(g: Generator, n: int) -> Batch:
-    """Whether each of B was clicked, and its weight."""
-    return torch.randint(2, (n,), generator=g), torch.rand(n, generator=g)
-
-
-def curve(g: Generator, n: int) -> Batch:
-    """The points of a curve, x and y."""
-    return torch.rand(n, generator=g), torch.rand(n, generator=g)
-
-
-# --- ranking, clustering, tables --------------------------------------------------------------------------------------
-
-
-def retrieval(g: Generator, n: int) -> Batch:
-    """Scores, relevance, and the query of each; four documents a query, of which one at least is relevant."""
-    return torch.rand(n, generator=g), (cycle(4, n) < 2).long(), torch.arange(n) // 4
+# Scores, relevance, and the query of each; four documents a query, of which one at least is relevant.
+retrieval = _batch(_uniform(), lambda g, n: (cycle(4, n) < 2).long(), lambda g, n: torch.arange(n) // 4)
+clustered = _batch(_normal(4), _labels(3))  # points and the cluster of each
 
 
 def ranking(g: Generator, n: int) -> Batch:
@@ -210,48 +154,43 @@ def ranking(g: Generator, n: int) -> Batch:
     return torch.rand(n, CLASSES, generator=g), relevance
 
 
-def clustered(g: Generator, n: int) -> Batch:
-    """Points and the cluster of each, (B, 4) and (B,)."""
-    return torch.randn(n, 4, generator=g), labels(g, n, 3)
-
-
 def ratings(g: Generator, n: int) -> Batch:
     """How many of six raters chose each category, (B, C)."""
     chosen = torch.randint(CLASSES, (n, 6), generator=g)
     return (torch.nn.functional.one_hot(chosen, CLASSES).sum(1),)
 
 
-# --- images, shapes, sound --------------------------------------------------------------------------------------------
+# Images, shapes, sound ------------------------------------------------------------------------------------------------
 
 
-def _images(g: Generator, n: int, channels: int, size: int) -> Tensor:
-    return torch.rand(max(n // 4, 2), channels, size, size, generator=g)
+def _image(channels: int, size: int) -> Column:
+    """Images in [0, 1], (B, channels, size, size)."""
+    return lambda g, n: torch.rand(max(n // 4, 2), channels, size, size, generator=g)
 
 
-def images(g: Generator, n: int) -> Batch:
-    """Two images, (B, 3, 48, 48), in [0, 1]."""
-    return _images(g, n, 3, 48), _images(g, n, 3, 48)
+def _fewer(column: Column) -> Column:
+    """A quarter of the samples, as each has many values."""
+    return lambda g, n: column(g, max(n // 4, 2))
 
 
-def grey_images(g: Generator, n: int) -> Batch:
-    """Two images of one channel."""
-    return _images(g, n, 1, 48), _images(g, n, 1, 48)
-
-
-def one_image(g: Generator, n: int) -> Batch:
-    """One image."""
-    return (_images(g, n, 3, 48),)
+images = _batch(_image(3, 48), _image(3, 48))
+grey_images = _batch(_image(1, 48), _image(1, 48))
+one_image = _batch(_image(3, 48))
+points = _batch(_normal(10, 3), _normal(10, 3))  # two sets of points for each sample
+meshes = _batch(_normal(12, 3), _normal(12, 3))  # vertices of a face over time, (frames, vertices, 3)
+speakers = _batch(_fewer(_normal(2, 400)), _fewer(_normal(2, 400)))  # sound of two speakers
+spectra = _batch(_fewer(_normal(32, 16, 2)), _fewer(_normal(32, 16, 2)))  # complex, as pairs of numbers
 
 
 def pan_images(g: Generator, n: int) -> Batch:
     """A fused image, and what it was fused from: low-resolution colours and a sharp panchromatic image."""
-    sources = {"ms": _images(g, n, 3, 16), "pan": _images(g, n, 3, 48), "pan_lr": _images(g, n, 3, 16)}
-    return _images(g, n, 3, 48), sources
+    sources = {"ms": _image(3, 16)(g, n), "pan": _image(3, 48)(g, n), "pan_lr": _image(3, 16)(g, n)}
+    return _image(3, 48)(g, n), sources
 
 
 def real_and_fake(g: Generator, n: int) -> Batch:
     """Images, and that they are real; :data:`TURNS` makes every other batch fake."""
-    return _images(g, 4 * n, 3, 8), bool(n % 2 == 0)
+    return _image(3, 8)(g, 4 * n), bool(n % 2 == 0)
 
 
 TURNS = (16, 17, 16, 17)  # even: real images, odd: made ones
@@ -313,30 +252,10 @@ def ignite_detections(g: Generator, n: int) -> Batch:
     return found, true
 
 
-def points(g: Generator, n: int) -> Batch:
-    """Two sets of points for each sample, (B, 10, 3)."""
-    return tuple(torch.randn(n, 10, 3, generator=g) for _ in range(2))
-
-
-def meshes(g: Generator, n: int) -> Batch:
-    """Vertices of a face over time, (frames, vertices, 3)."""
-    return tuple(torch.randn(n, 12, 3, generator=g) for _ in range(2))
-
-
 def sound(g: Generator, n: int) -> Batch:
     """Noisy and clean sound, (B, 1200)."""
     clean = torch.randn(max(n // 4, 2), 1200, generator=g)
     return clean + 0.1 * torch.randn(clean.shape, generator=g), clean
-
-
-def speakers(g: Generator, n: int) -> Batch:
-    """Sound of two speakers, (B, 2, 400)."""
-    return tuple(torch.randn(max(n // 4, 2), 2, 400, generator=g) for _ in range(2))
-
-
-def spectra(g: Generator, n: int) -> Batch:
-    """Complex spectra as pairs of numbers, (B, 32, 16, 2)."""
-    return tuple(torch.randn(max(n // 4, 2), 32, 16, 2, generator=g) for _ in range(2))
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
