@@ -28,7 +28,7 @@ class Sent:
 
     @property
     def seen(self):
-        return [unpack(message["sighting"]) for message in self.messages("sighting")]
+        return [unpack(message["observation"]) for message in self.messages("observation")]
 
     @property
     def unrun(self):

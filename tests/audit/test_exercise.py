@@ -39,12 +39,14 @@ def seen(cases, device, usages=USAGES, engine="native"):
     for case in cases:
         exercise(case, device, usages, engine, collector)
     messages = [json.loads(line) for line in lines]
-    sightings = {each["number"]: unpack(each["sighting"]) for each in messages if each["message"] == "sighting"}
+    observations = {
+        each["number"]: unpack(each["observation"]) for each in messages if each["message"] == "observation"
+    }
     for each in messages:
         if each["message"] == "count":
-            sightings[each["number"]] = replace(sightings[each["number"]], count=each["count"])
+            observations[each["number"]] = replace(observations[each["number"]], count=each["count"])
     unrun = [each["unrun"] for each in messages if each["message"] == "unrun"]
-    return judge(sightings.values(), target.roots()), unrun
+    return judge(observations.values(), target.roots()), unrun
 
 
 def audited(name, device, usages=USAGES, engine="native"):

@@ -33,7 +33,9 @@ def seen(cases, device, engine="auto"):
     for case in cases:
         exercise(case, device, USAGES, engine, collector)
     messages = [json.loads(line) for line in lines]
-    found = judge([unpack(each["sighting"]) for each in messages if each["message"] == "sighting"], target.roots())
+    found = judge(
+        [unpack(each["observation"]) for each in messages if each["message"] == "observation"], target.roots()
+    )
     unrun = [each["unrun"] for each in messages if each["message"] == "unrun"]
     return [each for each in found if each.severity != "note"], unrun
 

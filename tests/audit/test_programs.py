@@ -77,7 +77,7 @@ def audited(monkeypatch, tmp_path):
             if not second:
                 break
         messages = [json.loads(line) for line in lines]
-        seen = [unpack(each["sighting"]) for each in messages if each["message"] == "sighting"]
+        seen = [unpack(each["observation"]) for each in messages if each["message"] == "observation"]
         unrun = [each["unrun"]["why"] for each in messages if each["message"] == "unrun"]
         return judge(seen), unrun
 

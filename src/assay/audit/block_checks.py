@@ -16,7 +16,9 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from assay.devices.capabilities import device_type
 from assay.devices.operators.conditions import applies
+from assay.devices.operators.overloads import operator_name
 from assay.devices.operators.rules import DEVICES, rules
 from assay.pretend.events import Event, Frame, stack
 from assay.pretend.session import current
@@ -79,7 +81,7 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
             on_host = not any(tensor.device != _CPU for tensor in _tensors([list(given.values()), result]))
             self._block.device |= not on_host
             if why := self._look(func, given, result):
-                self._block.seen.append(Seen(_name(func), _line(), why, on_host))
+                self._block.seen.append(Seen(operator_name(func), _line(), why, on_host))
         return result
 
 
@@ -165,13 +167,13 @@ def _listening(pretended: Pretended, block: Block) -> Iterator[None]:
 
 def _waits(func: OpOverload, given: dict[str, Any], result: Any) -> str:
     """Why this operator synchronizes with the device; empty if it does not."""
-    kinds = [_kind(tensor.device) for tensor in _tensors([list(given.values()), result])]
+    kinds = [device_type(tensor.device) for tensor in _tensors([list(given.values()), result])]
     kind = next((kind for kind in kinds if kind in DEVICES), _STANDS_FOR)
     known = rules(kind)
     if copied := _copied(func, given, result):
         copies = known.copies.get(copied)
         return f"copies {copied}" if copies and copies.waits else ""
-    rule = known.operator(_name(func))
+    rule = known.operator(operator_name(func))
     return rule.why_waits if applies(rule.waits_when, given) else ""
 
 
@@ -203,17 +205,8 @@ def _tensors(tree: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
-def _kind(device: torch.device) -> str:
-    return str(device).partition(":")[0]
-
-
 def _short(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _name(func: OpOverload) -> str:
-    overload = func._schema.overload_name
-    return f"{func._schema.name}.{overload}" if overload else str(func._schema.name)
 
 
 def _line() -> Frame | None:

@@ -1,4 +1,4 @@
-"""Inside the process that runs the target: turns events and errors into sightings and sends them on at once."""
+"""Inside the process that runs the target: turns events and errors into observations and sends them on at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Key = tuple[object, ...]
 
 @dataclass
 class Collector:
-    """Sends each sighting when it is first seen, and how often it was seen at powers of two and at the end of a phase.
+    """Sends each observation once, and how often it was made at powers of two and at the end of a phase.
 
     So nothing is lost when the process dies, and a loop of a million steps sends twenty lines.
 
@@ -76,23 +76,34 @@ class Collector:
                 self._unread.remove(pending)
                 self.add(replace(of_event(copy, run), waited=True))
 
-    def add(self, seen: Observation) -> None:
-        """Send a sighting, or count it if its like was sent before."""
-        what = "" if seen.operator else seen.what
-        key: Key = (seen.kind, seen.operator, what, seen.run, seen.source, seen.target, seen.raised, seen.stack[:DEEP])
-        self.named |= seen.kind in ("foreign", "location", "unused")
-        self.strayed |= seen.kind in ("result", "state") or (seen.kind == "devices" and seen.raised)
-        if self.origins is not None and not seen.run.replaced:
-            if not seen.origins:
+    def add(self, observation: Observation) -> None:
+        """Send an observation, or count it if its like was sent before."""
+        what = "" if observation.operator else observation.what
+        key: Key = (
+            observation.kind,
+            observation.operator,
+            what,
+            observation.run,
+            observation.source,
+            observation.target,
+            observation.raised,
+            observation.stack[:DEEP],
+        )
+        self.named |= observation.kind in ("foreign", "location", "unused")
+        self.strayed |= observation.kind in ("result", "state") or (
+            observation.kind == "devices" and observation.raised
+        )
+        if self.origins is not None and not observation.run.replaced:
+            if not observation.origins:
                 return
-            key, seen = (*key, "origins"), replace(seen, count=0)
+            key, observation = (*key, "origins"), replace(observation, count=0)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers)
-            self._counts[number] = self._sent[number] = seen.count
-            self.send(to_line("sighting", number=number, sighting=pack(seen)))
+            self._counts[number] = self._sent[number] = observation.count
+            self.send(to_line("observation", number=number, observation=pack(observation)))
             return
-        self._counts[number] += seen.count
+        self._counts[number] += observation.count
         if self._counts[number] >= 2 * self._sent[number]:
             self._send_count(number)
 
@@ -124,8 +135,8 @@ class Collector:
             unregistered = unregistered_of(error, line)
             made = (origin for tensor, name in strays for origin in self.origin(tensor, name))
             origins = tuple(dict.fromkeys(made))
-            seen = of_event(refusal, self.run)
-            self.add(replace(seen, raised=True, operands=operands, origins=origins, unregistered=unregistered))
+            observation = of_event(refusal, self.run)
+            self.add(replace(observation, raised=True, operands=operands, origins=origins, unregistered=unregistered))
         elif isinstance(error, PretendError) and refusal is None:
             self.unrun(self.run, f"cannot be simulated: {error}")
         elif refusal is None and isinstance(error, Exception):

@@ -172,8 +172,8 @@ class _Exercise:
                 what = f"The state `{path}` is on {tensor.device}, the inputs are on {self.pretended.device}"
                 frames = _state_frames(path, metric)
                 plain = (f"self.{path}",) if is_module(metric) and path in vars(metric) else ()
-                seen = Observation("state", self._run("update"), what, stack=frames, unregistered=plain)
-                self.collector.add(replace(seen, origins=self.collector.origin(tensor, path)))
+                observation = Observation("state", self._run("update"), what, stack=frames, unregistered=plain)
+                self.collector.add(replace(observation, origins=self.collector.origin(tensor, path)))
 
     def _look_at_value(self, metric: Any, value: dict[str, Tensor], reference: Reference) -> None:
         if not reference.repeats:
@@ -185,9 +185,9 @@ class _Exercise:
     def _add(self, kind: str, metric: Any, what: str, tensor: Tensor | None) -> None:
         minor = tensor is not None and not tensor.dim()  # 0-dimensional CPU tensors may meet those of a device
         frame = method_line(type(metric).__mro__, "compute")
-        seen = Observation(kind, self._run("compute"), what, stack=(frame,) if frame else (), minor=minor)
+        observation = Observation(kind, self._run("compute"), what, stack=(frame,) if frame else (), minor=minor)
         origins = self.collector.origin(tensor, "") if tensor is not None else ()
-        self.collector.add(replace(seen, origins=origins))
+        self.collector.add(replace(observation, origins=origins))
 
     def _sync(self, given: list[Any]) -> None:
         """Read a fresh one (values that were read are kept) as one of two processes, whose backend is the device's."""

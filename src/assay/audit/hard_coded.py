@@ -41,7 +41,7 @@ def names_of(error: BaseException, trace: list[tuple[FrameType, int]], own: str)
         own: the kind of device that is there.
 
     Returns:
-        The kind of sighting (``"foreign"`` or ``"location"``), the device that was named, and the function of torch
+        The kind of observation (``"foreign"`` or ``"location"``), the device that was named, and the function of torch
         that was called with it (``""`` for moving or making a tensor); ``None`` where the error says nothing of it.
     """
     text, called = str(error), _called(trace)

@@ -88,7 +88,7 @@ class Observation:
 
 
 def of_event(event: Event, run: AuditRun) -> Observation:
-    """The sighting of an event."""
+    """The observation of an event."""
     return Observation(
         event.kind,
         run,
@@ -122,13 +122,13 @@ def to_line(kind: str, **content: Any) -> str:
     return json.dumps({"message": kind, **content}) + "\n"
 
 
-def pack(sighting: Observation) -> dict[str, Any]:
-    """A sighting as plain values."""
-    return asdict(sighting)
+def pack(observation: Observation) -> dict[str, Any]:
+    """An observation as plain values."""
+    return asdict(observation)
 
 
 def unpack(plain: dict[str, Any]) -> Observation:
-    """The sighting of :func:`pack`.
+    """The observation of :func:`pack`.
 
     Example:
         >>> seen = Observation("sync", AuditRun("m", "mps", MOVED, "update"), stack=(Frame("a.py", 3, "f"),))

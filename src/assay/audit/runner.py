@@ -110,8 +110,8 @@ def audit(
 
 
 def _result(asked: Target, on: Sequence[str], workers: list[_Worker], wanted: frozenset[str], seconds: float) -> Audit:
-    sightings = [seen for worker in workers for seen in worker.seen.values()]
-    found = [each for each in suppressed(judge(sightings, asked.roots())) if each.rule in wanted]
+    observations = [seen for worker in workers for seen in worker.seen.values()]
+    found = [each for each in suppressed(judge(observations, asked.roots())) if each.rule in wanted]
     unrun = tuple(dict.fromkeys(part for worker in workers for part in worker.unrun))
     subjects = len({subject for worker in workers for subject in worker.subjects})
     return Audit(asked.text, tuple(on), tuple(found), unrun, subjects, version("torch"), seconds)
@@ -212,8 +212,8 @@ class _Worker:
 
     def _take(self, message: dict[str, Any]) -> bool:
         kind = message["message"]
-        if kind == "sighting":
-            self.seen[self._incarnation, message["number"]] = unpack(message["sighting"])
+        if kind == "observation":
+            self.seen[self._incarnation, message["number"]] = unpack(message["observation"])
         elif kind == "count":
             key = self._incarnation, message["number"]
             self.seen[key] = replace(self.seen[key], count=message["count"])

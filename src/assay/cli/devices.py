@@ -11,7 +11,7 @@ import torch
 from assay.cli.options import DevicesCommand
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
-from assay.devices.names import name_of
+from assay.devices.processor import device_name
 from assay.pretend.native_engine.build import built, load, why_not
 from assay.render import Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, Line, Notes, Paragraph, Span
 from assay.render.terminal import show as show_document
@@ -66,7 +66,7 @@ def _here(device: torch.device) -> dict[str, Any]:
     test = self_test(device)
     return {
         "device": str(device),
-        "name": name_of(device),
+        "name": device_name(device),
         "self_test": {outcome.name: outcome.detail if not outcome.passed else "ok" for outcome in test.outcomes},
         "passed": test.passed,
         "policy": {

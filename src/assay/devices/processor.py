@@ -1,4 +1,4 @@
-"""Whether something can be measured on a device of this machine, and which processor it is."""
+"""What a device of this machine is called, and whether something can be measured on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.devices.capabilities import device_type
+from assay.devices.capabilities import device_type, kind
 from assay.devices.pretend_state import pretended_kind
 
 if TYPE_CHECKING:
@@ -32,11 +32,29 @@ def processor(device: str) -> str:
     """
     import torch
 
-    kind = device_type(device)
-    if kind == "cpu":
+    type = device_type(device)
+    if type == "cpu":
         return f"{_model()}, {torch.backends.cpu.get_cpu_capability()}"
-    named = getattr(torch.get_device_module(kind), "get_device_name", None)  # mps has none: one to a machine
-    return str(named(device)) if named else f"{kind}, {platform.platform()}"
+    named = getattr(torch.get_device_module(type), "get_device_name", None)  # mps has none: one to a machine
+    return str(named(device)) if named else f"{type}, {platform.platform()}"
+
+
+def device_name(device: torch.device) -> str:
+    """The name of the processor or card, where the system tells it; else of the kind of device.
+
+    Example:
+        >>> import torch
+        >>> "threads" in device_name(torch.device("cpu"))
+        True
+    """
+    import torch
+
+    if device.type == "cpu":
+        return f"{_model()}, {torch.get_num_threads()} threads"
+    if device.type in ("cuda", "xpu"):
+        return str(getattr(torch, device.type).get_device_name(device))
+    known = kind(device)
+    return known.name if known else device.type
 
 
 def why_not_here(device: str | torch.device) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from assay.devices.assign import Assigned
-from assay.devices.names import name_of
+from assay.devices.processor import device_name
 from assay.errors import warn
 from assay.evaluation.coverage import Coverage
 from assay.evaluation.data_source import DataSource
@@ -77,7 +77,7 @@ def build_report(evaluation: FinishedEvaluation) -> Report:
     for each in caught:
         warn(str(each.message), each.category)
     notes = [str(each.message) for each in caught] + _notes(coverage, evaluation, failures) + notes
-    device = f"{summaries[0].device} ({name_of(torch.device(summaries[0].device))})"
+    device = f"{summaries[0].device} ({device_name(torch.device(summaries[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     return Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
 

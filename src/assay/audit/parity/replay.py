@@ -31,10 +31,10 @@ from assay.audit.parity.steps import (
     is_random,
     is_written,
     memory,
-    name_of,
     operands_of,
     shapes,
 )
+from assay.devices.operators.overloads import operator_name
 from assay.devices.placement import has_values
 
 KINDS = {
@@ -145,7 +145,7 @@ class Replay:
     def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: CallSite) -> Any:
         """Run one operator on the device and compare; in lockstep, with the CPU's operands."""
         operands = operands_of(func, args, kwargs)
-        step = self._match(Call(name_of(func), place, shapes(operands), is_random(func, operands)))
+        step = self._match(Call(operator_name(func), place, shapes(operands), is_random(func, operands)))
         if step is None:
             return self._alone(func, args, kwargs, operands)
         with self.unseen():
@@ -191,7 +191,7 @@ class Replay:
         try:
             return func(*args, **kwargs)
         except Exception as error:
-            self._failed = (name_of(func), place, error)
+            self._failed = (operator_name(func), place, error)
             raise
 
     def _alone(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: Operands) -> Any:

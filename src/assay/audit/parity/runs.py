@@ -162,26 +162,11 @@ def compare_runs(
     engine: EngineName = "auto",
     limit: int = LIMIT,
 ) -> ParityResult:
-    """As :func:`compare`, for what must be made on each device anew.
+    """As :func:`compare`, whose other arguments, result and errors it has, for what must be made on each device anew.
 
     Args:
         make: gives the program for a device; what it does itself is not compared.
         target: the program's name.
-        device: see :func:`compare`, as the rest.
-        mode: as there.
-        relative: as there.
-        absolute: as there.
-        seed: as there.
-        engine: as there.
-        limit: as there.
-
-    Returns:
-        As :func:`compare`.
-
-    Raises:
-        InputError: as there.
-        CapacityError: as there.
-        ConfigError: as there.
 
     Example:
         >>> def make(device):

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from assay.audit.parity.closeness import same_bits
+from assay.devices.operators.overloads import operator_name
 from assay.devices.placement import has_values
 from assay.errors import CapacityError, InputError, describe
 from assay.pretend.events import Frame, stack
@@ -107,12 +108,6 @@ class OperatorStep:
     def name(self) -> str:
         """torch's name of the operator with its overload."""
         return self.call.name
-
-
-def name_of(func: OpOverload) -> str:
-    """torch's name of an operator with its overload, such as ``"aten::add.Tensor"``."""
-    overload = func._schema.overload_name
-    return f"{func._schema.name}.{overload}" if overload else str(func._schema.name)
 
 
 def line_of(error: BaseException) -> Frame | None:
@@ -241,7 +236,7 @@ class Written:
         result = func(*args, **kwargs)
         outputs = tuple(self._keep(leaf) for leaf in tree_leaves(result))
         written = tuple(self._keep(operand.value) for operand in operands if is_written(operand))
-        call = Call(name_of(func), place, shapes(operands), is_random(func, operands))
+        call = Call(operator_name(func), place, shapes(operands), is_random(func, operands))
         self.steps.append(
             OperatorStep(len(self.steps), call, func, _shell(args), _shell(kwargs), before, outputs, written)
         )

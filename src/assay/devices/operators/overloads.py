@@ -49,6 +49,11 @@ class Overload:
     delegate: str = ""
 
 
+def operator_name(func: Any) -> str:
+    """torch's name of an ``OpOverload``, such as ``"aten::add.Tensor"``."""
+    return str(func.name())
+
+
 @cache
 def overloads() -> dict[str, Overload]:
     """All overloads of the installed torch by name; derived once and kept in the cache folder.

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.pretend.python_engine.functions import applied, unwrapped
 from assay.pretend.python_engine.tensor import EngineServices, PretendTensor, _Base, _refused, become
+from assay.pretend.torch_patches import Patches
 
 UninitializedTensorMixin: Any = vars(parameter)["UninitializedTensorMixin"]
 FIRST = -1  # before torch's own packages, which begin at 10: torch/serialization.py
@@ -47,25 +48,17 @@ def patched(engine: EngineServices) -> Iterator[None]:
     ]
     builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]  # TorchScript knows torch's functions by their identity
     builtins[id(_nonzero)] = "aten::nonzero"
-    before = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in changes]
-    package = (FIRST, _location, _restore(engine))
+    patches, package = Patches(), (FIRST, _location, _restore(engine))
     torch.serialization._package_registry.insert(0, package)
     try:
         for owner, name, new in changes:
             if owner is not Tensor or name != "mps":  # there is no Tensor.mps
-                setattr(owner, name, new)
+                patches.put(owner, name, new)
         yield
     finally:
         torch.serialization._package_registry.remove(package)
         builtins.pop(id(_nonzero), None)
-        for owner, name, old in reversed(before):
-            if old is not _ABSENT:
-                setattr(owner, name, old)
-            elif name in vars(owner):
-                delattr(owner, name)
-
-
-_ABSENT: Any = object()
+        patches.restore()
 
 
 # Moving ---------------------------------------------------------------------------------------------------------------
