@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from assay.pretend import Pretended, pretend
+from assay.pretend import PretendDevice, pretend
 
 RESULTS = Path("build/calibration")
 PATIENCE = 120.0  # seconds without a word from the process
@@ -25,7 +25,7 @@ Result = dict[str, Any]
 
 
 def check_all(
-    module: str, description: str | None, names: Sequence[str], check: Callable[[int, Pretended | None], Result]
+    module: str, description: str | None, names: Sequence[str], check: Callable[[int, PretendDevice | None], Result]
 ) -> list[Result]:
     """What the command of a list of checks does: run them on ``--device``, keep the results and give them back.
 

@@ -15,7 +15,7 @@ import pytest
 
 from assay.errors import ConfigError, StateError
 from assay.integrations import read_lm_eval
-from assay.integrations.lm_eval_samples import Logged, of_task
+from assay.integrations.lm_eval_samples import LoggedSamples, of_task
 from assay.report import GateRule, Report, Value, compare, gate
 
 RUNS = Path(__file__).parent / "lm_eval_runs"
@@ -162,7 +162,7 @@ def test_groups_and_limits(run):
     ],
 )
 def test_what_a_metric_becomes(metric, raw, value, aggregation, names):
-    logged = Logged("none", list(range(len(raw))), {metric: raw}, "")
+    logged = LoggedSamples("none", list(range(len(raw))), {metric: raw}, "")
     terms = of_task([logged], metric, "none", Value(metric, value), aggregation, "task")
     assert [each.name for each in terms.values] == names
     with_column = metric in ("acc", "perplexity")

@@ -14,7 +14,7 @@ import pytest
 from assay.pretend import pretend
 from assay.pretend.errors import PretendError
 from assay.pretend.native_engine.build import why_not
-from assay.pretend.session import Pretended
+from assay.pretend.session import PretendDevice
 
 ENGINES = ("native", "python")
 REFUSED_BY_PYTHON_ENGINE: dict[str, tuple[type[Exception], str]] = {
@@ -41,7 +41,7 @@ def opened(*kinds: str):
     """A fixture that opens each of these kinds, with each engine."""
 
     @pytest.fixture(params=[f"{kind}-{engine}" for kind in kinds for engine in ENGINES])
-    def device(request: pytest.FixtureRequest) -> Iterator[Pretended]:
+    def device(request: pytest.FixtureRequest) -> Iterator[PretendDevice]:
         kind, engine = request.param.split("-")
         need(engine)
         with pretend(kind, count=COUNTS[kind], engine=engine) as machine:

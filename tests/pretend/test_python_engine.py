@@ -15,7 +15,7 @@ from assay.pretend import pretend
 from assay.pretend.errors import PretendError
 from assay.pretend.python_engine.patches import FIRST
 from assay.pretend.python_engine.tensor import PretendArray, PretendTensor
-from assay.pretend.session import Pretended
+from assay.pretend.session import PretendDevice
 
 CUDA1 = torch.device("cuda", 1)
 MASK_23 = torch.tensor([[True, False, True], [True, True, False]])
@@ -24,7 +24,7 @@ Move = Callable[[torch.Tensor], torch.Tensor]
 
 
 @pytest.fixture
-def gpus() -> Iterator[Pretended]:
+def gpus() -> Iterator[PretendDevice]:
     with pretend("cuda", count=2, engine="python") as machine:
         yield machine
 
@@ -111,7 +111,7 @@ def outcome(run: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("index", INDICES)
-def test_an_index_gives_what_it_gives_on_the_cpu(gpus: Pretended, index: str, shape: str):
+def test_an_index_gives_what_it_gives_on_the_cpu(gpus: PretendDevice, index: str, shape: str):
     make, x = INDICES[index], SHAPES[shape]
     expected = outcome(lambda: x[make(lambda t: t)])
     got = outcome(lambda: x.to(CUDA1)[make(lambda t: t.to(CUDA1))])
@@ -125,7 +125,7 @@ def test_an_index_gives_what_it_gives_on_the_cpu(gpus: Pretended, index: str, sh
 
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("index", INDICES)
-def test_writing_by_an_index_does_what_it_does_on_the_cpu(gpus: Pretended, index: str, value: str):
+def test_writing_by_an_index_does_what_it_does_on_the_cpu(gpus: PretendDevice, index: str, value: str):
     def written(x: torch.Tensor, move: Move) -> torch.Tensor:
         x[INDICES[index](move)] = VALUES[value](move)
         return x
@@ -136,19 +136,19 @@ def test_writing_by_an_index_does_what_it_does_on_the_cpu(gpus: Pretended, index
         assert got == expected if isinstance(expected, tuple) else torch.equal(got.cpu(), expected)
 
 
-def test_a_view_by_an_index_shares_its_memory(gpus: Pretended):
+def test_a_view_by_an_index_shares_its_memory(gpus: PretendDevice):
     x = torch.zeros(2, 3, device=CUDA1)
     x[1][0:2].fill_(4)
     x[0, 2] += 1
     assert x.tolist() == [[0, 0, 1], [4, 4, 0]]
 
 
-def test_text_cannot_be_written(gpus: Pretended):
+def test_text_cannot_be_written(gpus: PretendDevice):
     with pytest.raises(TypeError, match=r"can't assign a str to a torch.cuda.FloatTensor"):
         torch.zeros(2, device=CUDA1)[0] = "q"
 
 
-def test_a_warning_says_that_a_list_is_no_tuple(gpus: Pretended):
+def test_a_warning_says_that_a_list_is_no_tuple(gpus: PretendDevice):
     with pytest.warns(UserWarning, match=r"use x\[tuple\(seq\)\] instead of x\[seq\]"):
         torch.zeros(2, 3, device=CUDA1)[[[0, 1], [1, 2]]]
 
@@ -156,7 +156,7 @@ def test_a_warning_says_that_a_list_is_no_tuple(gpus: Pretended):
 # Tensors --------------------------------------------------------------------------------------------------------------
 
 
-def test_tensors_without_dimensions_are_no_sequences(gpus: Pretended):
+def test_tensors_without_dimensions_are_no_sequences(gpus: PretendDevice):
     a, b = torch.tensor(1.5, device=CUDA1), torch.tensor(2.5, device=CUDA1)
     gpus.events.clear()
     assert torch.tensor([a, b]).tolist() == [1.5, 2.5]
@@ -166,7 +166,7 @@ def test_tensors_without_dimensions_are_no_sequences(gpus: Pretended):
     assert a.item() == 4.0
 
 
-def test_a_tensor_changes_its_class_with_its_dimensions(gpus: Pretended):
+def test_a_tensor_changes_its_class_with_its_dimensions(gpus: PretendDevice):
     x = torch.tensor(1.0, device=CUDA1)
     assert type(x) is PretendTensor
     assert type(x.unsqueeze_(0)) is PretendArray
@@ -174,7 +174,7 @@ def test_a_tensor_changes_its_class_with_its_dimensions(gpus: Pretended):
     assert type(x.squeeze_(0)) is PretendTensor
 
 
-def test_a_tensor_has_the_shape_that_an_operator_gave_it_in_place(gpus: Pretended):
+def test_a_tensor_has_the_shape_that_an_operator_gave_it_in_place(gpus: PretendDevice):
     x, out = torch.arange(6, device=CUDA1), torch.empty(0, dtype=torch.int64, device=CUDA1)
     torch.add(x, 1, out=out)
     assert (out.shape, out.tolist()) == ((6,), [1, 2, 3, 4, 5, 6])
@@ -182,7 +182,7 @@ def test_a_tensor_has_the_shape_that_an_operator_gave_it_in_place(gpus: Pretende
     assert (x.t_().shape, x.stride(), x.tolist()) == ((3, 2), (1, 3), [[0, 3], [1, 4], [2, 5]])
 
 
-def test_tensors_of_the_cpu_are_left_alone(gpus: Pretended):
+def test_tensors_of_the_cpu_are_left_alone(gpus: PretendDevice):
     x = torch.ones(3)
     assert type(x + x[0]) is torch.Tensor
     assert type(x.to(torch.float64)) is torch.Tensor
@@ -191,7 +191,7 @@ def test_tensors_of_the_cpu_are_left_alone(gpus: Pretended):
     assert gpus.events == []
 
 
-def test_every_thread_makes_and_uses_them(gpus: Pretended):
+def test_every_thread_makes_and_uses_them(gpus: PretendDevice):
     found: list[Any] = []
 
     def work() -> None:
@@ -220,7 +220,7 @@ def test_everything_is_put_back(kind: str):
 
 
 @torch.inference_mode()
-def test_operators_are_taken_apart_in_inference_mode_as_outside_of_it(gpus: Pretended):
+def test_operators_are_taken_apart_in_inference_mode_as_outside_of_it(gpus: PretendDevice):
     x = torch.arange(8.0, device=CUDA1)
     assert (x.is_inference(), x.diff(dim=-1).tolist(), x.narrow(0, 1, 2).tolist()) == (True, [1.0] * 7, [1, 2])
     assert x.to("cuda").device == torch.device("cuda:0")
@@ -232,7 +232,7 @@ def test_operators_are_taken_apart_in_inference_mode_as_outside_of_it(gpus: Pret
 # Gradients ------------------------------------------------------------------------------------------------------------
 
 
-def test_torch_itself_never_follows_gradients_of_the_outer_tensor(gpus: Pretended):
+def test_torch_itself_never_follows_gradients_of_the_outer_tensor(gpus: PretendDevice):
     # It would ask for a guard of the device, and end the process where there is none (AccumulateGrad.cpp).
     x = torch.ones(3, device=CUDA1, requires_grad=True)
     assert x.requires_grad
@@ -244,7 +244,7 @@ def test_torch_itself_never_follows_gradients_of_the_outer_tensor(gpus: Pretende
     assert x.grad is None
 
 
-def test_backward_is_held_against_the_rules(gpus: Pretended):
+def test_backward_is_held_against_the_rules(gpus: PretendDevice):
     x = torch.rand(1, 1, 4, 4, device=CUDA1, requires_grad=True)
     gpus.events.clear()
     torch.nn.functional.adaptive_avg_pool2d(x, 2).sum().backward()
@@ -252,7 +252,7 @@ def test_backward_is_held_against_the_rules(gpus: Pretended):
     assert (event.operator, event.device) == ("aten::_adaptive_avg_pool2d_backward", "cuda:1")
 
 
-def test_a_hook_sees_the_gradient_on_the_device(gpus: Pretended):
+def test_a_hook_sees_the_gradient_on_the_device(gpus: PretendDevice):
     seen: list[torch.device] = []
     x = torch.ones(2, device=CUDA1, requires_grad=True)
     y = x * 3
@@ -261,7 +261,7 @@ def test_a_hook_sees_the_gradient_on_the_device(gpus: Pretended):
     assert (seen, x.grad.tolist()) == ([CUDA1], [30, 30])
 
 
-def test_a_gradient_is_that_of_the_same_device(gpus: Pretended):
+def test_a_gradient_is_that_of_the_same_device(gpus: PretendDevice):
     x = torch.ones(2, device=CUDA1, requires_grad=True)
     with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:1 but got cpu"):
         (x * 2).backward(torch.ones(2))
@@ -269,7 +269,7 @@ def test_a_gradient_is_that_of_the_same_device(gpus: Pretended):
         x.grad = torch.ones(2)
 
 
-def test_bags_of_embeddings_are_trained(gpus: Pretended):
+def test_bags_of_embeddings_are_trained(gpus: PretendDevice):
     layer = torch.nn.EmbeddingBag(5, 2, padding_idx=-1).to(CUDA1)
     indices, offsets = torch.tensor([0, 1, 4], device=CUDA1), torch.tensor([0], device=CUDA1)
     layer(indices, offsets).sum().backward()
@@ -280,7 +280,7 @@ def test_bags_of_embeddings_are_trained(gpus: Pretended):
         layer(indices.cpu(), offsets.cpu())
 
 
-def test_packed_sequences_keep_their_sizes_on_the_host(gpus: Pretended):
+def test_packed_sequences_keep_their_sizes_on_the_host(gpus: PretendDevice):
     x = torch.rand(3, 2, 4, device=CUDA1)
     packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 1]))
     assert (packed.data.device, packed.batch_sizes.device) == (CUDA1, torch.device("cpu"))
@@ -307,7 +307,7 @@ REFUSED: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_it_cannot_do_is_refused_with_the_way_out(gpus: Pretended, what: str):
+def test_what_it_cannot_do_is_refused_with_the_way_out(gpus: PretendDevice, what: str):
     x = torch.ones(4, device=CUDA1)
     with pytest.raises(
         PretendError, match=r'Use pretend\(..., engine="native"\), which needs a C\+\+ compiler'
@@ -336,7 +336,7 @@ ELSEWHERE = {  # the device has no kernel, so it is refused as on a real one; or
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_operators_give_the_cpus_values(gpus: Pretended):
+def test_operators_give_the_cpus_values(gpus: PretendDevice):
     from torch.testing._internal.common_methods_invocations import op_db
 
     wrong = set()

@@ -24,7 +24,7 @@ from assay.pretend.events import Event, Frame, stack
 from assay.pretend.session import current
 
 if TYPE_CHECKING:
-    from assay.pretend.session import Pretended
+    from assay.pretend.session import PretendDevice
 
 _WIDE = (torch.float64, torch.complex128)
 _CPU = torch.device("cpu")
@@ -32,7 +32,7 @@ _STANDS_FOR = "cuda"  # whose rules apply to CPU tensors where no device is: it 
 
 
 @dataclass(frozen=True)
-class Seen:
+class Violation:
     """One thing that a block must not do: the operator, the line, why, and whether only the CPU was involved."""
 
     operator: str
@@ -46,7 +46,7 @@ class Block:
     """What was seen in a block; CPU tensors stand for a device's, until one of a device is seen."""
 
     check: str
-    seen: list[Seen] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
     device: bool = False
 
     def judge(self) -> None:
@@ -56,10 +56,12 @@ class Block:
             AssertionError: naming each operator and line, with the line's text.
         """
         __tracebackhide__ = True  # pytest: the line that matters is that of the test
-        counted = Counter(Seen(s.operator, s.line, s.why) for s in self.seen if not (s.on_host and self.device))
+        counted = Counter(
+            Violation(s.operator, s.line, s.why) for s in self.violations if not (s.on_host and self.device)
+        )
         if counted:
             raise AssertionError(
-                "\n".join([f"{self.check}:", *(_told(seen, times) for seen, times in counted.items())])
+                "\n".join([f"{self.check}:", *(_text(violation, times) for violation, times in counted.items())])
             )
 
 
@@ -81,7 +83,7 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
             on_host = not any(tensor.device != _CPU for tensor in _tensors([list(given.values()), result]))
             self._block.device |= not on_host
             if why := self._look(func, given, result):
-                self._block.seen.append(Seen(operator_name(func), _line(), why, on_host))
+                self._block.violations.append(Violation(operator_name(func), _line(), why, on_host))
         return result
 
 
@@ -153,10 +155,10 @@ def no_float64() -> Iterator[None]:
 
 
 @contextmanager
-def _listening(pretended: Pretended, block: Block) -> Iterator[None]:
+def _listening(pretended: PretendDevice, block: Block) -> Iterator[None]:
     def take(event: Event) -> None:
         if event.kind == "sync":
-            block.seen.append(Seen(event.operator, event.where, event.why or "synchronizes with the device"))
+            block.violations.append(Violation(event.operator, event.where, event.why or "synchronizes with the device"))
 
     pretended.recorder.listeners.append(take)
     try:
@@ -214,8 +216,8 @@ def _line() -> Frame | None:
     return next((line for line in stack(sys._getframe(1)) if line.file != __file__), None)
 
 
-def _told(seen: Seen, times: int) -> str:
-    at = str(seen.line) if seen.line else "no line of Python (a thread of autograd)"
+def _text(violation: Violation, times: int) -> str:
+    at = str(violation.line) if violation.line else "no line of Python (a thread of autograd)"
     often = f" ({times} times)" if times > 1 else ""
-    source = linecache.getline(seen.line.file, seen.line.line).strip() if seen.line else ""
-    return f"  {seen.operator} at {at}{often}: {seen.why}" + (f"\n      {source}" if source else "")
+    source = linecache.getline(violation.line.file, violation.line.line).strip() if violation.line else ""
+    return f"  {violation.operator} at {at}{often}: {violation.why}" + (f"\n      {source}" if source else "")

@@ -21,7 +21,7 @@ from assay.audit.source import method_line, state_line
 from assay.audit.tensor_trees import is_module, mapped, seed, tensors_of, values_of
 from assay.devices import supports
 from assay.pretend.events import Frame
-from assay.pretend.session import EngineName, Pretended, pretend
+from assay.pretend.session import EngineName, PretendDevice, pretend
 
 CLOSE = 1e-4  # relative: what float32 in place of float64 explains is no finding
 
@@ -107,7 +107,7 @@ class _Exercise:
     case: Case
     batches: tuple[Any, ...]
     device: str
-    pretended: Pretended
+    pretended: PretendDevice
     collector: Collector
     usage: str
     replaced: bool = False  # other devices that the metric names are taken for this one

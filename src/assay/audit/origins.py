@@ -16,7 +16,7 @@ from assay.pretend.events import Frame, stack
 MANY = 10_000  # storages that are noted before those that are gone are forgotten
 
 
-class Made(NamedTuple):
+class Creation(NamedTuple):
     """How and where a tensor came to be on its device."""
 
     how: str
@@ -38,13 +38,13 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._noted: dict[int, tuple[StorageWeakRef, Made]] = {}
+        self._noted: dict[int, tuple[StorageWeakRef, Creation]] = {}
         self._next_purge = MANY
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         given: list[Tensor] | None = None
-        made: Made | None = None
+        made: Creation | None = None
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and self.of(tensor) is None and (storage := _storage(tensor)) is not None:
                 given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)] if given is None else given
@@ -54,15 +54,15 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._purge()
         return result
 
-    def of(self, tensor: Tensor) -> Made | None:
+    def of(self, tensor: Tensor) -> Creation | None:
         """The origin of a tensor, or ``None`` where torch did not make it while this was open."""
         storage = _storage(tensor)
         noted = self._noted.get(storage._cdata) if storage is not None else None
         return noted[1] if noted and not _is_gone(noted[0]) else None
 
-    def _here(self, tensor: Tensor, given: list[Tensor]) -> Made:
+    def _here(self, tensor: Tensor, given: list[Tensor]) -> Creation:
         moved = any(x.device != tensor.device for x in given)
-        return Made("moved" if moved else "made", stack(sys._getframe(2)))
+        return Creation("moved" if moved else "made", stack(sys._getframe(2)))
 
     def _purge(self) -> None:
         if len(self._noted) > self._next_purge:

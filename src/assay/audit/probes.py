@@ -17,7 +17,7 @@ from torch import Tensor
 from assay.audit.case import Case
 from assay.audit.tensor_trees import mapped, tensors_of
 from assay.pretend.events import Frame, stack
-from assay.pretend.session import Pretended
+from assay.pretend.session import PretendDevice
 
 Tensors = dict[str, Tensor]
 Note = Callable[..., None]
@@ -92,7 +92,7 @@ def _stands_still(case: Case, batches: tuple[Any, ...], path: str) -> str:
 # --- collectives ---------------------------------------------------------------------------------------------------
 
 
-def collectives(case: Case, metric: Any, pretended: Pretended) -> list[tuple[tuple[Frame, ...], str]]:
+def collectives(case: Case, metric: Any, pretended: PretendDevice) -> list[tuple[tuple[Frame, ...], str]]:
     """Read the metric as one of two processes, and note the CPU tensors that it hands to collectives.
 
     Collectives are answered as if the other process had the same data. Kinds of device without a backend of their own
@@ -138,7 +138,7 @@ def _two_processes(backend: str, note: Note) -> Iterator[None]:
 
 
 @contextmanager
-def _own_device(pretended: Pretended) -> Iterator[None]:
+def _own_device(pretended: PretendDevice) -> Iterator[None]:
     """A process of several has chosen its device: what is made on the current one is then where it belongs."""
     before = torch.accelerator.current_device_index()
     torch.accelerator.set_device_index(pretended.device.index)

@@ -18,12 +18,12 @@ import pytest
 if TYPE_CHECKING:
     import torch
 
-    from assay.pretend.session import Pretended
+    from assay.pretend.session import PretendDevice
 
 
 REAL, PRETEND, ABSENT = "real", "pretend", "absent"
 _PROPERTY = "assay_device"  # of a test's report, which pytest-xdist carries to the process that sums up
-_OPENED: pytest.StashKey[Pretended] = pytest.StashKey()
+_OPENED: pytest.StashKey[PretendDevice] = pytest.StashKey()
 
 
 @dataclass(frozen=True)
@@ -192,11 +192,11 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
 
 
 @pytest.fixture
-def pretended(request: pytest.FixtureRequest) -> Pretended | None:
+def pretended(request: pytest.FixtureRequest) -> PretendDevice | None:
     """The pretend device on which the test runs, with its events; ``None`` on a real one."""
     if "device" in request.fixturenames:
         request.getfixturevalue("device")  # so that it is open first
-    opened: Pretended | None = request.node.stash.get(_OPENED, None)
+    opened: PretendDevice | None = request.node.stash.get(_OPENED, None)
     return opened
 
 

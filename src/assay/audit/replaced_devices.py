@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from assay.audit.hard_coded import COMMUNICATES, is_program
 from assay.pretend.events import Frame, stack
-from assay.pretend.session import DEVICES, Pretended
+from assay.pretend.session import DEVICES, PretendDevice
 from assay.pretend.torch_patches import Patches, owner_of
 
 HARMLESS = (
@@ -25,7 +25,7 @@ ANY_FILE = -2  # before the pretend devices' own entry in torch's registry of pl
 
 
 @contextmanager
-def replace_devices(pretended: Pretended, note: Callable[[str, str, tuple[Frame, ...]], object]) -> Iterator[None]:
+def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Frame, ...]], object]) -> Iterator[None]:
     """Let every other device that a program names be the pretended one, so that what comes after it is seen.
 
     ``.cuda()``, ``device="cuda"``, files with tensors of another device and the like give tensors of the pretended
@@ -112,7 +112,7 @@ def _noting(kind: str, name: str, answer: Callable[..., Any], note: Callable[...
     return noted
 
 
-def _answers(pretended: Pretended) -> dict[str, Callable[..., Any]]:
+def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
     """What ``torch.cuda`` and its kin say and do, as ``torch.accelerator`` does it on the pretended device."""
     accelerator, device = torch.accelerator, pretended.device
     return {

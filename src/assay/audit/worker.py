@@ -24,7 +24,7 @@ from assay.audit.tensor_trees import is_tensor
 from assay.errors import AssayError
 from assay.pretend.events import Event, Frame
 from assay.pretend.native_engine.build import built, compiler
-from assay.pretend.session import Pretended, pretend
+from assay.pretend.session import PretendDevice, pretend
 
 HOW = "Let it choose by torch.accelerator, take it from its arguments (--args), or define audit(device)"
 REPLACED = "other devices that the script names are taken for the one there is"
@@ -181,7 +181,7 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
 
 @contextmanager
 def _looking(
-    job: Job, pretended: Pretended, collector: Collector, asked: dict[str, tuple[Frame, ...]]
+    job: Job, pretended: PretendDevice, collector: Collector, asked: dict[str, tuple[Frame, ...]]
 ) -> Iterator[None]:
     """What is looked for besides events: in a first run where devices are asked for, in a second one what follows."""
     from assay.audit.hard_coded import watch_availability

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from assay.cli.options import MigrateCommand
-from assay.migrate import Migrated, Note, migrate, write
+from assay.migrate import FileMigration, Note, migrate, write
 
 
 def run(options: MigrateCommand) -> None:
@@ -41,11 +41,11 @@ def run(options: MigrateCommand) -> None:
         raise typer.Exit(1)
 
 
-def _notes(found: list[Migrated]) -> list[tuple[Path, Note]]:
+def _notes(found: list[FileMigration]) -> list[tuple[Path, Note]]:
     return [(each.path, note) for each in found if each.result is not None for note in each.result.notes]
 
 
-def _listed(found: list[Migrated], written: bool) -> dict[str, Any]:
+def _listed(found: list[FileMigration], written: bool) -> dict[str, Any]:
     files = []
     for each in found:
         notes = [] if each.result is None else [asdict(note) for note in each.result.notes]
@@ -57,7 +57,7 @@ def _listed(found: list[Migrated], written: bool) -> dict[str, Any]:
 _COLOURS = {"+": typer.colors.GREEN, "-": typer.colors.RED, "@": typer.colors.CYAN}
 
 
-def _diff(of: Migrated) -> str:
+def _diff(of: FileMigration) -> str:
     text = of.diff()
     if not sys.stdout.isatty():
         return text
@@ -67,7 +67,7 @@ def _diff(of: Migrated) -> str:
 _KINDS = {"todo": "left to you", "check": "changed; look at it", "kept": "kept"}
 
 
-def _show_notes(found: list[Migrated]) -> None:
+def _show_notes(found: list[FileMigration]) -> None:
     for number, (path, note) in enumerate(_notes(found), 1):
         print(f"{number}. {path}:{note.line}: {_KINDS[note.kind]}: {note.reason}.")
         if note.write:
@@ -77,7 +77,7 @@ def _show_notes(found: list[Migrated]) -> None:
             print(f"assay: {each.path} {each.error}", file=sys.stderr)
 
 
-def _summary(found: list[Migrated], written: bool) -> str:
+def _summary(found: list[FileMigration], written: bool) -> str:
     changed, notes = sum(each.changed for each in found), [note for _, note in _notes(found)]
     todo = sum(note.kind == "todo" for note in notes)
     verb = "changed" if written else "would change"

@@ -12,7 +12,7 @@ from assay.errors import ConfigError, describe
 
 
 @dataclass(frozen=True)
-class Assigned:
+class DeviceAssignment:
     """Where to run, and how batches get there.
 
     Attributes:
@@ -26,7 +26,7 @@ class Assigned:
     non_blocking: PolicyDecision[bool]
 
 
-def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | None = None) -> Assigned:
+def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | None = None) -> DeviceAssignment:
     """Decide where to run.
 
     Args:
@@ -46,7 +46,7 @@ def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | N
     pinned = supports(chosen.value, "pinned_memory")
     pin = rule.non_blocking.value and pinned.supported is True
     reason = "copies from it need not wait" if pin else pinned.why or rule.non_blocking.reason
-    return Assigned(chosen, PolicyDecision(pin, reason), rule.non_blocking)
+    return DeviceAssignment(chosen, PolicyDecision(pin, reason), rule.non_blocking)
 
 
 def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> PolicyDecision[torch.device]:

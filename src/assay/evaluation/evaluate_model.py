@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from assay.devices.assign import Assigned, assign
+from assay.devices.assign import DeviceAssignment, assign
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, Selector
 from assay.evaluation.bootstrap_groups import BootstrapGroups
@@ -194,7 +194,7 @@ class _Preparation:
     meter: Meter
     slices: SliceSpec
     reader: Reader
-    assigned: Assigned
+    assigned: DeviceAssignment
     forward: Forward
 
 

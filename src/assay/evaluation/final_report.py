@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from assay.devices.assign import Assigned
+from assay.devices.assign import DeviceAssignment
 from assay.devices.processor import device_name
 from assay.errors import warn
 from assay.evaluation.coverage import Coverage
@@ -42,7 +42,7 @@ class FinishedEvaluation:
     metrics: Mapping[str, Metric]
     diagnostics: Diagnostics
     source: DataSource
-    assigned: Assigned
+    assigned: DeviceAssignment
     options: EvaluateOptions
     start: float
     same_model: bool

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.devices.assign import Assigned
+from assay.devices.assign import DeviceAssignment
 from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
@@ -38,7 +38,7 @@ class Forward:
     """
 
     def __init__(
-        self, model: Callable[..., Any], reader: Reader, assigned: Assigned, precision: str | None = None
+        self, model: Callable[..., Any], reader: Reader, assigned: DeviceAssignment, precision: str | None = None
     ) -> None:
         self._model, self._reader, self.device = model, reader, assigned.device.value
         self._dtype = autocast_dtype(precision, self.device)

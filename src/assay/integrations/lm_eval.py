@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import ConfigError, StateError, describe
-from assay.integrations.lm_eval_samples import Logged, exp, of_task, read_samples
+from assay.integrations.lm_eval_samples import LoggedSamples, exp, of_task, read_samples
 from assay.report import Report, Samples, Section, Table, Value
 from assay.report.inference import MeasuredValue, interval_of
 from assay.stats.distributions import normal_quantile
@@ -114,7 +114,7 @@ def _effective(found: Mapping[str, Any], task: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _MetricResult:
     """A metric of a task, as the results have it."""
 
     key: str
@@ -126,7 +126,7 @@ class _Read:
     aggregation: str
 
 
-def _metrics(found: Mapping[str, Any], task: str, values: Mapping[str, Any]) -> list[_Read]:
+def _metrics(found: Mapping[str, Any], task: str, values: Mapping[str, Any]) -> list[_MetricResult]:
     higher = _part(found, "higher_is_better", task)
     config = _part(found, "configs", task)
     listed = config.get("metric_list") if isinstance(config, dict) else None
@@ -141,12 +141,12 @@ def _metrics(found: Mapping[str, Any], task: str, values: Mapping[str, Any]) -> 
         better = "higher" if way is True else "lower" if way is False else ""
         error = _number(values.get(f"{metric}_stderr,{filter_}"))
         aggregation = str(asked.get(metric, {}).get("aggregation", ""))
-        read.append(_Read(key, metric, filter_, value, error, better, aggregation))
+        read.append(_MetricResult(key, metric, filter_, value, error, better, aggregation))
     return read
 
 
 def _section(
-    found: Mapping[str, Any], task: str, values: Mapping[str, Any], logged: Sequence[Logged]
+    found: Mapping[str, Any], task: str, values: Mapping[str, Any], logged: Sequence[LoggedSamples]
 ) -> Section | None:
     metrics = _metrics(found, task, values)
     if not metrics:
@@ -170,7 +170,7 @@ def _section(
     return Section(task, tuple(_exponentials(shown)), (_how(found, task),), samples=samples)
 
 
-def _samples(logged: Sequence[Logged], columns: Mapping[str, Any]) -> Samples | None:
+def _samples(logged: Sequence[LoggedSamples], columns: Mapping[str, Any]) -> Samples | None:
     if not logged or not columns:
         return None
     return Samples.pack(logged[0].ids, columns, data=logged[0].digest)

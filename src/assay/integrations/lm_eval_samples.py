@@ -26,7 +26,7 @@ _AGAIN = "Run lm_eval again, into a new folder"
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedSamples:
     """The samples of a task after one filter, by their ids.
 
     Attributes:
@@ -50,7 +50,7 @@ class Terms:
     columns: Mapping[str, Array] = field(default_factory=dict)
 
 
-def read_samples(results: Path, task: str, expected: int | None) -> tuple[Logged, ...]:
+def read_samples(results: Path, task: str, expected: int | None) -> tuple[LoggedSamples, ...]:
     """The samples of a task, one entry a filter; none where none were logged.
 
     Args:
@@ -101,7 +101,7 @@ def _rows(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> Logged:
+def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> LoggedSamples:
     ids = sorted(rows)
     ordered = [rows[each] for each in ids]
     metrics = {key: None for row in ordered for key in row.get("metrics", ())}
@@ -110,10 +110,12 @@ def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> Logged:
         about = [row.get("doc_hash") or row.get("doc"), row.get("target_hash") or row.get("target")]
         digest.update(json.dumps(about, sort_keys=True).encode())
     kept = {key: [row.get(key) for row in ordered] for key in metrics}
-    return Logged(name, ids, kept, digest.hexdigest()[:16])
+    return LoggedSamples(name, ids, kept, digest.hexdigest()[:16])
 
 
-def of_task(logged: Sequence[Logged], metric: str, filter_: str, value: Value, aggregation: str, task: str) -> Terms:
+def of_task(
+    logged: Sequence[LoggedSamples], metric: str, filter_: str, value: Value, aggregation: str, task: str
+) -> Terms:
     """What the samples say of one metric: the value with its column where it is a mean or a quotient of sums.
 
     Args:
@@ -128,7 +130,7 @@ def of_task(logged: Sequence[Logged], metric: str, filter_: str, value: Value, a
         StateError: the value is a mean, and that of the samples is another.
 
     Example:
-        >>> logged = Logged("none", [0, 1], {"acc": [1.0, 0.0]}, "")
+        >>> logged = LoggedSamples("none", [0, 1], {"acc": [1.0, 0.0]}, "")
         >>> of_task([logged], "acc", "none", Value("acc", 0.5), "mean", "copa").values[0].column
         'acc'
     """

@@ -270,7 +270,7 @@ def as_torchmetric(metric: Metric | Meter, *, weighted: bool = False, **options:
     return AssayMetric(Meter(weighted=weighted, value=metric), **options)
 
 
-class _Shared:
+class _SharedMeter:
     """One meter for all members of a collection, and what was read from it."""
 
     def __init__(self, meter: Meter) -> None:
@@ -307,7 +307,7 @@ class _Shared:
 class _Member(AssayMetric):
     """One metric of a collection."""
 
-    def __init__(self, shared: _Shared, name: str, **options: Any) -> None:
+    def __init__(self, shared: _SharedMeter, name: str, **options: Any) -> None:
         super().__init__(shared.meter, **options)
         self._shared, self._name = shared, name
         self._to_sync = False  # what is read is shared, and so is the exchange between processes
@@ -377,13 +377,13 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
     __jit_unused_properties__: ClassVar[list[str]] = ["metric_state", "compute_groups", "meter", "_shared"]
 
     def __init__(self, meter: Meter, prefix: str | None = None, postfix: str | None = None, **options: Any) -> None:
-        shared = _Shared(meter)
+        shared = _SharedMeter(meter)
         members = {name: _Member(shared, name, **options) for name in meter.metrics}
         super().__init__(members, prefix=prefix, postfix=postfix, compute_groups=False)
 
     @property
-    def _shared(self) -> _Shared:
-        shared: _Shared = next(iter(self.values(copy_state=False)))._shared
+    def _shared(self) -> _SharedMeter:
+        shared: _SharedMeter = next(iter(self.values(copy_state=False)))._shared
         return shared
 
     @property

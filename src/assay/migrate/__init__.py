@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from assay.migrate.files import Migrated, migrate, write
-from assay.migrate.rewrite import Note, Rewritten, rewrite
+from assay.migrate.files import FileMigration, migrate, write
+from assay.migrate.rewrite import Note, RewriteResult, rewrite
 from assay.migrate.table import LIBRARIES, LibraryTable, library
 
-__all__ = ["LIBRARIES", "LibraryTable", "Migrated", "Note", "Rewritten", "library", "migrate", "rewrite", "write"]
+__all__ = [
+    "LIBRARIES",
+    "FileMigration",
+    "LibraryTable",
+    "Note",
+    "RewriteResult",
+    "library",
+    "migrate",
+    "rewrite",
+    "write",
+]

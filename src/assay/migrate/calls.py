@@ -44,7 +44,7 @@ class MetricCall:
         return f"{self.entry.assay}({', '.join(f'{name}={value}' for name, value in self.fields.items())})"
 
 
-def asked(
+def metric_call(
     source: SourceText, call: ast.Call, entry: Counterpart, library: LibraryTable, known: Mapping[str, int]
 ) -> MetricCall:
     """Read a call.

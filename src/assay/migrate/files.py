@@ -13,13 +13,13 @@ from pathlib import Path
 
 from assay._atomic import write_whole
 from assay.errors import ConfigError, describe
-from assay.migrate.rewrite import Rewritten, rewrite
+from assay.migrate.rewrite import RewriteResult, rewrite
 
 _NOT_OURS = ("__pycache__", "node_modules", "site-packages", "build", "dist")
 
 
 @dataclass(frozen=True)
-class Migrated:
+class FileMigration:
     """One file: what becomes of it, or why it could not be read.
 
     Attributes:
@@ -31,7 +31,7 @@ class Migrated:
 
     path: Path
     encoding: str
-    result: Rewritten | None
+    result: RewriteResult | None
     error: str = ""
 
     @property
@@ -51,7 +51,7 @@ class Migrated:
         return "\n".join(lines) + "\n"
 
 
-def migrate(path: str | os.PathLike[str], known: Mapping[str, int] | None = None) -> Iterator[Migrated]:
+def migrate(path: str | os.PathLike[str], known: Mapping[str, int] | None = None) -> Iterator[FileMigration]:
     """What becomes of a Python file, or of all in a folder; nothing is written.
 
     Args:
@@ -79,19 +79,19 @@ def _inside(folder: Path) -> Iterator[Path]:
         yield from (Path(root) / each for each in names if each.endswith(".py"))
 
 
-def _migrated(path: Path, known: Mapping[str, int] | None) -> Migrated:
+def _migrated(path: Path, known: Mapping[str, int] | None) -> FileMigration:
     try:
         raw = path.read_bytes()
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
-        return Migrated(path, encoding, rewrite(raw.decode(encoding), known))
+        return FileMigration(path, encoding, rewrite(raw.decode(encoding), known))
     except (SyntaxError, UnicodeDecodeError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-        return Migrated(path, "", None, f"is no Python that can be read{where}: {getattr(error, 'msg', error)}")
+        return FileMigration(path, "", None, f"is no Python that can be read{where}: {getattr(error, 'msg', error)}")
     except OSError as error:
-        return Migrated(path, "", None, f"cannot be read: {error.strerror or error}")
+        return FileMigration(path, "", None, f"cannot be read: {error.strerror or error}")
 
 
-def write(found: Migrated) -> None:
+def write(found: FileMigration) -> None:
     """Write a changed file, whole or not at all, with the encoding, ends of lines and permissions that it had.
 
     Raises:

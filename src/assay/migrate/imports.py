@@ -29,13 +29,13 @@ class Imports:
 
     def metric(self, name: str) -> str:
         """The name under which a metric of assay is written."""
-        return self._asked(_METRICS, name)
+        return self._name_in(_METRICS, name)
 
     def around(self, name: str) -> str:
         """The name under which `Meter` or an adapter is written."""
-        return self._asked(_HOMES.get(name, _AROUND), name)
+        return self._name_in(_HOMES.get(name, _AROUND), name)
 
-    def _asked(self, home: str, name: str) -> str:
+    def _name_in(self, home: str, name: str) -> str:
         if self.names.own.get(name) in (f"{home}.{name}", f"assay.{name}") and not self.names.bound[name]:
             return name
         free = name not in self.taken and not self.names.bound[name] and name not in self.names.own

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.migrate.calls import MetricCall, asked
+from assay.migrate.calls import MetricCall, metric_call
 from assay.migrate.collection import collection_of
 from assay.migrate.imports import Imports
 from assay.migrate.names import Variable, names_of, variable_of
@@ -34,7 +34,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewriteResult:
     """A file before and after, and what is left to the reader."""
 
     before: str
@@ -64,7 +64,7 @@ class _Rewrite:
             self.note(node, "check", f"{title} {made.entry.name}: {text}")
 
 
-def rewrite(text: str, known: Mapping[str, int] | None = None) -> Rewritten:
+def rewrite(text: str, known: Mapping[str, int] | None = None) -> RewriteResult:
     """Change what is sure, and note the rest.
 
     Args:
@@ -79,19 +79,19 @@ def rewrite(text: str, known: Mapping[str, int] | None = None) -> Rewritten:
     """
     source = SourceText(text)
     names = names_of(source)
-    first = _worked(source, Imports(source, names), known or {})
+    first = _pass_over(source, Imports(source, names), known or {})
     staying = first.imports.staying(first.gone)
-    work = _worked(source, Imports(source, names, staying), known or {})  # now it is known which names are free
+    work = _pass_over(source, Imports(source, names, staying), known or {})  # now it is known which names are free
     after = changed(text, [*work.edits, *work.imports.edits(work.gone)]) if work.edits else text
     try:
         ast.parse(after)
     except SyntaxError as error:
         reason = "the changed file would not be Python, so nothing is changed: please report it"
-        return Rewritten(text, text, (Note(error.lineno or 1, "todo", reason),))
-    return Rewritten(text, after, tuple(_merged(work.notes)))
+        return RewriteResult(text, text, (Note(error.lineno or 1, "todo", reason),))
+    return RewriteResult(text, after, tuple(_merged(work.notes)))
 
 
-def _worked(source: SourceText, imports: Imports, known: Mapping[str, int]) -> _Rewrite:
+def _pass_over(source: SourceText, imports: Imports, known: Mapping[str, int]) -> _Rewrite:
     """Go through a file once."""
     work = _Rewrite(source, known, imports)
     for star in imports.names.stars:
@@ -152,7 +152,7 @@ def _call(work: _Rewrite, call: ast.Call) -> None:
     entry = of.entries.get(name)
     if entry is None:
         return
-    made = asked(work.source, call, entry, of, work.known)
+    made = metric_call(work.source, call, entry, of, work.known)
     start, end = work.source.span(call)
     if work.source.in_string(call):
         made.doubts.append("it is inside of an f-string")
@@ -287,7 +287,7 @@ def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
         work.note(call, "todo", f"{of.title} MetricCollection: {found}", "as_torchmetrics({name: metric, ...})")
         work.done |= {call.func, *_held(call)}
         return
-    members = [asked(work.source, each.call, _entry(work, each.call), of, work.known) for each in found.members]
+    members = [metric_call(work.source, each.call, _entry(work, each.call), of, work.known) for each in found.members]
     for each, made in zip(found.members, members, strict=True):
         each.name = each.name or made.entry.name
     doubts = [f"{made.entry.name}: {'; '.join(made.doubts)}" for made in members if made.doubts]

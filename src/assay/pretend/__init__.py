@@ -9,14 +9,14 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.pretend.errors import PretendError
     from assay.pretend.events import KINDS, Event, Frame, Recorder
-    from assay.pretend.session import Pretended, current, pretend
+    from assay.pretend.session import PretendDevice, current, pretend
 
-__all__ = ["KINDS", "Event", "Frame", "PretendError", "Pretended", "Recorder", "current", "pretend"]
+__all__ = ["KINDS", "Event", "Frame", "PretendDevice", "PretendError", "Recorder", "current", "pretend"]
 
 _HOMES = {
     "errors": ("PretendError",),
     "events": ("KINDS", "Event", "Frame", "Recorder"),
-    "session": ("Pretended", "current", "pretend"),
+    "session": ("PretendDevice", "current", "pretend"),
 }
 
 __getattr__, __dir__ = attach(

@@ -26,7 +26,7 @@ EngineName = Literal["auto", "native", "python"]
 DEVICES = ("cuda", "mps", "xpu")
 MOST = 16
 _lock = threading.Lock()
-_open_now: list[Pretended] = []
+_open_now: list[PretendDevice] = []
 
 
 class Engine(Protocol):
@@ -42,7 +42,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Pretended:
+class PretendDevice:
     """A pretend device that is open.
 
     Attributes:
@@ -78,7 +78,7 @@ class Pretended:
 @contextmanager
 def pretend(
     device: str, *, count: int | None = None, engine: EngineName = "auto", release: str | None = None
-) -> Iterator[Pretended]:
+) -> Iterator[PretendDevice]:
     """A device that is not there: computed by the CPU, under the name of the device and by its rules.
 
     Inside the block, tensors can be created on and moved to the device as usual. Operators give the CPU's values.
@@ -136,12 +136,12 @@ def pretend(
         _lock.release()
 
 
-def current() -> Pretended | None:
+def current() -> PretendDevice | None:
     """The pretend device that is open in this process, if there is one."""
     return _open_now[0] if _open_now else None
 
 
-def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> Pretended:
+def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | None) -> PretendDevice:
     from assay.pretend.torch_patches import patch_torch, refuse_real
 
     refuse_real(kind)
@@ -152,7 +152,7 @@ def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | N
     machine = stack.enter_context((_native if engine == "native" else _python)(kind, count, known, recorder))
     generators = getattr(machine, "generator", None)
     stack.enter_context(patch_torch(kind, count, machine.current_device, machine.set_device, recorder, generators))
-    return Pretended(kind, count, engine, recorder)
+    return PretendDevice(kind, count, engine, recorder)
 
 
 def _asked(device: str, count: int | None) -> tuple[str, int]:

@@ -17,17 +17,17 @@ from assay.audit.parity.align import align
 from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
 from assay.audit.parity.inputs import moved_copy
 from assay.audit.parity.replay import NOTES, OperatorDivergence, Replay
-from assay.audit.parity.steps import CallSite, OperatorStep, Watch, Written, line_of
+from assay.audit.parity.steps import CallSite, OperatorStep, Recording, Watch, line_of
 from assay.devices import available
 from assay.devices.placement import has_values
 from assay.errors import AssayError, ConfigError, InputError, describe
 from assay.pretend import session
 from assay.pretend.errors import PretendError
-from assay.pretend.session import Pretended
+from assay.pretend.session import PretendDevice
 
 Mode = Literal["lockstep", "free"]
 EngineName = session.EngineName
-Device = str | torch.device | Pretended
+Device = str | torch.device | PretendDevice
 MODES = ("lockstep", "free")
 LIMIT = 4 << 30
 
@@ -194,7 +194,7 @@ def compare_runs(
 def _on_cpu(
     make: Callable[[torch.device], Callable[[], Any]], seed: int, limit: int
 ) -> tuple[list[OperatorStep], list[Any]]:
-    written = Written(limit)
+    written = Recording(limit)
     try:
         _seed(seed)
         program = make(torch.device("cpu"))
@@ -282,7 +282,7 @@ Unseen = Callable[[], AbstractContextManager[None]]
 @contextmanager
 def _device(device: Device, engine: EngineName) -> Iterator[tuple[torch.device, str, Unseen]]:
     """The pretend device that was given, the real one where this machine has it, else a pretend one."""
-    if isinstance(device, Pretended):
+    if isinstance(device, PretendDevice):
         _check_engine(device)
         yield device.device, device.engine, device.recorder.quiet
         return
@@ -298,7 +298,7 @@ def _device(device: Device, engine: EngineName) -> Iterator[tuple[torch.device, 
         yield pretended.device, pretended.engine, pretended.recorder.quiet
 
 
-def _check_engine(pretended: Pretended) -> None:
+def _check_engine(pretended: PretendDevice) -> None:
     if pretended.engine != "native":
         do = "Install a C++ compiler; `assay devices` says what is missing"
         got = f"the engine {pretended.engine!r}, which hides the operators of its tensors"

@@ -216,7 +216,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return place
 
 
-class Written:
+class Recording:
     """Writes down the CPU's run: every step with copies of what went in and came out.
 
     Args:
