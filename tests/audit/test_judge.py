@@ -115,11 +115,11 @@ def test_the_same_line_is_one_finding():
     (found,) = judge([handled, *(observation("dtype", run, raised=True, operator="aten::to") for run in runs)])
     assert found.devices == ("xpu", "mps")
     assert found.subjects == ("C", "A", "B")
-    assert (found.count, found.severity, found.what) == (5, "error", "it happened")  # the gravest speaks
+    assert (found.count, found.severity, found.what) == (5, "error", "it happened")  # the most severe speaks
     assert found.operators == ("aten::to",)
 
 
-def test_other_lines_and_other_rules_are_other_findings_the_gravest_first():
+def test_other_lines_and_other_rules_are_other_findings_most_severe_first():
     later = (replace(LINE, line=9),)
     seen = [observation("sync"), observation("sync", stack=later), observation("devices", stack=later, raised=True)]
     assert [(found.rule, found.line) for found in judge(seen)] == [

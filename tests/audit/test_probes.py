@@ -41,7 +41,7 @@ def test_a_counter_that_stands_still_is_shown_to(dtype, largest):
     (what,) = found(lambda: Counter(dtype, lambda total, values: total + values.sum(0).to(dtype)))
     name = str(dtype).removeprefix("torch.")
     assert what.startswith(
-        f"The state `total` counts in {name}, which holds whole numbers one by one up to {largest}. Set to "
+        f"The state `total` counts in {name}, which holds integers one by one up to {largest}. Set to "
     )
     assert what.endswith("it stood still when an update added 1")
 

@@ -224,7 +224,7 @@ def _inner(owner: Any, steps: list[str]) -> tuple[Any, list[str]]:
 
 
 def _furthest(one: dict[str, Tensor], other: dict[str, Tensor]) -> str | None:
-    """Where two values differ by more than their dtypes explain, in words."""
+    """Where two values differ by more than their dtypes explain."""
     if one.keys() != other.keys():
         return f"the parts of the value are {sorted(one)}, on the CPU {sorted(other)}"
     for path, first in one.items():

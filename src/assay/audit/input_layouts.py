@@ -67,7 +67,7 @@ def layouts() -> Iterator[tuple[tuple[Any, ...], ...]]:
         return torch.randint(0, high, shape, generator=generator)
 
     def partly_right(target: torch.Tensor) -> torch.Tensor:
-        """Every other value is the target's, so that hits are counted, and the others add up to no whole number."""
+        """Every other value is the target's, so that hits are counted, and the others add up to no integer."""
         return torch.where(torch.arange(ROWS) % 2 == 0, target.float(), probabilities(ROWS))
 
     makers = (

@@ -21,7 +21,7 @@ NAMES_A_DEVICE = ("foreign", "location", "unused", "disabled")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an observation breaks: the rule, what happened in words, and a severity other than the rule's."""
+    """What an observation breaks: the rule, what happened, and a severity other than the rule's."""
 
     rule: str
     what: str
@@ -29,7 +29,7 @@ class Verdict:
 
 
 def judge(observations: Iterable[Observation], roots: tuple[str, ...] = ()) -> list[Finding]:
-    """The findings of what was seen, merged by rule and line, the gravest first.
+    """The findings of what was seen, merged by rule and line, most severe first.
 
     Args:
         observations: what was seen.
@@ -176,11 +176,11 @@ def _strays(observation: Observation) -> list[str]:
 
 
 def _merge(one: Finding, other: Finding) -> Finding:
-    graver = max(one, other, key=lambda found: SEVERITIES.index(found.severity))  # the first, where they are equal
+    severest = max(one, other, key=lambda found: SEVERITIES.index(found.severity))  # the first, where they are equal
     lists = ("devices", "usages", "subjects", "operators", "phases", "origins")
     union = {name: tuple(dict.fromkeys(getattr(one, name) + getattr(other, name))) for name in lists}
     both = one.replaced and other.replaced
-    return replace(graver, count=one.count + other.count, replaced=both, **union)  # type: ignore[arg-type]
+    return replace(severest, count=one.count + other.count, replaced=both, **union)  # type: ignore[arg-type]
 
 
 def _refused(rule: str) -> Callable[[Observation], Verdict]:

@@ -39,7 +39,7 @@ class AuditRun:
 
 @dataclass(frozen=True)
 class Origin:
-    """The line at which a tensor came to be where it is: what happened there, in words."""
+    """The line at which a tensor came to be where it is: what happened there."""
 
     what: str
     file: str
@@ -53,7 +53,7 @@ class Observation:
     Attributes:
         kind: a kind of event (:data:`assay.pretend.events.KINDS`) or one of :data:`OBSERVATIONS`.
         run: what was running.
-        what: what happened, in words.
+        what: what happened.
         operator: torch's name of the operator, where there is one.
         stack: the lines of Python, innermost first.
         source: for a copy, where the values came from.
@@ -62,7 +62,7 @@ class Observation:
         elements: for a copy, how many values.
         waited: for a copy, whether the same function waited for the device afterwards.
         raised: whether the refusal ended the phase; one that the code handled did not.
-        operands: expressions of the line that are tensors, each with its dtype and device in words.
+        operands: expressions of the line that are tensors, each with its dtype and device.
         minor: it matters less than its rule says.
         unregistered: those of ``operands`` (or the state) that are plain attributes of a module, which nothing moves.
         origins: where the tensors that are on the wrong device were made, or moved there.

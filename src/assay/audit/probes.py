@@ -21,7 +21,7 @@ from assay.pretend.session import PretendDevice
 
 Tensors = dict[str, Tensor]
 Note = Callable[..., None]
-LARGEST = {torch.float32: 2**24, torch.bfloat16: 2**8, torch.float16: 2**11}  # whole numbers held one by one up to here
+LARGEST = {torch.float32: 2**24, torch.bfloat16: 2**8, torch.float16: 2**11}  # integers held one by one up to here
 BACKENDS = {"cuda": "nccl", "xpu": "xccl"}  # of accelerators; https://docs.pytorch.org/docs/stable/distributed.html
 RANKS = 2
 
@@ -59,7 +59,7 @@ def _floats(metric: Any) -> Tensors:
 
 
 def _counts(values: list[Tensor]) -> bool:
-    """Whole numbers that only rise, each time somewhere."""
+    """Integers that only rise, each time somewhere."""
     if len({value.shape for value in values}) != 1 or any((value != value.round()).any() for value in values):
         return False
     steps = [after - before for before, after in pairwise(values)]
@@ -84,7 +84,7 @@ def _stands_still(case: Case, batches: tuple[Any, ...], path: str) -> str:
         return ""
     name = str(state.dtype).removeprefix("torch.")
     return (
-        f"The state `{path}` counts in {name}, which holds whole numbers one by one up to {LARGEST[state.dtype]:,}. "
+        f"The state `{path}` counts in {name}, which holds integers one by one up to {LARGEST[state.dtype]:,}. "
         f"Set to {start:,}, it stood still when an update added {int(step):,}"
     )
 

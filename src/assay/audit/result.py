@@ -22,7 +22,7 @@ class Audit:
     Attributes:
         target: as it was named.
         devices: the devices asked for.
-        findings: what was found, the gravest first; those that a comment explains come with its reason.
+        findings: what was found, most severe first; those that a comment explains come with its reason.
         unrun: what was not audited, and why.
         subjects: how many metrics or scripts were run.
         torch: the version of torch whose rules were applied.

@@ -86,7 +86,7 @@ def chosen(only: Iterable[str] = (), without: Iterable[str] = ()) -> frozenset[s
 
 
 def at_least(severity: str, least: str) -> bool:
-    """Whether a severity is that of ``least`` or graver.
+    """Whether a severity is that of ``least`` or more severe.
 
     Example:
         >>> at_least("error", "warning"), at_least("note", "warning")

@@ -44,7 +44,7 @@ class Event:
         kind: one of :data:`KINDS`.
         operator: torch's name of the operator with its overload, such as ``"aten::index.Tensor"``.
         device: the device it happened on, such as ``"cuda:1"``.
-        why: what happened, in words; for a refusal the text of the error.
+        why: what happened; for a refusal the text of the error.
         stack: the lines of Python that led there, innermost first, without those inside torch.
         source: for a copy, where the values came from.
         target: for a copy, where they went.

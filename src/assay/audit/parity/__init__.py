@@ -1,4 +1,4 @@
-"""Holds a device against the CPU, operator by operator, and names the first that gives other values."""
+"""Compares a device with the CPU, operator by operator, and names the first that gives other values."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def run(
     absolute: float | None = None,
     seed: int = 0,
 ) -> int:
-    """Hold devices against the CPU, and print what came of it.
+    """Compare devices with the CPU, and print what came of it.
 
     Args:
         target: a file, a module, ``module:name``, or a library of metrics.

@@ -59,7 +59,7 @@ def programs(target: Target, device: str) -> Iterator[ParityProgram]:
 
     Args:
         target: from :func:`assay.audit.targets.parse`.
-        device: the device it will be held against.
+        device: the device it will be compared with.
 
     Yields:
         One program for each metric, or the one that there is.

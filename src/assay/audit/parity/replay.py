@@ -1,4 +1,4 @@
-"""The device's run, held against the CPU's step by step."""
+"""The device's run, compared with the CPU's step by step."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class OperatorDivergence:
         operator: torch's name of the operator with its overload; empty where none is to blame.
         step: the operator's number in the CPU's run, from 0.
         place: the line, the module, and whether it was in backward.
-        why: what happened, in words.
+        why: what happened.
         difference: the values, where there are two to compare.
-        count: how often it happened at this place; what is told is the first time.
+        count: how often it happened at this place; what is reported is the first time.
     """
 
     kind: str
@@ -134,7 +134,7 @@ class Replay:
         self._failed: tuple[str, CallSite, BaseException] | None = None
         self._at = 0  # in the plan
         self._others: list[Call] = []  # what the device ran since the last common step, and the CPU did not
-        self._lately = ""  # the same of the last such place, in words
+        self._lately = ""  # the same of the last such place
         self._drawn: dict[Any, Any] = {}  # the device's own random numbers, and what was made from them
 
     @property

@@ -225,7 +225,7 @@ def _on_device(
         with Watch(replay.step):
             result = program()
             replay.finish()
-    except Exception as error:  # whatever the program raises is what is told
+    except Exception as error:  # whatever the program raises is reported
         operator, place = replay.blamed(error) or ("", CallSite(line_of(error)))
         replay.found.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
         return

@@ -1,4 +1,4 @@
-"""What a run computed, operator by operator; the CPU's run is written down, to hold a device against it."""
+"""What a run computed, operator by operator; the CPU's run is written down, to compare a device with it."""
 
 from __future__ import annotations
 

@@ -3,12 +3,11 @@
 Tensors of the device are a subclass whose operators come to Python (:mod:`.tensor`, :mod:`.operators`).
 Tensors come to be there through two factories, ``aten::empty`` and its kin, and through ``aten::to``, for which
 :mod:`torch.library` takes kernels from Python; so every route that torch itself reduces to these works, in every
-thread, and tensors of the CPU are left alone. Where torch's C code would need a guard of the device, which only a build
-with the device has, Python takes over: indexing (:mod:`.indexing`), autograd, and what :mod:`.patches`
-lists.
+thread, and tensors of the CPU stay as they are. Where torch's C code would need a guard of the device, which only a
+build with the device has, Python takes over: indexing (:mod:`.indexing`), autograd, and what :mod:`.patches` lists.
 
 Autograd follows the CPU tensors inside: torch's own kernels for gradients would ask for a guard, so for the device they
-are passed by. A gradient is that of the CPU's operators. What runs backward is held, by name, against the rules of the
+are passed by. A gradient is that of the CPU's operators. What runs backward is compared, by name, with the rules of the
 device that the loss is on; devices cannot clash there.
 
 What cannot be done so is refused with :class:`~assay.pretend.errors.PretendError`: ``torch.compile``,

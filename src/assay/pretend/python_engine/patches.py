@@ -142,7 +142,7 @@ def _same_devices(outputs: Any, gradients: Any) -> None:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Holds what autograd runs on the CPU tensors inside against the rules of the device that the loss is on."""
+    """Compares what autograd runs on the CPU tensors inside with the rules of the device that the loss is on."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
