@@ -122,8 +122,11 @@ def _facts(device: str) -> dict[str, Fact]:
     return {feature: Fact(device, feature, **fact) for feature, fact in _read(device).get("facts", {}).items()}
 
 
-@cache
 def _read(device: str) -> dict[str, Any]:
-    if device not in DEVICES:
-        return {}
-    return tomllib.loads(files("assay.devices").joinpath("known", f"{device}.toml").read_text(encoding="utf-8"))
+    return fact_file(device) if device in DEVICES else {}
+
+
+@cache
+def fact_file(name: str) -> dict[str, Any]:
+    """The facts of a file in ``known/``."""
+    return tomllib.loads(files("assay.devices").joinpath("known", f"{name}.toml").read_text(encoding="utf-8"))

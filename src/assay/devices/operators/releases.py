@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from assay.devices.capabilities import fact_file
 from assay.devices.operators.rules import Rules
 from assay.errors import ConfigError, describe
 
@@ -40,7 +38,10 @@ def as_of(rules: Rules, release: str) -> Rules:
         ``devices/known/history.toml`` names one for each fact.
     """
     number = _number(release)
-    facts = {topic: [fact for fact in found if _holds(fact, rules.device, number)] for topic, found in _known().items()}
+    facts = {
+        topic: [fact for fact in table if _holds(fact, rules.device, number)]
+        for topic, table in fact_file("history").items()
+    }
     lacked = frozenset(f"aten::{name}" for fact in facts["lacked"] for name in fact["operators"])
     texts = {fact["name"]: fact["text"] for fact in facts["texts"]}
     return replace(rules, lacked=lacked, texts=rules.texts | texts)
@@ -62,8 +63,3 @@ def _number(release: str) -> tuple[int, ...]:
             )
         )
     return int(match[1]), int(match[2])
-
-
-@cache
-def _known() -> dict[str, Any]:
-    return tomllib.loads(files("assay.devices").joinpath("known/history.toml").read_text(encoding="utf-8"))

@@ -7,14 +7,13 @@ of torch says, and is the same on all devices, stands in ``devices/known/operato
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
+from assay.devices.capabilities import fact_file
 from assay.devices.operators.overloads import Overload, overloads
 from assay.errors import ConfigError, describe
 
@@ -203,7 +202,7 @@ def rules(device: str) -> Rules:
     device = device.partition(":")[0]
     if device not in DEVICES:
         raise ConfigError(describe("device", repr(device), f"one of {', '.join(DEVICES)}", "Name one of these"))
-    facts = _known(f"operators_{device}")
+    facts = fact_file(f"operators_{device}")
     return Rules(
         device=device,
         torch=facts["torch"],
@@ -225,7 +224,7 @@ def _operator(device: str, name: str) -> OperatorRule:
         known=overload is not None,
         waits=f"{waits['when']}: {waits['why']}" if waits else "",
         nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
-        check=next((fact["check"] for fact in _named(_known("operators")["checks"], name)), None),
+        check=next((fact["check"] for fact in _named(fact_file("operators")["checks"], name)), None),
         missing_dtypes=tuple(dtypes["lacks"]),
         dtype_error=dtypes["error"],
         named=name,
@@ -249,13 +248,8 @@ def _stumbles(device: str, overload: Overload) -> str:
     """The overload that torch looks for in vain on a device without a kernel for this one; empty if there is none."""
     if not overload.composite:
         return overload.delegate or overload.name
-    called = _known("operators")["calls"].get(overload.name.removeprefix("aten::"))
+    called = fact_file("operators")["calls"].get(overload.name.removeprefix("aten::"))
     return "" if called is None or _operator(device, f"aten::{called}").available else f"aten::{called}"
-
-
-@cache
-def _known(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("assay.devices").joinpath(f"known/{name}.toml").read_text(encoding="utf-8"))
 
 
 def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, Any]]:

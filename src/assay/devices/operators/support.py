@@ -6,13 +6,11 @@ The device need not be here: what torch says of itself is read from the table of
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from assay.devices.capabilities import device_type
+from assay.devices.capabilities import device_type, fact_file
 from assay.devices.operators.overloads import overloads
 from assay.devices.operators.releases import as_of
 from assay.devices.operators.rules import rules
@@ -154,9 +152,8 @@ def _has(kind: str, operator: str, release: str | None) -> bool:
 
 @cache
 def _kernels() -> dict[tuple[str, str], OperatorLimits]:
-    data = tomllib.loads(files("assay.devices").joinpath("known/quantization.toml").read_text(encoding="utf-8"))
     found = (
         OperatorLimits(**{**row, "dtypes": tuple(row["dtypes"]), "groups": tuple(row["groups"])})
-        for row in data["kernels"]
+        for row in fact_file("quantization")["kernels"]
     )
     return {(each.operator, each.device): each for each in found}
