@@ -199,7 +199,7 @@ def _why_not(module: nn.Module) -> str:
     held = module._parameters.get("weight")
     if held is None:
         return "its weight is computed anew for each batch (weight_norm, a parametrization)"
-    if type(held.data) is not Tensor and not type(held.data).__module__.startswith("assay.devices."):
+    if type(held.data) is not Tensor and not getattr(held.data, "is_plain", False):  # of assay.pretend
         return f"its weight is a {type(held.data).__name__}, which another library handles"
     if held.dtype not in FLOATS:
         return f"its weight is {str(held.dtype).removeprefix('torch.')}"
