@@ -379,7 +379,7 @@ def test_a_pretend_device_that_is_open_can_be_used():
 
 
 def test_the_engine_without_a_compiler_is_refused():
-    with pytest.raises(PretendError, match=r"got the engine 'wrapper', which hides the operators"):
+    with pytest.raises(PretendError, match=r"got the engine 'python', which hides the operators"):
         compare(torch.exp, torch.ones(3), device="mps", engine="python")
 
 
