@@ -35,7 +35,7 @@ class ExportedModel(nn.Module):
 
     Example:
         >>> exported = torch.export.export(nn.Linear(4, 3).eval(), (torch.randn(8, 4),))
-        >>> program = Program(exported)
+        >>> program = ExportedModel(exported)
         >>> program.least, program.most, program(torch.randn(11, 4)).shape
         (8, 8, torch.Size([11, 3]))
     """

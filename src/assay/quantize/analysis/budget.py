@@ -49,19 +49,19 @@ class Budget:
         """
         if isinstance(text, Budget):
             return text
-        single_layers = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(bits?|[kmg]?i?b|)\s*", str(text).lower())
-        unit = single_layers[2] if single_layers else ""
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(bits?|[kmg]?i?b|)\s*", str(text).lower())
+        unit = match[2] if match else ""
         if (
-            not single_layers
+            not match
             or isinstance(text, bool)
-            or float(single_layers[1]) <= 0
+            or float(match[1]) <= 0
             or (unit not in _UNITS and unit[:3] not in ("", "bit"))
         ):
             do = 'Write "4.5bits" or "300MB"'
             raise ConfigError(describe("budget", repr(text), "bits a weight, or bytes of the model", do))
         if unit in _UNITS:
-            return cls(nbytes=int(float(single_layers[1]) * _UNITS[unit]))
-        return cls(bits=float(single_layers[1]))
+            return cls(nbytes=int(float(match[1]) * _UNITS[unit]))
+        return cls(bits=float(match[1]))
 
     def __str__(self) -> str:
         return f"{self.bits:g} bits a weight" if self.bits is not None else f"{self.nbytes:,} bytes"

@@ -186,7 +186,7 @@ def in_shards(groups: Iterable[Sequence[TensorEntry]], shard_bytes: int) -> list
     """Cut entries into files of at most so many bytes; a group stays together, and a larger one has a file of its own.
 
     Example:
-        >>> groups = [[Entry(name, torch.uint8, (6,))] for name in "abc"]
+        >>> groups = [[TensorEntry(name, torch.uint8, (6,))] for name in "abc"]
         >>> [[entry.name for entry in shard] for shard in in_shards(groups, 12)]
         [['a', 'b'], ['c']]
     """

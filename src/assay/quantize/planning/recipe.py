@@ -40,7 +40,7 @@ class RecipeRule:
         """Whether the rule speaks of this layer.
 
         Example:
-            >>> rule = Rule("layers.1", ())
+            >>> rule = RecipeRule("layers.1", ())
             >>> [rule.matches(name, "linear") for name in ("model.layers.1.fc", "layers.10.fc")]
             [True, False]
         """
