@@ -181,7 +181,7 @@ def test_what_does_not_fit_into_memory_is_said():
     first = [rows([[1.0]], [0]), rows([[2.0]], [1])]
     found = beside(first, [rows([[1.0], [2.0]], [0, 1])], most_bytes=4).difference
     assert (found.samples, found.equal) == (1, 1)
-    assert str(found).endswith("Not all were compared: of the first variant 1024 MiB of outputs are outputs.")
+    assert str(found).endswith("Not all were compared: of the first variant 1024 MiB of outputs are kept.")
 
 
 def test_outputs_of_other_shapes_are_not_compared():

@@ -85,7 +85,7 @@ class Checkpoints:
 
         Args:
             meter: gets this rank's share of the counts.
-            followers: and of what they counted.
+            observers: and of what they counted.
             account: and of the samples.
 
         Returns:

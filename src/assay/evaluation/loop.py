@@ -41,7 +41,7 @@ class Loop:
         forward: predicts.
         reader: knows the ids of a stream's samples.
         meter: counts.
-        followers: count and keep what else is wanted of the samples.
+        observers: count and keep what else is wanted of the samples.
         account: notes which samples were counted.
         checkpoints: written in between.
         ranks: asked whether the others live.
@@ -167,7 +167,7 @@ class Loop:
         return rows
 
     def _known(self, index: Index, batch: Any, rows: int) -> tuple[list[Any] | None, RowMetadata | None]:
-        """The ids of the rows, and what followers must know of them; nothing is counted yet."""
+        """The ids of the rows, and what observers must know of them; nothing is counted yet."""
         ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.observers) else None
         samples = index if index is not None else ids
         if samples is not None and rows != len(samples):

@@ -1,7 +1,7 @@
 """What follows the samples besides the meter: rows are staged on their device, and handed over some thousand at a time.
 
-A follower counts or keeps something of every sample: its share of the metrics, the meters of its slices, those of its
-group. No follower is asked for in an evaluation that wants none of it, and then nothing of this costs anything.
+An observer counts or keeps something of every sample: its share of the metrics, the meters of its slices, those of its
+group. No observer is asked for in an evaluation that wants none of it, and then nothing of this costs anything.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SampleRows:
 
 @dataclass(frozen=True)
 class RowMetadata:
-    """What the host knows of the rows of a batch; see `Rows`."""
+    """What the host knows of the rows of a batch; see `SampleRows`."""
 
     index: Array | None
     ids: list[Any] | None
@@ -90,7 +90,7 @@ class Observer(Protocol):
         """Add what `state` gave, on any process."""
 
     def empty(self) -> Observer:
-        """A follower of the same kind that has counted nothing."""
+        """An observer of the same kind that has counted nothing."""
 
 
 class Observers:
@@ -98,7 +98,7 @@ class Observers:
 
     Args:
         reader: finds ids and slices in a batch.
-        followers: by name.
+        observers: by name.
         stage_bytes: how much of a device's memory staged rows may take.
     """
 
@@ -180,7 +180,7 @@ class Observers:
             observer.add_state(part_of(name, tensors))
 
     def gathered(self, ranks: Ranks) -> dict[str, Any]:
-        """The followers with what all ranks counted, alike on all of them."""
+        """The observers with what all ranks counted, alike on all of them."""
         self.flush()
         if ranks.alone:
             return dict(self._observers)

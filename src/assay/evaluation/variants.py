@@ -127,7 +127,7 @@ def compare_variants(
     """Evaluate variants of one model on the same samples, and compare them with the first.
 
     Args:
-        variants: models, or `Form` values, by name; the first is what the others are compared with.
+        variants: models, or `Variant` values, by name; the first is what the others are compared with.
         data: see `assay.evaluate`; it is read once for each variant.
         metrics: see there.
         confidence_level: of intervals, and of the comparison.

@@ -106,7 +106,7 @@ def load(
 
     Args:
         model: as it was made before it was quantized. Its parameters may be on the meta device; see
-            :func:`assay.quantize.files.meta_models.skeleton`.
+            :func:`assay.quantize.files.meta_models.meta_model`.
         path: what :func:`save` or :func:`assay.quantize.files.stream.quantize_shards` wrote: the folder, or the file.
         strict: the file and the model must have the same tensors. Otherwise those that both have are loaded, with a
             warning that names the others.

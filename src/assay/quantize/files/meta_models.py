@@ -47,7 +47,7 @@ def meta_model(factory: Callable[[], nn.Module]) -> nn.Module:
 
 
 def from_config(folder: Path) -> nn.Module | None:
-    """The skeleton of the model that ``config.json`` describes; None without Transformers, or for one that it lacks."""
+    """The modules of the model that ``config.json`` describes; None without Transformers, or for one that it lacks."""
     try:
         import transformers
     except ImportError:
