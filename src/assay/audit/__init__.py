@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "AuditRule", "Case", "Finding", "audit", "no_float64", "no_sync", "rules"]
 
 _HOMES = {
-    "blocks": ("no_float64", "no_sync"),
+    "block_checks": ("no_float64", "no_sync"),
     "case": ("Case",),
     "finding": ("Finding",),
     "result": ("Audit",),
