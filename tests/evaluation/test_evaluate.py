@@ -156,10 +156,10 @@ def test_a_model_of_two_inputs_gets_both():
         ([(X, Y)], {"precision": "int4"}, r"precision: got 'int4', expected one of float32, bfloat16, float16"),
         ([(X, Y)], {"device": "cuda:7"}, r"device: got 'cuda:7', expected one of this machine \(cpu\)"),
         ([(X, Y)], {"device": "abacus"}, r"device: got 'abacus', expected a device such as"),
-        ([(X, Y)], {"batch_size": 0}, r"batch_size: got 0, expected a whole number, 1 or more"),
-        ([(X, Y)], {"num_workers": -1}, r"num_workers: got -1, expected a whole number, 0 or more"),
-        ([(X, Y)], {"seed": -1}, r"seed: got -1, expected a whole number from 0"),
-        ([(X, Y)], {"seed": "a"}, r"seed: got 'a', expected a whole number from 0"),
+        ([(X, Y)], {"batch_size": 0}, r"batch_size: got 0, expected an integer, 1 or more"),
+        ([(X, Y)], {"num_workers": -1}, r"num_workers: got -1, expected an integer, 0 or more"),
+        ([(X, Y)], {"seed": -1}, r"seed: got -1, expected an integer from 0"),
+        ([(X, Y)], {"seed": "a"}, r"seed: got 'a', expected an integer from 0"),
         ([(X, Y)], {"resume": ""}, r"resume: got '', expected a folder for checkpoints"),
         ([(X, Y)], {"resume": 5}, r"resume: got 5, expected a folder for checkpoints"),
         (
@@ -315,9 +315,7 @@ def test_streams_with_ids_count_each_once_with_any_workers(workers):
 def test_streams_without_ids_say_that_nobody_can_tell():
     report = evaluate(NET, DataLoader(Streamed(), batch_size=8), METRIC, device="cpu", inputs="input")
     assert counts(report) == (None, 50, None, None)
-    assert report.notes == (
-        "Samples are known by nothing: without ids nobody can tell whether one came twice: 50 counted.",
-    )
+    assert report.notes == ("Samples are identified by nothing, so duplicates cannot be detected: 50 counted.",)
     text = next(each for each in report.sections[0].tables if each.name == "Every sample once").note
     assert "without ids nobody can tell whether one came twice" in text
 

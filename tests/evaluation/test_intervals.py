@@ -156,7 +156,7 @@ def test_binary_rankings_have_the_interval_of_delong():
 
 
 def mixed(number):
-    """SplitMix64 in plain whole numbers."""
+    """SplitMix64 in plain integers."""
     x = (number + 0x9E3779B97F4A7C15) % 2**64
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) % 2**64

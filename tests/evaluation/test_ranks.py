@@ -273,8 +273,8 @@ def test_samples_of_several_processes_that_are_known_by_nothing_are_not_dealt_to
     for values, notes in processes(nameless, 2, tmp_path):
         assert values == {"acc": True, "auroc": False, "F1": False, "loss": False}
         assert notes[-1] == (
-            "Some intervals are not given: samples are known by nothing, so several processes cannot deal them to the "
-            "same groups. Say with ids= what they are known by."
+            "Some intervals are not given: samples have no ids, so several processes cannot assign them to the "
+            "same groups. Pass ids= to identify them."
         )
 
 

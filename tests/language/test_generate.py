@@ -99,11 +99,11 @@ def test_the_same_is_said_on_other_devices(device):
 @pytest.mark.parametrize(
     ("model", "prompt", "count", "options", "error", "message"),
     [
-        (AHEAD, "", 1, {}, ConfigError, "prompt: got no tokens, expected a text to go on with"),
-        (AHEAD, "a", 0, {}, ConfigError, "max_new_tokens: got 0, expected a whole number above 0"),
+        (AHEAD, "", 1, {}, ConfigError, "prompt: got no tokens, expected a text to continue"),
+        (AHEAD, "a", 0, {}, ConfigError, "max_new_tokens: got 0, expected an integer above 0"),
         (AHEAD, "a", 1, {"temperature": -1}, ConfigError, "temperature: got -1, expected a number of 0 or more"),
         (AHEAD, "a", 1, {"temperature": math.nan}, ConfigError, "temperature: got nan"),
-        (AHEAD, "a", 1, {"top_k": 0}, ConfigError, "top_k: got 0, expected a whole number above 0"),
+        (AHEAD, "a", 1, {"top_k": 0}, ConfigError, "top_k: got 0, expected an integer above 0"),
         (
             llama(positions=16),
             "a" * 10,
@@ -123,8 +123,8 @@ def test_the_same_is_said_on_other_devices(device):
             "logits: got NaN, expected numbers",
         ),
         (AHEAD, "a", 1, {"device": "nowhere"}, ConfigError, "device: got 'nowhere'"),
-        (AHEAD, None, 1, {}, ConfigError, "prompt: got NoneType, expected a text to go on with"),
-        (AHEAD, "a", 1, {"seed": "x"}, ConfigError, "seed: got 'x', expected a whole number from 0"),
+        (AHEAD, None, 1, {}, ConfigError, "prompt: got NoneType, expected a text to continue"),
+        (AHEAD, "a", 1, {"seed": "x"}, ConfigError, "seed: got 'x', expected an integer from 0"),
         (None, "a", 1, {}, ConfigError, "model: got None, expected a module or a function"),
         (nn.Linear(3, 3), "a", 1, {}, ConfigError, "model: got RuntimeError: .*, expected logits for token ids"),
     ],

@@ -38,8 +38,8 @@ def test_the_last_window_ends_with_the_text():
 @pytest.mark.parametrize(
     ("window", "stride", "message"),
     [
-        (0, 1, "window: got 0, expected a whole number above 0. Leave window out to take what the model holds."),
-        (4, 2.5, "stride: got 2.5, expected a whole number above 0. Leave stride out to take what the model holds."),
+        (0, 1, "window: got 0, expected an integer above 0. Leave window out to take what the model holds."),
+        (4, 2.5, "stride: got 2.5, expected an integer above 0. Leave stride out to take what the model holds."),
         (
             4,
             5,

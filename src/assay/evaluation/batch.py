@@ -73,14 +73,14 @@ class Reader:
         return self._ids is not None
 
     def ids(self, batch: Any) -> list[Any]:
-        """The ids of the samples of a batch, whole numbers or texts, as the batch brings them."""
+        """The ids of the samples of a batch, integers or strings, as the batch brings them."""
         selection = _selected(batch, self._ids, "ids")
         if isinstance(selection, Tensor) and selection.dtype in _WHOLE and selection.ndim == 1:
             return selection.tolist()
         selection = selection.tolist() if isinstance(selection, Tensor | np.ndarray) else list(selection)
         for each in selection:
             if not isinstance(each, int | str) or isinstance(each, bool):
-                do = "Give one whole number or text a sample"
+                do = "Give one integer or string per sample"
                 raise ConfigError(describe("ids", f"{type(each).__name__} in {structure(batch)}", "ids", do))
         _check_texts("ids", selection)
         return selection

@@ -1,4 +1,4 @@
-"""Samples dealt to groups by a hash of what they are known by: what the bootstrap of tallies draws from.
+"""Samples assigned to groups by a hash of their ids: the bootstrap of tallies resamples the groups.
 
 The group of a sample depends on its id and a seed, on nothing else. So any split over batches and processes counts the
 same groups, and the intervals that are drawn from them have the same bits.
@@ -20,15 +20,15 @@ from assay.stats.sampling import groups_of, numbers_of
 class BootstrapGroups:
     """One meter a group, of the metrics whose intervals have to be drawn.
 
-    Which these are is seen from the first rows: the others have an interval of closed form, or one of the mean of what
+    Which these are is seen from the first rows: the others have a closed-form interval, or one of the mean of what
     each sample contributed.
 
     Args:
         like: the meter of all metrics.
         recorder: what each sample contributes, where that is kept.
         seed: which deal.
-        alone: whether one process counts everything; then a sample is known by its place in the stream if by nothing
-            else.
+        alone: whether one process counts everything; then a sample without an id is identified by its
+            position in the stream.
     """
 
     def __init__(self, like: Meter, recorder: PerSampleRecorder | None, seed: int, alone: bool) -> None:

@@ -164,7 +164,7 @@ class Checkpoints:
         try:
             write_whole(path, lambda part: save_file(tensors, part, metadata))
         except (OSError, SafetensorError) as error:
-            do = "Make room or change its rights; the same call then goes on from the last one that was written"
+            do = "Make room or change its rights; the same call then resumes from the last one that was written"
             raise StateError(describe(os.fspath(path), str(error), "a checkpoint that can be written", do)) from error
         end = time.monotonic()
         self._next = end + max(self._every_s, (end - start) / MOST_OF_THE_TIME)

@@ -40,8 +40,8 @@ class SampleAssignment:
 def assign_samples(lists: Lists, size: int, ranks: Ranks) -> SampleAssignment:
     """Give every sample of a data set to one rank, from the batches that each rank was given.
 
-    Ranks that were all given the same samples deal out the batches of rank 0. Otherwise the lowest rank keeps a sample
-    that several were given, and the others drop the row; so a padded `DistributedSampler` counts each sample once.
+    Ranks with the same samples take turns with the batches of rank 0. Otherwise the lowest rank keeps a sample that
+    several have, and the others drop the row; so a padded `DistributedSampler` counts each sample once.
 
     Args:
         lists: the batches that this rank was given.
@@ -59,7 +59,7 @@ def assign_samples(lists: Lists, size: int, ranks: Ranks) -> SampleAssignment:
         lists = _first_times(lists, flat)
         first = ranks.from_first(lists)
         repeated = digests[0][0] - int(assigned.sum())
-        how = f"all {ranks.count} ranks were given the same samples: rank 0's batches were dealt out"
+        how = f"all {ranks.count} ranks were given the same samples: rank 0's batches were assigned in turns"
         return SampleAssignment(first[ranks.own :: ranks.count], assigned, repeated, how)
     owner = ranks.least(np.where(assigned, ranks.own, ranks.count).astype(np.int32))
     mine = owner == ranks.own
@@ -91,11 +91,11 @@ class Coverage:
     Attributes:
         expected: how many there were; None where the data did not say.
         counted: how many were counted, each once.
-        duplicated: how many of them were counted more than once; None where samples are known by nothing.
+        duplicated: how many of them were counted more than once; None where samples have no ids.
         missed: how many were expected and not counted, without those that were skipped; None where that is not known.
         skipped: how many were left out by choice because their batch failed.
         repeated: how many times a sample was given again and not counted.
-        by: what a sample is known by: its index, its id, or nothing.
+        by: what identifies a sample: its index, its id, or nothing.
     """
 
     expected: int | None
@@ -132,7 +132,9 @@ class Coverage:
             ("skipped", self.skipped),
             (again, self.repeated),
         )
-        return Table("Every sample once", ("samples", "count"), rows, note=f"{self}; a sample is known by {self.by}.")
+        return Table(
+            "Every sample once", ("samples", "count"), rows, note=f"{self}; samples are identified by {self.by}."
+        )
 
 
 class CoverageTracker:
@@ -212,7 +214,7 @@ class CoverageTracker:
         if self.expected is None:
             keys = np.concatenate([each[2] for each in digests])
             again = len(keys) - len(np.unique(keys)) if self.keyed else None
-            by = "its id" if self.keyed else "nothing: without ids nobody can tell whether one came twice"
+            by = "its id" if self.keyed else "nothing, so duplicates cannot be detected"
             repeated = sum(each[0] for each in digests)
             return Coverage(None, rows, again, None, skipped, repeated, by)
         counts = ranks.total(self.counts.astype(np.int32))

@@ -352,7 +352,7 @@ def _stream(data: Iterable[Any], ranks: Ranks, sharded: bool | None, trail: Trai
 
 
 def _items(data: Iterable[Any]) -> Iterator[Any]:
-    """The items of a stream; one that breaks cannot be gone on with, and says where it broke."""
+    """The items of a stream; one that breaks cannot be resumed, and says where it broke."""
     number = 0
     iterator: Iterator[Any] | None = None
     try:

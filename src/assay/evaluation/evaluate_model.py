@@ -86,13 +86,13 @@ def evaluate(
         target: how a batch becomes the target.
         preds: how the model's outputs become predictions; not needed for tensors and outputs with `logits`.
         weights: how a batch becomes weights of the samples; None for none.
-        ids: how a batch becomes the ids of its samples. Samples of a data set with indices are known by those, and ids
+        ids: how a batch becomes the ids of its samples. In a data set with indices those identify samples, and ids
             name them in messages and reports. Of a stream, a sample whose id was there before is not counted again.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
             or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed.
         min_slice_size: slices of fewer samples are shown, but never named as the worst.
         confidence_level: of intervals; None for no intervals.
-        n_resamples: how often the bootstrap draws, where no interval of closed form is standard.
+        n_resamples: how often the bootstrap draws, where no closed-form interval is standard.
         keep_samples: keep the per-sample values of the metrics, so that reports can be compared sample by sample.
         diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
         classes: names of the classes or labels, for the report.
@@ -106,7 +106,7 @@ def evaluate(
             interruption; a checkpoint of other data, another model, functions, options or metrics is refused.
         run_id: with `resume`, a name for what cannot be told from others by its values: an object with a lock, or
             samples with other values each time. Give it another name whenever that changes.
-        checkpoint_every: seconds between checkpoints.
+        checkpoint_every: how often to write a checkpoint, in seconds.
         on_error: "raise", or "skip" to leave out batches that fail; the report says which.
         progress: draw a bar; None: where the error stream is a terminal.
         seed: of random numbers of the host, such as those of a sampler that shuffles.
@@ -121,7 +121,7 @@ def evaluate(
         ConfigError: an option, the data or a batch cannot be understood; shows what was found.
         BatchError: a batch failed; names its samples.
         RankError: another process failed or is gone.
-        StateError: a checkpoint cannot be gone on from.
+        StateError: the evaluation cannot resume from a checkpoint.
 
     Example:
         >>> from assay import Accuracy, evaluate
@@ -253,7 +253,7 @@ def _evaluate(
         try:
             loop.run(source.batches(remaining), bar.watcher)
         except BaseException:
-            with suppress(Exception):  # the first error is the one to be told
+            with suppress(Exception):  # the first error is the one to raise
                 loop.save()
             raise
         loop.save()

@@ -130,7 +130,7 @@ def _rows(program: ExportedProgram) -> tuple[int, int | None]:
         if isinstance(size, int):
             return size, size
         limits = program.range_constraints.get(size.node.expr)
-        if limits is None:  # an expression such as 2 * s: what it allows is told when it is run
+        if limits is None:  # an expression such as 2 * s: what it allows is known when it runs
             return 1, None
         least, most = (int(end) if end.is_Integer else None for end in (limits.lower, limits.upper))
         return (least if least is not None and least > 2 else 1), most  # 2 is where torch starts, and takes 1, too
@@ -152,7 +152,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _signed(run: Callable[..., Any], parameters: list[inspect.Parameter]) -> Callable[..., Any]:
-    """A function that shows parameters of another, so that batches with names can be dealt to them."""
+    """A function that shows parameters of another, so that batches with names can be passed to them."""
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         return run(*args, **kwargs)

@@ -91,7 +91,7 @@ def _summary(evaluation: FinishedEvaluation) -> RankSummary:
 
 def _notes(coverage: Coverage, evaluation: FinishedEvaluation, failures: list[tuple[str, str]]) -> list[str]:
     known = coverage.expected is not None or coverage.duplicated is not None
-    notes = [f"Every sample once: {coverage}." if known else f"Samples are known by {coverage.by}: {coverage}."]
+    notes = [f"Every sample once: {coverage}." if known else f"Samples are identified by {coverage.by}: {coverage}."]
     if coverage.repeated and evaluation.loop.coverage.keyed:
         notes.append(
             f"{coverage.repeated:,} rows had the id of an earlier row that is the same, and were not counted again."

@@ -136,7 +136,7 @@ class Loop:
                 fits = self.limit.halve(size)
             else:
                 done += self._count(of_part, piece, predicted)
-                self.torn = index is None and not self.coverage.keyed  # a part of a batch cannot be gone on from
+                self.torn = index is None and not self.coverage.keyed  # no run can resume from a part of a batch
                 continue
             if not fits:
                 return done + self._too_large(of_part, piece)

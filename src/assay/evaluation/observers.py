@@ -42,7 +42,7 @@ class SampleRows:
         target: `(N, ...)`, there, too.
         weights: likewise.
         index: `(N,)`, where the data set has indices.
-        ids: `(N,)`, where batches bring some: whole numbers or texts.
+        ids: `(N,)`, where batches bring some: integers or strings.
         first: how many samples this process had counted before; with neither index nor ids, what tells them apart.
         parts: by the names of what slices are made of, the values of the samples, batch by batch.
     """

@@ -24,7 +24,7 @@ class EvaluateOptions:
     """How an evaluation is run; the arguments of `evaluate`.
 
     Raises:
-        ConfigError: a value that cannot be.
+        ConfigError: an invalid value.
     """
 
     device: str | torch.device = "auto"
@@ -60,7 +60,7 @@ class EvaluateOptions:
         for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice_size", 1), ("n_resamples", 2)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
-                expected = f"a whole number, {least} or more"
+                expected = f"an integer, {least} or more"
                 raise ConfigError(describe(name, repr(value), expected, f"Pass {name}={least}, or leave it out"))
         if self.confidence_level is not None and not (
             isinstance(self.confidence_level, float) and 0 < self.confidence_level < 1
@@ -68,7 +68,7 @@ class EvaluateOptions:
             do = "Pass 0.95 for 95 %, or None for no intervals"
             raise ConfigError(describe("confidence_level", repr(self.confidence_level), "a number between 0 and 1", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Pass seed=0"))
+            raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
         if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):
             raise ConfigError(describe("resume", repr(self.resume), "a folder for checkpoints", "Name one"))
         if self.resume is not None and _ADDRESS.match(os.fspath(self.resume)):

@@ -44,7 +44,7 @@ class Partition:
 
         Args:
             rows: the rows.
-            codes: whole numbers `(N,)`, one for each label.
+            codes: integers `(N,)`, one for each label.
             label_of: the label of a number.
         """
         order = np.argsort(codes, kind="stable")

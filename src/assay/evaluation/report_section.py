@@ -71,8 +71,8 @@ def build_section(
     notes += per_sample.notes
     if groups is not None and groups.nameless and any(value.lower is None for value in values):
         notes.append(
-            "Some intervals are not given: samples are known by nothing, so several processes cannot deal them to the "
-            "same groups. Say with ids= what they are known by."
+            "Some intervals are not given: samples have no ids, so several processes cannot assign them to the "
+            "same groups. Pass ids= to identify them."
         )
     return section, notes + _worst(section)
 

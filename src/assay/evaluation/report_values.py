@@ -29,7 +29,7 @@ class IntervalSources:
         samples: what each sample contributed.
         terms: by metric, the column that it is the mean of, and the one that is divided by.
         members: which samples count; all unless given.
-        closed: intervals of closed form, by value.
+        closed: closed-form intervals, by value.
         drawn: intervals of the bootstrap.
     """
 

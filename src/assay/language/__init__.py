@@ -1,4 +1,4 @@
-"""Language models: perplexity by sliding windows, and how a model goes on with a text."""
+"""Language models: perplexity by sliding windows, and how a model continues a text."""
 
 from __future__ import annotations
 

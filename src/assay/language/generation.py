@@ -1,4 +1,4 @@
-"""`generate`: how a language model goes on with a text, how fast, and in how much memory."""
+"""`generate`: how a language model continues a text, how fast, and in how much memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.language.tokens import ByteTokenizer, Tokenizer
 
 @dataclass(frozen=True)
 class Generation:
-    """What a model went on with.
+    """How a model continued a text.
 
     Attributes:
         prompt: the text that was given.
@@ -80,10 +80,10 @@ class Sampling:
             do = "Pass 0 for the most probable token, or about 0.8 to draw"
             raise ConfigError(describe("temperature", self.temperature, "a number of 0 or more", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ConfigError(describe("seed", repr(self.seed), "a whole number from 0 to 2^63 - 1", "Pass seed=0"))
+            raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
         if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
             raise ConfigError(
-                describe("top_k", repr(self.top_k), "a whole number above 0", "Leave top_k out to draw from all tokens")
+                describe("top_k", repr(self.top_k), "an integer above 0", "Leave top_k out to draw from all tokens")
             )
 
     def chooser(self) -> Callable[[Tensor], int]:
@@ -117,14 +117,14 @@ def generate(
     device: str | torch.device = "auto",
     watch: Callable[[str], None] | None = None,
 ) -> Generation:
-    """Let a language model go on with a text: a look at what it says, how fast, and in how much memory.
+    """Let a language model continue a text: a look at what it says, how fast, and in how much memory.
 
     Models of Hugging Face keep the keys and values of earlier tokens. Others are given the whole text for each token,
     at most what they can hold.
 
     Args:
         model: a module or function that gives logits `(1, T, V)` for token ids `(1, T)`.
-        prompt: the text to go on with.
+        prompt: the text to continue.
         max_new_tokens: how many tokens at most; fewer where the tokenizer knows a last one and the model gives it.
         tokenizer: makes tokens of text; bytes unless given.
         temperature: 0 for the most probable token each time, else what logits are divided by before drawing.
@@ -137,7 +137,7 @@ def generate(
         The text, tokens a second, and peak memory.
 
     Raises:
-        ConfigError: nothing to go on with, a number that cannot be, a prompt longer than the model can hold, or a model
+        ConfigError: nothing to continue, an invalid number, a prompt longer than the model can hold, or a model
             that cannot be given token ids.
         ShapeError: the model gives no logits per token.
 
@@ -147,7 +147,7 @@ def generate(
         'cde'
     """
     if not isinstance(prompt, str):
-        raise ConfigError(describe("prompt", type(prompt).__name__, "a text to go on with", "Give at least a word"))
+        raise ConfigError(describe("prompt", type(prompt).__name__, "a text to continue", "Give at least a word"))
     tokenizer = tokenizer or ByteTokenizer()
     choose = Sampling(temperature, top_k, seed).chooser()
     ids = [*tokenizer.start, *tokenizer.encode(prompt)]
@@ -180,9 +180,9 @@ def generate(
 
 def _check(ids: list[int], count: int, positions: int | None) -> None:
     if not ids:
-        raise ConfigError(describe("prompt", "no tokens", "a text to go on with", "Give at least a word"))
+        raise ConfigError(describe("prompt", "no tokens", "a text to continue", "Give at least a word"))
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ConfigError(describe("max_new_tokens", repr(count), "a whole number above 0", "Pass max_new_tokens=50"))
+        raise ConfigError(describe("max_new_tokens", repr(count), "an integer above 0", "Pass max_new_tokens=50"))
     if positions is not None and len(ids) + count > positions:
         got = f"{len(ids)} tokens and {count} new ones"
         do = "Shorten the prompt, or pass a smaller max_new_tokens"
@@ -190,7 +190,7 @@ def _check(ids: list[int], count: int, positions: int | None) -> None:
 
 
 def _first(stream: Iterator[int]) -> list[int]:
-    """The first token, where there is one; what a model says against its input is told as that."""
+    """The first token, where there is one; an error of the model about its input is raised as one of the input."""
     try:
         return list(islice(stream, 1))
     except AssayError:

@@ -81,13 +81,13 @@ def tokens_of(data: str | Tensor | Sequence[int] | Tokens, tokenizer: Tokenizer 
     """Text, or tokens that were made of it, as a stream of tokens.
 
     Args:
-        data: text, or a series of whole numbers.
+        data: text, or a series of integers.
         tokenizer: makes tokens of text; bytes unless given.
 
     Raises:
         ConfigError: fewer than two tokens: there is nothing to predict.
         ShapeError: tokens in more than one dimension.
-        DtypeError: tokens that are no whole numbers.
+        DtypeError: tokens that are no integers.
 
     Example:
         >>> tokens = tokens_of("né!")

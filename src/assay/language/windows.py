@@ -73,7 +73,7 @@ def _check(window: int, stride: int) -> None:
     for name, value in (("window", window), ("stride", stride)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ConfigError(
-                describe(name, repr(value), "a whole number above 0", f"Leave {name} out to take what the model holds")
+                describe(name, repr(value), "an integer above 0", f"Leave {name} out to take what the model holds")
             )
     if stride > window:
         got = f"{stride}, with a window of {window}"

@@ -142,7 +142,7 @@ def recipe_for_budget(
         The recipe, which `assay.quantize.plan` takes, and what it does.
 
     Raises:
-        ConfigError: the smallest schemes take more, a budget or scheme that cannot be, or no layer to quantize.
+        ConfigError: the smallest schemes take more, an invalid budget or scheme, or no layer to quantize.
 
     Source: greedy along the lower convex hull of each layer's options, as Shoham and Gersho, IEEE Transactions on
     Acoustics, Speech, and Signal Processing 36 (1988), 1445-1453, give bits to quantizers.

@@ -108,7 +108,7 @@ def untied(result: Sequence[TrialLayer]) -> list[TrialLayer]:
 def compare_layers(
     model: nn.Module, jobs: Mapping[str, Sequence[TrialLayer]], data: Any, data_spec: DataSpec, title: str
 ) -> tuple[dict[str, OutputComparison], Report]:
-    """Hold a model with some layers replaced against the model as it is, for several such sets of layers.
+    """Compare a model with some layers replaced with the model as it is, for several such sets of layers.
 
     The model is run with layers swapped and gets its own back after each batch, also when something fails. Sets are
     made as many at a time as `AT_ONCE` bytes hold; those share one pass over the data.

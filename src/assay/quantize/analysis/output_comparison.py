@@ -1,4 +1,4 @@
-"""One pass over the data: a model, and others that are held against it on the same batches."""
+"""One pass over the data: a model, and others that are compared with it on the same batches."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DataSpec:
 
 @dataclass(frozen=True, eq=False)
 class OutputComparison:
-    """How far one model was from the one it was held against.
+    """How far one model was from the one it was compared with.
 
     Attributes:
         ids: of the N samples, in order.
@@ -177,7 +177,7 @@ class _SideBySide(nn.Module):
             records.counted.append(counted)
         first, counted = next(iter(result.values()))
         mean = torch.where(counted, first[..., 0], 0).sum(1) / counted.sum(1).clamp(min=1)
-        return mean.nan_to_num(0.0, math.inf)  # for the bar; NaN is told when all is read
+        return mean.nan_to_num(0.0, math.inf)  # for the bar; NaN raises at the end
 
     def outcome(self, name: str) -> OutputComparison:
         """What was kept of one model, on the host and in the order of the samples."""
@@ -203,7 +203,7 @@ def compare_outputs(
     The loop is that of `assay.evaluate`: its report proves that every sample was counted once.
 
     Args:
-        before: the model that the others are held against.
+        before: the model that the others are compared with.
         others: the others by name.
         data: a loader, a data set, or batches.
         data_spec: how it is done.

@@ -1,4 +1,4 @@
-"""What a report says of outputs that were held against each other: numbers, intervals, the worst samples, a picture."""
+"""What a report says of outputs that were compared: numbers, intervals, the worst samples, a picture."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Container:
         self.nbytes = self._head + sum(entry.nbytes for entry in self.entries)
 
     def reserve(self) -> None:
-        """Take the room on the disk, so that a full disk is told before the work. What was filled before stays."""
+        """Take the room on the disk, so that a full disk raises before the work. What was filled before stays."""
         try:
             self.part.parent.mkdir(parents=True, exist_ok=True)
             with open(self.part, "ab") as file:

@@ -60,7 +60,7 @@ class WeightDescription:
         """Read it.
 
         Raises:
-            AssayError: a scheme that cannot be.
+            AssayError: an invalid scheme.
             KeyError, TypeError, ValueError: it is none.
         """
         rows, width = (int(size) for size in header["shape"])

@@ -120,7 +120,7 @@ class FileSet:
                 container.part.unlink()
 
     def _described(self, entries: Sequence[TensorEntry], sums: Mapping[str, str]) -> FileDescription:
-        """What one file says of itself. A weight of several names is told in the file that holds it."""
+        """What one file says of itself. A weight of several names stands in the file that holds it."""
         names = {entry.name for entry in entries}
         weights = {name: weight for name, weight in self.weights.items() if f"{name}.packed" in names}
         tied = {name: other for name, other in self.tied.items() if other in names or other in weights}

@@ -85,7 +85,7 @@ def quantize_shards(
     """Quantize a model that need not fit into memory, from safetensors files to safetensors files.
 
     One tensor is in memory at a time, so that the largest layer is what counts. After a kill at any point, the same
-    call goes on: what is on the disk and still belongs to the source is kept, and the result has the same bytes.
+    call resumes: what is on the disk and still belongs to the source is kept, and the result has the same bytes.
 
     Args:
         source: a folder as Hugging Face writes it, or one safetensors file.
