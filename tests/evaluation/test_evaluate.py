@@ -294,7 +294,7 @@ def test_a_sampler_that_gives_samples_again_counts_them_once():
     assert value(report) == truth(NET, X, Y)
 
 
-class Streamed(IterableDataset):
+class StreamResult(IterableDataset):
     """As many do it by mistake, every worker gives everything."""
 
     def __iter__(self):
@@ -303,7 +303,7 @@ class Streamed(IterableDataset):
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_streams_with_ids_count_each_once_with_any_workers(workers):
-    loader = DataLoader(Streamed(), batch_size=8, num_workers=workers)
+    loader = DataLoader(StreamResult(), batch_size=8, num_workers=workers)
     report = evaluate(NET, loader, METRIC, device="cpu", ids="id", inputs="input")
     assert value(report) == truth(NET, X, Y)
     assert counts(report) == (None, 50, 0, None)
@@ -313,7 +313,7 @@ def test_streams_with_ids_count_each_once_with_any_workers(workers):
 
 
 def test_streams_without_ids_say_that_nobody_can_tell():
-    report = evaluate(NET, DataLoader(Streamed(), batch_size=8), METRIC, device="cpu", inputs="input")
+    report = evaluate(NET, DataLoader(StreamResult(), batch_size=8), METRIC, device="cpu", inputs="input")
     assert counts(report) == (None, 50, None, None)
     assert report.notes == ("Samples are identified by nothing, so duplicates cannot be detected: 50 counted.",)
     text = next(each for each in report.sections[0].tables if each.name == "Every sample once").note

@@ -163,7 +163,7 @@ X = torch.arange(20.0).view(10, 2)
 Y = torch.arange(10)
 
 
-class Streamed(torch.utils.data.IterableDataset):
+class StreamResult(torch.utils.data.IterableDataset):
     def __iter__(self):
         yield from zip(X, Y, strict=True)
 
@@ -174,8 +174,8 @@ class Streamed(torch.utils.data.IterableDataset):
         TensorDataset(X, Y),
         DataLoader(TensorDataset(X, Y), batch_size=3, shuffle=True),
         DataLoader(TensorDataset(X, Y), batch_size=3, num_workers=1),
-        DataLoader(Streamed(), batch_size=4),
-        Streamed(),
+        DataLoader(StreamResult(), batch_size=4),
+        StreamResult(),
         [(X[:4], Y[:4]), (X[4:], Y[4:])],
     ],
     ids=["data set", "shuffled", "workers", "stream", "iterable", "batches"],

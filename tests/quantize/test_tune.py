@@ -19,20 +19,20 @@ from assay.quantize import QuantizedLinear, Scheme, quantize_weight
 from assay.quantize.dispatch import DEFAULTS, DispatchTable, default_table, regimes
 from assay.quantize.kernels import KERNELS
 from assay.quantize.tuning import measure as tuning
-from assay.quantize.tuning import table as tuned
+from assay.quantize.tuning import records
 from assay.quantize.tuning.measure import SWITCH, show, steps_of, tune
-from assay.quantize.tuning.table import Tuned, TuningRecord
+from assay.quantize.tuning.records import TuningRecord, TuningResult
 
 INT4 = Scheme.parse("int4")
 SHAPE = (4096, 4096)
 
 
-def made(steps=((1, "int4pack-cpu"), (77, "dequantize")), **changes) -> Tuned:
+def made(steps=((1, "int4pack-cpu"), (77, "dequantize")), **changes) -> TuningResult:
     measured = (
         TuningRecord("bfloat16", "int4", steps, (1, 128), {"int4pack-cpu": (1.0, math.nan), "dequantize": (9, 9)}),
     )
     said = {"torch": torch.__version__, "processor": processor("cpu"), "date": "2026-01-02", "threads": 4}
-    return Tuned(**({"device": "cpu", "shape": SHAPE, "measured": measured} | said | changes))
+    return TuningResult(**({"device": "cpu", "shape": SHAPE, "measured": measured} | said | changes))
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_what_was_measured_comes_before_what_assay_brings():
         before == regimes("bfloat16", "cpu", INT4, SHAPE, DispatchTable()) != ((1, "int4pack-cpu"), (77, "dequantize"))
     )
     assert default_table("cpu").source == "assay's own measurements"
-    tuned.write(made())
+    records.write(made())
     default_table.cache_clear()
     assert default_table("cpu").source == "measured on this machine on 2026-01-02"
     assert regimes("bfloat16", "cpu", INT4, SHAPE) == ((1, "int4pack-cpu"), (77, "dequantize"))
@@ -84,7 +84,7 @@ def test_what_was_measured_comes_before_what_assay_brings():
 
 
 def test_a_path_that_never_wins_is_never_taken():
-    tuned.write(made(((1, "dequantize"),)))
+    records.write(made(((1, "dequantize"),)))
     default_table.cache_clear()
     assert regimes("bfloat16", "cpu", INT4, SHAPE) == ((1, "dequantize"),)
     layer = QuantizedLinear(quantize_weight(torch.eye(32, 128), "int4"), dtype=torch.bfloat16)
@@ -93,8 +93,8 @@ def test_a_path_that_never_wins_is_never_taken():
 
 def test_the_file_says_what_was_measured():
     found, why = made(), ""
-    tuned.write(found)
-    again, why = tuned.read("cpu", tuple(KERNELS))
+    records.write(found)
+    again, why = records.read("cpu", tuple(KERNELS))
     assert why == ""
     assert again.steps == found.steps
     assert (again.date, again.threads, again.shape) == (found.date, found.threads, found.shape)
@@ -110,7 +110,7 @@ def test_the_file_says_what_was_measured():
     ],
 )
 def test_measurements_of_another_machine_are_not_used_and_it_is_said(changes, words):
-    tuned.write(made(**changes))
+    records.write(made(**changes))
     default_table.cache_clear()
     table = default_table("cpu")
     assert table.steps == DEFAULTS
@@ -133,7 +133,7 @@ def test_measurements_of_another_machine_are_not_used_and_it_is_said(changes, wo
     ],
 )
 def test_a_file_that_cannot_be_read_is_not_used_and_it_is_said(tuned_folder, old, new):
-    path = tuned.write(made())
+    path = records.write(made())
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -143,9 +143,9 @@ def test_a_file_that_cannot_be_read_is_not_used_and_it_is_said(tuned_folder, old
 
 
 def test_without_a_cache_folder_nothing_is_kept(monkeypatch):
-    monkeypatch.setattr(tuned, "cache_folder", lambda: None)
-    assert tuned.write(made()) is None
-    assert tuned.read("cpu", tuple(KERNELS)) == (None, "")
+    monkeypatch.setattr(records, "cache_folder", lambda: None)
+    assert records.write(made()) is None
+    assert records.read("cpu", tuple(KERNELS)) == (None, "")
 
 
 TIMES = st.floats(0.01, 100)

@@ -24,7 +24,7 @@ from assay.quantize.files.stream import quantize_shards
 from assay.quantize.planning.matrix import markdown, matrix
 from assay.quantize.planning.plan import Plan
 from assay.quantize.tuning.measure import DTYPES, SCHEMES, show, tune
-from assay.quantize.tuning.table import file_for
+from assay.quantize.tuning.records import file_for
 
 
 def run(options: QuantizeCommand) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from assay.devices.capabilities import device_type
 from assay.quantize.kernels import KERNELS
 from assay.quantize.scheme import Scheme
-from assay.quantize.tuning import table as tuned
+from assay.quantize.tuning import records
 
 if TYPE_CHECKING:
     import torch
@@ -81,7 +81,7 @@ def default_table(kind: str) -> DispatchTable:
         >>> default_table("mps").source
         "assay's own measurements"
     """
-    found, why = tuned.read(kind, tuple(KERNELS))
+    found, why = records.read(kind, tuple(KERNELS))
     if found is None:
         return DispatchTable(note=f"{why}: measure again with assay quantize --tune" if why else "")
     measured = {(each.dtype, each.scheme.partition(":")[0]) for each in found.measured}

@@ -37,7 +37,7 @@ METHODS = ("nearest", "search", "hqq")
 
 
 @dataclass(frozen=True)
-class Streamed:
+class StreamResult:
     """What was written.
 
     Attributes:
@@ -81,7 +81,7 @@ def quantize_shards(
     method: str | None = None,
     shard_bytes: int = SHARD_BYTES,
     progress: bool | None = None,
-) -> Streamed:
+) -> StreamResult:
     """Quantize a model that need not fit into memory, from safetensors files to safetensors files.
 
     One tensor is in memory at a time, so that the largest layer is what counts. After a kill at any point, the same
@@ -151,11 +151,11 @@ class _StreamJob:
             except OSError as error:
                 raise unwritable(self._folder / JOURNAL, error, self._files.nbytes) from error
 
-    def result(self, resumed: int, seconds: float) -> Streamed:
+    def result(self, resumed: int, seconds: float) -> StreamResult:
         """What was written."""
         files, plan = self._files, self._plan
         sizes = self._source.nbytes, files.nbytes
-        return Streamed(
+        return StreamResult(
             self._folder, files.files, len(files.weights), plan.skipped, *sizes, seconds, resumed, tuple(plan.notes)
         )
 

@@ -1,4 +1,4 @@
-"""Measuring on this machine which kernel is the fastest for how many rows; ``tuned`` keeps it for the dispatch."""
+"""Measuring on this machine which kernel is the fastest for how many rows; ``records`` keeps it for the dispatch."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from assay.quantize import dispatch
 from assay.quantize.kernels import KERNELS, KernelWeight
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.scheme import Scheme
-from assay.quantize.tuning import table as tuned
-from assay.quantize.tuning.table import Steps, Tuned, TuningRecord
+from assay.quantize.tuning import records
+from assay.quantize.tuning.records import Steps, TuningRecord, TuningResult
 
 SHAPE = (4096, 4096)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -61,7 +61,7 @@ def tune(
     seconds: float = SECONDS,
     keep: bool = True,
     progress: bool | None = None,
-) -> Tuned:
+) -> TuningResult:
     """Measure the kernels of a device of this machine, and keep what was found for all models that run here.
 
     Kernels take turns; of each the median counts. Several copies of the weight are read in turns, as in a model that is
@@ -90,7 +90,7 @@ def tune(
     where = torch.device(device)
     _check(where, rows, seconds, dtypes)
     cases = _cases(where, [_scheme(each) for each in schemes], dtypes, shape)
-    records = []
+    by_case = []
     start = time.perf_counter()
     with ProgressBar("Measuring", seconds, progress, unit="seconds") as bar:
 
@@ -99,22 +99,22 @@ def tune(
 
         for left, case in zip(range(len(cases), 0, -1), cases, strict=True):
             seconds_left = max(0.0, seconds - (time.perf_counter() - start))
-            records.append(_measure(case, where, shape, tuple(rows), seconds_left / left, show_step))
+            by_case.append(_measure(case, where, shape, tuple(rows), seconds_left / left, show_step))
     kind = device_type(where)
     today, threads = date.today().isoformat(), torch.get_num_threads()
-    result = Tuned(kind, str(torch.__version__), processor(str(where)), today, threads, shape, tuple(records))
-    unsteady = max(each.unsteady for each in records)
+    result = TuningResult(kind, str(torch.__version__), processor(str(where)), today, threads, shape, tuple(by_case))
+    unsteady = max(each.unsteady for each in by_case)
     if unsteady > STEADY:
         got = f"medians {unsteady:.1f} times the fastest calls"
         do = "Run it again when the machine is idle; nothing was kept"
         warn(describe("tune", got, f"{STEADY} times or less", do), AssayWarning)
     elif keep:
-        tuned.write(result)
+        records.write(result)
         dispatch.default_table.cache_clear()
     return result
 
 
-def show(result: Tuned) -> str:
+def show(result: TuningResult) -> str:
     """The measurements as a table of text: the fastest kernel by rows, and by how much."""
     lines = [f"{result.device}: {result.processor}, torch {result.torch}, {result.threads} threads, {result.date}"]
     for each in result.measured:

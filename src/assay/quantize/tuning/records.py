@@ -1,4 +1,4 @@
-"""What was measured on this machine about paths, in a file of TOML in the cache folder; ``tuning`` writes it."""
+"""What was measured on this machine about kernels, in a file of TOML in the cache folder; ``tuning`` writes it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Steps: TypeAlias = tuple[tuple[int, str], ...]
 
 @dataclass(frozen=True)
 class TuningRecord:
-    """The paths for one dtype and scheme on one device.
+    """The kernels for one dtype and scheme on one device.
 
     Attributes:
         dtype: of the activations, ``"bfloat16"``.
         scheme: of the weights.
-        steps: (first number of rows, name of the path), in ascending order.
+        steps: (first number of rows, name of the kernel), in ascending order.
         rows: at how many rows it was timed.
-        milliseconds: path -> the median at each of the rows; NaN where it had lost by far already.
+        milliseconds: kernel -> the median at each of the rows; NaN where it had lost by far already.
         unsteady: how many times the fastest call the median was, at the median.
     """
 
@@ -39,7 +39,7 @@ class TuningRecord:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """All that was measured on one device.
 
     Attributes:
@@ -86,18 +86,18 @@ def file_for(device: str) -> Path | None:
     return None if folder is None else folder / f"quantize-{device}.toml"
 
 
-def write(tuned: Tuned) -> Path | None:
+def write(result: TuningResult) -> Path | None:
     """Keep what was measured; None where there is no cache folder."""
-    path = file_for(tuned.device)
-    return None if path is None else write_text(path, tuned.to_toml())
+    path = file_for(result.device)
+    return None if path is None else write_text(path, result.to_toml())
 
 
-def read(device: str, paths: Sequence[str]) -> tuple[Tuned | None, str]:
+def read(device: str, kernels: Sequence[str]) -> tuple[TuningResult | None, str]:
     """What was measured here.
 
     Args:
         device: the kind.
-        paths: the names of the paths that there are.
+        kernels: the names of the kernels that there are.
 
     Returns:
         The measurements, or None and why they are not used; without a file the reason is empty.
@@ -109,9 +109,9 @@ def read(device: str, paths: Sequence[str]) -> tuple[Tuned | None, str]:
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
         if fields["form"] != FORM:
             return None, f"{path} is of another version of assay"
-        measured = tuple(_measured(each, paths) for each in fields["measured"])
+        measured = tuple(_measured(each, kernels) for each in fields["measured"])
         shape = (int(fields["shape"][0]), int(fields["shape"][1]))
-        tuned = Tuned(
+        result = TuningResult(
             device, fields["torch"], fields["processor"], fields["date"], int(fields["threads"]), shape, measured
         )
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
@@ -120,16 +120,16 @@ def read(device: str, paths: Sequence[str]) -> tuple[Tuned | None, str]:
 
     now = {"torch": str(torch.__version__), "processor": processor(device)}
     for name, value in now.items():
-        if getattr(tuned, name) != value:
-            return None, f"{path} was measured with {name} {getattr(tuned, name)}, and this is {value}"
-    return tuned, ""
+        if getattr(result, name) != value:
+            return None, f"{path} was measured with {name} {getattr(result, name)}, and this is {value}"
+    return result, ""
 
 
-def _measured(fields: Mapping[str, object], paths: Sequence[str]) -> TuningRecord:
+def _measured(fields: Mapping[str, object], kernels: Sequence[str]) -> TuningRecord:
     steps = tuple((int(rows), str(name)) for rows, name in fields["steps"])  # type: ignore[attr-defined]
     ascending = [rows for rows, _ in steps]
     if not steps or steps[0][0] != 1 or ascending != sorted(set(ascending)):
         raise ValueError(f"steps {steps}")
-    if unknown := [name for _, name in steps if name not in paths]:
-        raise ValueError(f"no path {unknown[0]!r}")
+    if unknown := [name for _, name in steps if name not in kernels]:
+        raise ValueError(f"no kernel {unknown[0]!r}")
     return TuningRecord(str(fields["dtype"]), str(fields["scheme"]), steps)
