@@ -154,8 +154,7 @@ def value(meter: Meter) -> Any:
 def bits(tree: Any) -> Any:
     """A tree of tensors in a form that is equal to another exactly when all types, shapes and bits are."""
     if isinstance(tree, Meter):
-        states, rows = tree._states()
-        return bits(states), rows, bits(value(tree))
+        return bits(tree.states()), tree.rows, bits(value(tree))
     if isinstance(tree, Tensor):
         assert tree.device.type == "cpu"
         return tree.dtype, tuple(tree.shape), tree.numpy().tobytes()

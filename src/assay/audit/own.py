@@ -61,7 +61,7 @@ def _case(metric: Metric, task: dict[str, int]) -> Case:
         lambda: Meter(value=metric, stage_bytes=0),  # the tallies run in each update, and not when it is read
         batches,
         move=_settle,
-        states=lambda meter: {str(device): lane._states for device, lane in meter._lanes.items()},
+        states=lambda meter: {str(device): states for device, states in meter.device_states().items()},
         reads_on_host=True,
     )
 

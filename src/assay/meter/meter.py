@@ -98,6 +98,25 @@ class Meter:
         """How many samples (rows of dimension 0) were given."""
         return self._carried_rows + sum(lane.rows for lane in self._lanes.values())
 
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """The distinct tallies that the metrics are computed from, each of which is counted once."""
+        return self._plan.tallies
+
+    def states(self) -> list[State]:
+        """The canonical state of each of the `tallies`, on the CPU, with everything that was counted.
+
+        Meters that were given the same samples have the same states, to the bit.
+        """
+        return self._states()[0]
+
+    def device_states(self) -> dict[torch.device, list[State]]:
+        """For each device that batches came from, the state of each of the `tallies` where it lies.
+
+        Rows that are staged are not yet in them, and states that were merged or loaded belong to no device.
+        """
+        return {device: lane.states for device, lane in self._lanes.items()}
+
     def update(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> None:
         """Count a batch.
 
