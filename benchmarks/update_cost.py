@@ -53,11 +53,7 @@ def assay_candidate(metrics: dict[str, Metric], batches: Sequence[Batch], stage_
     """Staged updates with the counting of everything that was staged."""
     meter = Meter(stage_bytes=stage_bytes, **metrics)
 
-    def finish() -> None:
-        for lane in meter._lanes.values():
-            lane._flush()
-
-    return Candidate(lambda k: meter.update(*batches[k % len(batches)]), finish, meter.reset)
+    return Candidate(lambda k: meter.update(*batches[k % len(batches)]), meter.device_states, meter.reset)
 
 
 def library_candidate(other: Any, batches: Sequence[Batch], as_tuple: bool = False) -> Candidate:

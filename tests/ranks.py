@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import threading
 from collections.abc import Callable
@@ -66,8 +67,12 @@ class Group:
 
 
 def processes(act: Callable[[int, int], Any], size: int, folder: Path) -> list[Any]:
-    """What `act(rank, size)` gives in real processes of one gloo group, through JSON."""
-    mp.spawn(_process, (act, size, str(folder)), nprocs=size)
+    """What `act(rank, size)` gives in real processes of one gloo group, through JSON.
+
+    They are forked from one process that has imported torch and assay already, and nothing else.
+    """
+    multiprocessing.set_forkserver_preload(["torch.distributed", "assay.evaluation.run"])
+    mp.start_processes(_process, (act, size, str(folder)), nprocs=size, start_method="forkserver")
     return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(size)]
 
 

@@ -8,14 +8,15 @@ import torch
 from assay.audit import audit
 from assay.audit.own import cases
 from assay.devices import policy
-from laws import CASES, bits, feed, public_metrics
+from laws import bits, feed, public_metrics
+from tally_laws import TALLY_CASES
 
 DEVICES = ("mps", "cuda:1", "xpu")
 STAGES = (0, 1 << 21)
 
 
 @pytest.mark.devices(*DEVICES)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
 def test_no_update_waits_or_is_refused_and_every_bit_is_the_cpus(case, device, pretended):
     events = pretended.events if pretended else []  # a real device notes none, and its bits count as well
     batches = case.data(1, 33), case.data(2, 20)
@@ -26,9 +27,9 @@ def test_no_update_waits_or_is_refused_and_every_bit_is_the_cpus(case, device, p
         events.clear()
         meter = feed(case.meter(stage_bytes), *there)
         assert [str(event) for event in events] == []
-        assert list(meter._lanes) == [device]
-        states = [x for state in meter._lanes[device]._states for x in state.values()]
-        assert {x.device for x in states if isinstance(x, torch.Tensor)} <= {device}
+        assert list(meter.device_states()) == [device]
+        states = [value for state in meter.device_states()[device] for value in state.values()]
+        assert {value.device for value in states if isinstance(value, torch.Tensor)} <= {device}
         events.clear()
         assert bits(meter) == expected
         assert {event.kind for event in events} <= {"copy", "sync"}  # reading is on the CPU

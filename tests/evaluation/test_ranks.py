@@ -225,7 +225,7 @@ def killed(rank, folder):
 
 
 def test_a_rank_that_is_killed_ends_the_others_within_the_stated_time(tmp_path):
-    context = mp.get_context("spawn")
+    context = mp.get_context("forkserver")
     ranks = [context.Process(target=killed, args=(rank, tmp_path)) for rank in range(2)]
     for each in ranks:
         each.start()

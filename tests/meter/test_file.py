@@ -23,7 +23,8 @@ from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import SpearmanCorrCoef
 from assay.metrics.ranking import AUROC
 from assay.metrics.regression import MeanSquaredError
-from laws import CASES, bits
+from laws import bits
+from tally_laws import TALLY_CASES
 
 MIXED = {"mse": MeanSquaredError(), "rho": SpearmanCorrCoef(), "q": Quantile((0.1, 0.9)), "max": Max(), "mean": Mean()}
 
@@ -77,8 +78,8 @@ def test_a_meter_without_data_comes_back(tmp_path, way):
         assert copied.compute()["rho"].isnan()
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_metric_comes_back_from_a_file_that_says_what_it_is(tmp_path, case):
+@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+def test_every_tally_comes_back_from_a_file_that_describes_its_metrics(tmp_path, case):
     meter = case.counted(case.data(3, 17))
     copied = Meter.from_file(meter.to_file(tmp_path / "counts.safetensors"))
     assert copied.metrics == meter.metrics

@@ -18,6 +18,7 @@ from assay.metrics.base import named_numbers
 from assay.stats import bootstrap
 from assay.stats.bootstrap import poisson_draws
 from laws import CASES, value
+from tally_laws import TALLY_CASES
 
 DRAWS = np.array([[1, 1, 1, 1], [0, 2, 1, 3], [3, 0, 0, 1]])
 
@@ -50,21 +51,21 @@ def test_products_are_exact(draws, stacked):
     assert np.array_equal(combined(draws, small), draws @ small)
 
 
-@pytest.mark.parametrize("chunk", [1, 1 << 26])
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_replicate_reads_what_its_samples_read(case, chunk, monkeypatch):
-    monkeypatch.setattr(resample, "CHUNK_BYTES", chunk)
+@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+def test_a_replicate_has_the_values_of_its_samples(case, monkeypatch):
     data = case.data(3, 40)
     parts = [data.rows(slice(start, stop)) for start, stop in ((0, 12), (12, 13), (13, 30), (30, 40))]
-    found = _replicates([case.counted(part) for part in parts], DRAWS)
-    expected: dict[str, list[float]] = {}
+    estimates = [name for name, metric in case.meter().metrics.items() if metric.estimates]
+    expected: dict[str, list[str]] = {}
     for row in DRAWS:
         drawn = case.counted(*(part for part, times in zip(parts, row, strict=True) for _ in range(times)))
-        for name, number in named_numbers("value", value(drawn)["value"]) if case.metric.estimates else ():
-            expected.setdefault(name, []).append(number)
-    assert found.keys() == expected.keys()
-    for name, numbers in expected.items():
-        assert [as_bits(number) for number in found[name]] == [as_bits(number) for number in numbers], name
+        values = value(drawn)
+        for name, number in (each for metric in estimates for each in named_numbers(metric, values[metric])):
+            expected.setdefault(name, []).append(as_bits(number))
+    for chunk in (1, 1 << 26):
+        monkeypatch.setattr(resample, "CHUNK_BYTES", chunk)
+        found = _replicates([case.counted(part) for part in parts], DRAWS)
+        assert {name: list(map(as_bits, numbers)) for name, numbers in found.items()} == expected
 
 
 def as_bits(number: float) -> str:

@@ -21,8 +21,9 @@ from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 from assay.metrics.ranking import AUROC
 from assay.metrics.regression import MeanSquaredError
-from laws import CASES, bits
+from laws import bits
 from ranks import Group, processes
+from tally_laws import TALLY_CASES
 
 FIRST = assay.meter.sync.FIRST_WORDS
 
@@ -69,8 +70,8 @@ def test_every_rank_gets_what_one_meter_would_have_counted(group, cuts):
     assert [meter.rows for meter in meters] == [b - a for a, b in pairwise(cuts)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_metric_can_be_synced(group, case):
+@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+def test_every_tally_can_be_synced(group, case):
     data = case.data(7, 23)
     ranks = group(3)
     meters = [case.counted(data.rows(slice(0, 6))), case.meter(), case.counted(data.rows(slice(6, None)))]

@@ -106,7 +106,7 @@ def test_without_data(make):
 
 def test_aggregates_share_their_tallies():
     meter = Meter(Mean(), Sum(), Variance(), Max(), Min(), q=Max("ignore"))
-    assert len(meter._plan.tallies) == 2
+    assert len(meter.tallies) == 2
     meter.update(torch.tensor([1.0, 3.0]))
     read = {name: value.item() for name, value in meter.compute().items()}
     assert read == {"Mean": 2, "Sum": 4, "Variance": 1, "Max": 3, "Min": 1, "q": 3}

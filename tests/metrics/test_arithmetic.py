@@ -81,8 +81,8 @@ def test_f1_is_the_harmonic_mean(samples):
 
 def test_what_several_metrics_need_is_counted_once():
     meter = Meter(p=P, r=R, f=2 * P * R / (P + R), error=1 - Accuracy(), twice=P + P)
-    assert len(meter._plan.tallies) == 1
-    assert len(Meter(both=AUROC() + Accuracy(), accuracy=Accuracy())._plan.tallies) == 2
+    assert len(meter.tallies) == 1
+    assert len(Meter(both=AUROC() + Accuracy(), accuracy=Accuracy()).tallies) == 2
 
 
 def test_values_per_class_are_combined_one_by_one():

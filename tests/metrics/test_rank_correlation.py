@@ -179,7 +179,7 @@ def test_no_split_changes_the_bits(metric, rows, size, random):
 
 def test_metrics_of_the_same_samples_keep_them_once():
     meter = Meter(*METRICS[:2], b=METRICS[2])
-    assert len(meter._plan.tallies) == 1
+    assert len(meter.tallies) == 1
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_a_store_that_is_full_gives_its_memory_back():
     meter = Meter(AUROC(exact_up_to=1000))
     for _ in range(5):
         meter.update(torch.rand(600), torch.randint(0, 2, (600,)))
-    ((state,), rows) = meter._states()
+    (state,), rows = meter.states(), meter.rows
     assert rows == 3000
     assert state["samples"].rows == 0
     assert state["histogram"].sum() == 3000

@@ -264,7 +264,7 @@ def test_metrics_share_one_tally():
         "tweedie": TweedieDevianceScore(1.5),
     }
     meter = Meter(**metrics)
-    assert len(meter._plan.tallies) == 1
+    assert len(meter.tallies) == 1
     meter.update(x, y)
     assert meter.compute() == {name: metric(x, y) for name, metric in metrics.items()}
 

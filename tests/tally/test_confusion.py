@@ -182,7 +182,7 @@ def twelve(classes: int) -> dict[str, object]:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_twelve_metrics_are_two_tallies(classes, reverse):
     named = dict(reversed(twelve(classes).items())) if reverse else twelve(classes)
-    tallies = Meter(**named)._plan.tallies
+    tallies = Meter(**named).tallies
     assert len(tallies) == 2
     assert {type(tally) for tally in tallies} == ({Confusion} if classes == 10 else {Confusion, ClassCounts})
 

@@ -33,7 +33,7 @@ class Lane:
         self.layout: tuple[Any, ...] = ()
         self._broken = ""
         with torch.inference_mode(False):
-            self.states = [tally.zero(self._device) for tally in tallies]
+            self._states = [tally.zero(self._device) for tally in tallies]
             self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
 
     @property
@@ -112,7 +112,7 @@ class Lane:
             raise
 
     def _make_room(self, *given: Tensor | None) -> None:
-        stores = [value for state in self.states for value in state.values() if isinstance(value, SampleStore)]
+        stores = [value for state in self._states for value in state.values() if isinstance(value, SampleStore)]
         for store in stores:
             store.reserve(self._device, sum(tensor.nbytes for tensor in given if tensor is not None))
 
@@ -148,19 +148,23 @@ class Lane:
             cached=self._policy.chunk_elements.value // 4,
             compiled=self._compiled and not is_compiling(),
         )
-        for tally, state in zip(self._tallies, self.states, strict=True):
+        for tally, state in zip(self._tallies, self._states, strict=True):
             tally.add(state, batch)
 
     def _here(self, tensor: Tensor) -> Tensor:
         return readable(tensor.detach().to(self._device))
 
-    def host_states(self) -> list[State]:
-        """The states on the host, with everything that was staged."""
+    def flushed(self) -> list[State]:
+        """The states on the device, with everything that was staged."""
         self._refuse_if_broken()
         self._flush()
+        return self._states
+
+    def host_states(self) -> list[State]:
+        """The states on the host, with everything that was staged."""
         return [
             {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
-            for state in self.states
+            for state in self.flushed()
         ]
 
 

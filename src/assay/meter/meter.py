@@ -111,11 +111,12 @@ class Meter:
         return self._states()[0]
 
     def device_states(self) -> dict[torch.device, list[State]]:
-        """For each device that batches came from, the state of each of the `tallies` where it lies.
+        """For each device that batches came from, the state of each of the `tallies`, as it lies there.
 
-        Rows that are staged are not yet in them, and states that were merged or loaded belong to no device.
+        Staged rows are counted first. What was merged or loaded is on no device.
         """
-        return {device: lane.states for device, lane in self._lanes.items()}
+        with self._alone():
+            return {device: lane.flushed() for device, lane in self._lanes.items()}
 
     def update(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> None:
         """Count a batch.
