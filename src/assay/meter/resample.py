@@ -63,16 +63,12 @@ class Groups:
         """Of tables of a fixed shape: many replicates at a time."""
         stacked = {name: torch.stack([state[name] for state in self.states]) for name in self.tally.fields}
         size = max(1, CHUNK_BYTES // max(1, sum(stack[0].nbytes for stack in stacked.values())))
+        rows = int(self.rows.sum())
         for start in range(0, len(draws), size):
             some = draws[start : start + size]
-            states = self._settled({name: self._combined(name, some, stack) for name, stack in stacked.items()}, wanted)
+            states = {name: self._combined(name, some, stack) for name, stack in stacked.items()}
             for k in range(len(some)):
-                yield {name: values[k] for name, values in states.items()}
-
-    def _settled(self, states: Mapping[str, Tensor], wanted: Tally) -> Mapping[str, Tensor]:
-        rows = int(self.rows.sum())
-        settled: Mapping[str, Tensor] = torch.func.vmap(lambda state: self._read_form(state, rows, wanted))(states)
-        return settled
+                yield self._read_form({name: values[k] for name, values in states.items()}, rows, wanted)
 
     def _read_form(self, state: State, rows: int, wanted: Tally) -> State:
         settled = self.tally.settle(state, rows)
