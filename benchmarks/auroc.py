@@ -77,7 +77,8 @@ def measured(name: str, truth: float, preds: Tensor, target: Tensor) -> list[str
             warnings.simplefilter("ignore")
             value, lower, upper = (float(x) for x in meter.compute()["value"])
         seconds.append(time.perf_counter() - start)
-    size = sum(x.numel() * x.element_size() for state in meter.states() for x in state.values() if isinstance(x, Tensor))
+    tensors = (x for state in meter.states() for x in state.values() if isinstance(x, Tensor))
+    size = sum(x.numel() * x.element_size() for x in tensors)
     return [
         f"{truth:.6f}",
         f"{abs(value - truth):.1e}",
