@@ -28,7 +28,7 @@ from assay.metrics.ranking import AUROC
 from assay.metrics.regression import MeanSquaredError
 from assay.tally import samples
 from assay.tally.confusion import Confusion
-from assay.tally.samples import Samples
+from assay.tally.samples import SampleTally
 from assay.tally.sums import Sums
 from laws import bits
 
@@ -166,7 +166,7 @@ class Frugal(SpearmanCorrCoef):
     """Keeps no more than 4 KiB of samples in host memory."""
 
     def tally(self, weighted):
-        return Samples(weighted=weighted, host_budget=4096)
+        return SampleTally(weighted=weighted, host_budget=4096)
 
 
 @STAGES
@@ -208,7 +208,7 @@ def broken_meter(monkeypatch, error, stage_bytes=0):
         def fails(self, state, batch):
             raise error
 
-        patch.setattr(Samples, "add", fails)
+        patch.setattr(SampleTally, "add", fails)
         with pytest.raises(type(error)):
             update_and_read(meter, *pairs(8))
     return meter

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from assay.errors import NoDataWarning, StateError
 from assay.meter import Meter
 from assay.meter import file as meter_file
-from assay.meter.file import ABOUT, Description
+from assay.meter.file import ABOUT, MeterDescription
 from assay.metrics.aggregation import Max, Mean
 from assay.metrics.classification import Accuracy
 from assay.metrics.quantile import Quantile
@@ -272,7 +272,7 @@ def test_a_state_dict_is_a_copy():
 
 
 def test_the_description_goes_through_json():
-    description = Description.of(MIXED, False, 5)
-    again = Description.from_json(description.to_json(), "here")
+    description = MeterDescription.of(MIXED, False, 5)
+    again = MeterDescription.from_json(description.to_json(), "here")
     assert again.made((), "here") == MIXED
     assert re.fullmatch(r'\{"schema": 1, .*\}', description.to_json())

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from assay.native.library import library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.histogram import Confidence
-from assay.tally.scored import scored
-from assay.tally.scores import Scores
+from assay.tally.labelled_scores import score_spec
+from assay.tally.scores import ScoreTally
 
 pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed w
 def counted(tally: Tally, scores: torch.Tensor, target: torch.Tensor, compiled: bool) -> State:
     state = tally.zero(torch.device("cpu"))
     tally.add(state, Batch(scores, target, compiled=compiled))
-    return tally.settle(state, len(scores))
+    return tally.canonicalize(state, len(scores))
 
 
 def assert_same(
@@ -31,10 +31,10 @@ def assert_same(
     ignore_index: int | None = None,
     num_classes: int | None = None,
 ) -> None:
-    data = scored(num_classes, None, ignore_index, logits)
+    data = score_spec(num_classes, None, ignore_index, logits)
     tallies: list[Tally] = [Confidence(data), Confidence(data, num_bins=100)]
     if num_classes is None:
-        tallies.append(Scores(data, keep=0))
+        tallies.append(ScoreTally(data, keep=0))
     for tally in tallies:
         compiled, in_torch = (counted(tally, scores, target, flag) for flag in (True, False))
         assert compiled.keys() == in_torch.keys()

@@ -63,13 +63,13 @@ def in_torch(factors: list[torch.Tensor]) -> torch.Tensor:
         term = exact.product(term, exact.parts(factor))
     limbs = torch.zeros(1, factors[0].shape[1], exact.num_limbs(len(factors)), dtype=torch.int64)
     exact.add_columns(limbs, [[term]])
-    return exact.settled(limbs[0])
+    return exact.canonical(limbs[0])
 
 
 def compiled(factors: list[torch.Tensor]) -> torch.Tensor:
     limbs = torch.zeros(factors[0].shape[1], exact.num_limbs(len(factors)), dtype=torch.int64)
     native.add_products(limbs, factors, exact.origin(len(factors)))
-    return exact.settled(limbs)
+    return exact.canonical(limbs)
 
 
 @needs_library

@@ -38,11 +38,11 @@ every_ignored = pytest.mark.parametrize("ignored", [None, -3, 0, 2, 6])
 
 
 def counts_of(tally, pairs, weights=None) -> dict[str, Tensor]:
-    """The settled state of (predicted, true) pairs."""
+    """The canonical state of (predicted, true) pairs."""
     state = tally.zero(CPU)
     preds, target = torch.tensor(pairs, dtype=torch.long).view(-1, 2).unbind(1)
     tally.add(state, Batch(preds, target, None if weights is None else torch.tensor(weights)))
-    return tally.settle(state, len(pairs))
+    return tally.canonicalize(state, len(pairs))
 
 
 def column_of(label: int) -> int:
@@ -62,7 +62,7 @@ def test_every_pair_falls_into_its_cell(ignored, pairs):
         table[0, row_of(true, ignored), column_of(predicted)] += 1
     assert torch.equal(counts_of(tally, pairs)["counts"], table)
     known = [(p, t) for p, t in pairs if 0 <= t < SIZE and t != ignored and 0 <= p < SIZE]
-    matrix = tally.read(counts_of(tally, pairs)).values
+    matrix = tally.compute(counts_of(tally, pairs)).values
     assert matrix.shape == (1, SIZE, SIZE)
     for i, j in itertools.product(range(SIZE), repeat=2):
         assert matrix[0, i, j] == known.count((j, i))
@@ -75,7 +75,7 @@ def test_what_should_not_be_there_is_counted(kind, ignored, pairs):
     tally = kind(Labels(SIZE, Argmax(), ignore_index=ignored))
     targets = sum(not 0 <= true < SIZE and true != ignored for _, true in pairs)
     predictions = sum(0 <= true < SIZE and true != ignored and not 0 <= p < SIZE for p, true in pairs)
-    problems = {problem.what.split()[0]: problem.count for problem in tally.problems(counts_of(tally, pairs))}
+    problems = {problem.what.split()[0]: problem.count for problem in tally.invalid_values(counts_of(tally, pairs))}
     expected = {"targets": targets, "predictions": predictions}
     assert problems == {name: count for name, count in expected.items() if count}
 
@@ -90,11 +90,11 @@ def test_class_counts_are_part_of_the_confusion_matrix(weighted, ignored, pairs,
     if weighted:
         numbers = st.floats(0, 2**100, width=32)
         weights = data.draw(st.lists(numbers, min_size=len(pairs), max_size=len(pairs)))
-    own, read = counts_of(part, pairs, weights), whole.part(counts_of(whole, pairs, weights), part)
+    own, read = counts_of(part, pairs, weights), whole.extract(counts_of(whole, pairs, weights), part)
     assert own.keys() == read.keys()
     for name in own:
         assert torch.equal(own[name], read[name]), name
-    a, b = part.read(own), whole.read(counts_of(whole, pairs, weights)).totals()
+    a, b = part.compute(own), whole.compute(counts_of(whole, pairs, weights)).totals()
     for one, other in ((a.target, b.target), (a.hits, b.hits)):
         if all(0 <= p < SIZE for p, _ in pairs):
             assert one.tolist() == other.tolist()
@@ -103,19 +103,19 @@ def test_class_counts_are_part_of_the_confusion_matrix(weighted, ignored, pairs,
 def test_one_covers_the_other_in_either_order():
     labels, other = Labels(200, Argmax()), Labels(200, Argmax(), ignore_index=3)
     whole, part = Confusion(labels), ClassCounts(labels)
-    assert whole.join(part) == part.join(whole) == whole
-    assert part.join(part) == part
-    assert whole.join(ClassCounts(other)) is None
-    assert part.join(Confusion(other)) is None
-    assert part.join(ClassCounts(other)) is None
-    assert whole.join(ClassCounts(labels, weighted=True)) is None
+    assert whole.union(part) == part.union(whole) == whole
+    assert part.union(part) == part
+    assert whole.union(ClassCounts(other)) is None
+    assert part.union(Confusion(other)) is None
+    assert part.union(ClassCounts(other)) is None
+    assert whole.union(ClassCounts(labels, weighted=True)) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_weights_are_summed_exactly(weighted):
     tally = Confusion(Labels(2, Threshold(), multiclass=False), weighted=True)
     weights = [1e30, 1.0, 2.0**-149, -1e30] if weighted else [1.0, 1.0, 1.0, 1.0]
-    counts = tally.read(counts_of(tally, [(1, 1), (1, 1), (1, 1), (1, 1)], weights))
+    counts = tally.compute(counts_of(tally, [(1, 1), (1, 1), (1, 1), (1, 1)], weights))
     exact = sum(Fraction(float(torch.tensor(w))) for w in weights)
     assert Fraction(counts.values[0, 1, 1], 1 << -counts.unit) == exact
     assert counts.values[0].sum() == counts.values[0, 1, 1]
@@ -126,7 +126,7 @@ def test_multilabel_labels_have_a_matrix_each():
     state = tally.zero(CPU)
     target = torch.tensor([[0, 1, 1], [0, 0, 1]])
     tally.add(state, Batch(torch.tensor([[0.9, 0.9, 0.1], [0.1, 0.1, 0.1]]), target))
-    assert tally.read(state).values.tolist() == [[[1, 1], [0, 0]], [[1, 0], [0, 1]], [[0, 0], [2, 0]]]
+    assert tally.compute(state).values.tolist() == [[[1, 1], [0, 0]], [[1, 0], [0, 1]], [[0, 0], [2, 0]]]
 
 
 def test_the_smallest_state_is_chosen():

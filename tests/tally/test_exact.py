@@ -16,7 +16,7 @@ FLOAT64 = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def total(limbs: torch.Tensor, order: int) -> Fraction:
-    (value,) = exact.to_integers(exact.settled(limbs)).ravel()
+    (value,) = exact.to_integers(exact.canonical(limbs)).ravel()
     return Fraction(value) * Fraction(2) ** exact.origin(order)
 
 
@@ -98,7 +98,7 @@ def test_settled_limbs_have_one_form(values, cut):
     exact.add_columns(whole, [[exact.parts(x)]])
     for rows in x.split(cut):
         exact.add_columns(parted, [[exact.parts(rows)]])
-    assert exact.settled(parted).tolist() == exact.settled(whole).tolist()
+    assert exact.canonical(parted).tolist() == exact.canonical(whole).tolist()
 
 
 @given(
@@ -111,7 +111,7 @@ def test_settled_limbs_have_one_form(values, cut):
 def test_carries_are_those_of_integers_for_few_and_for_many_sums(rows):
     limbs = torch.tensor(rows)
     values = [sum(word << (exact.WORD * k) for k, word in enumerate(row)) for row in rows]
-    words = exact.settled(limbs)
+    words = exact.canonical(limbs)
     assert exact.to_integers(limbs).tolist() == values
     assert exact.to_integers(words).tolist() == values
     assert words[:, :-1].min() >= 0
@@ -125,8 +125,8 @@ def test_a_borrow_goes_through_all_words(rows):
     limbs[:, 0] = -3
     limbs[:, 4] = 1
     expected = (1 << (4 * exact.WORD)) - 3
-    assert exact.to_integers(exact.settled(limbs)).tolist() == [expected] * rows
+    assert exact.to_integers(exact.canonical(limbs)).tolist() == [expected] * rows
 
 
 def test_no_sums_at_all_settle():
-    assert exact.settled(torch.zeros(0, 3, 5, dtype=torch.int64)).shape == (0, 3, 5)
+    assert exact.canonical(torch.zeros(0, 3, 5, dtype=torch.int64)).shape == (0, 3, 5)

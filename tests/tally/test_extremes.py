@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import DtypeError
-from assay.tally.base import Batch, Column, Layout, merge
+from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
 from assay.tally.extremes import Extremes
 
 CPU = torch.device("cpu")
@@ -39,12 +39,12 @@ def counted(*batches: torch.Tensor, tally: Extremes | None = None):
 def test_the_extremes_are_found_for_every_dtype(dtype, data):
     values = data.draw(st.lists(NUMBERS[dtype], min_size=1, max_size=20))
     x = torch.tensor(values, dtype=dtype)
-    read = Extremes().read(counted(x[:3], x[3:]))
+    read = Extremes().compute(counted(x[:3], x[3:]))
     assert read == (float(max(values)), float(min(values)))
 
 
 def test_dtypes_may_be_mixed():
-    read = Extremes().read(
+    read = Extremes().compute(
         counted(torch.tensor([1, 7]), torch.tensor([-2.5]), torch.tensor([7.25, 0], dtype=torch.float64))
     )
     assert read == (7.25, -2.5)
@@ -53,16 +53,16 @@ def test_dtypes_may_be_mixed():
 def test_nan_counts_or_is_left_out():
     x = torch.tensor([math.nan, -math.inf, 3.0])
     state = counted(x)
-    assert all(map(math.isnan, Extremes().read(state)))
-    assert [(p.what, p.count, p.fatal) for p in Extremes().problems(state)] == [("values are NaN", 1, False)]
-    assert Extremes(skip_nan=True).read(state) == (3.0, -math.inf)
-    assert Extremes(skip_nan=True).problems(state) == []
+    assert all(map(math.isnan, Extremes().compute(state)))
+    assert [(p.what, p.count, p.fatal) for p in Extremes().invalid_values(state)] == [("values are NaN", 1, False)]
+    assert Extremes(skip_nan=True).compute(state) == (3.0, -math.inf)
+    assert Extremes(skip_nan=True).invalid_values(state) == []
     only = counted(torch.tensor([math.nan]))
-    assert all(map(math.isnan, Extremes(skip_nan=True).read(only)))
+    assert all(map(math.isnan, Extremes(skip_nan=True).compute(only)))
 
 
 def test_both_ways_to_treat_nan_are_read_from_one_state():
-    assert Extremes(True).join(Extremes(False)) == Extremes(False).join(Extremes(True)) == Extremes(False)
+    assert Extremes(True).union(Extremes(False)) == Extremes(False).union(Extremes(True)) == Extremes(False)
 
 
 def test_an_update_waits_for_nothing(count_ops):
@@ -75,4 +75,4 @@ def test_an_update_waits_for_nothing(count_ops):
 
 def test_complex_numbers_have_no_order():
     with pytest.raises(DtypeError, match=r"preds: got torch.complex64, expected real numbers: others have no order\."):
-        Extremes().check(Layout(Column(torch.complex64, ()), None, None))
+        Extremes().check(BatchLayout(TensorLayout(torch.complex64, ()), None, None))

@@ -30,14 +30,14 @@ def test_a_sample_is_right_when_all_that_is_not_ignored_is(num_labels, table):
     right = sum(bool(row) and all(p == t for p, t in row) for row in kept)
     wrong = sum(any(p != t for p, t in row) for row in kept)
     assert state["counts"].tolist() == [len(table) - right - wrong, right, wrong, 0, 0]
-    assert (tally.read(state).right, tally.read(state).wrong) == (right, wrong)
+    assert (tally.compute(state).right, tally.compute(state).wrong) == (right, wrong)
 
 
 def test_what_should_not_be_there_is_counted():
     tally = SampleHits(Labels(3, Argmax(), ignore_index=9))
     state = tally.zero(torch.device("cpu"))
     tally.add(state, Batch(torch.tensor([0, 5, 5, 0, -1, 7]), torch.tensor([0, 1, 5, -2, 2, 9])))
-    assert {problem.what.split()[0]: problem.count for problem in tally.problems(state)} == {
+    assert {problem.what.split()[0]: problem.count for problem in tally.invalid_values(state)} == {
         "targets": 2,
         "predictions": 2,
     }

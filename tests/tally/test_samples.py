@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from assay.errors import CapacityError, DtypeError, ShapeError
 from assay.tally import samples
-from assay.tally.base import Batch, Column, Layout, merge
-from assay.tally.samples import ANY, Samples, SampleStore, canonical, common_dtype
+from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
+from assay.tally.samples import ANY, SampleStore, SampleTally, canonical, common_dtype
 
 CPU = torch.device("cpu")
 
 
 def store(**budgets):
-    return SampleStore({"x": Column(torch.float32, ()), "y": Column(torch.int8, (2,))}, **budgets)
+    return SampleStore({"x": TensorLayout(torch.float32, ()), "y": TensorLayout(torch.int8, (2,))}, **budgets)
 
 
 def rows(start, stop):
@@ -64,7 +64,7 @@ def test_an_empty_store_has_columns_of_no_rows():
 def test_the_callers_memory_is_copied_and_its_graph_is_not_kept():
     x = torch.ones(3, requires_grad=True)
     product = x * 2
-    made = SampleStore({"x": Column(torch.float32, ())})
+    made = SampleStore({"x": TensorLayout(torch.float32, ())})
     made.append(x=product)
     alive = weakref.ref(product)
     with torch.no_grad():
@@ -96,7 +96,7 @@ def test_blocks_at_most_double_what_is_kept(sizes):
 
 
 def test_wider_data_widens_the_column_without_losing_a_value():
-    made = SampleStore({"x": Column(ANY, ())})
+    made = SampleStore({"x": TensorLayout(ANY, ())})
     for values in (torch.tensor([True]), torch.tensor([2**40]), torch.tensor([0.1], dtype=torch.bfloat16)):
         made.append(x=values)
     assert made.column("x").dtype == torch.float64
@@ -137,7 +137,7 @@ def test_columns_that_do_not_fit_raise():
     with pytest.raises(DtypeError, match=r"samples: got torch.complex64, expected real numbers"):
         made.append(x=good["x"].to(torch.complex64), y=good["y"])
     with pytest.raises(ShapeError, match="extend: got columns"):
-        made.extend(SampleStore({"x": Column(ANY, ())}))
+        made.extend(SampleStore({"x": TensorLayout(ANY, ())}))
     assert_holds(made, 5)
 
 
@@ -257,7 +257,7 @@ def test_the_canonical_order_does_not_depend_on_how_rows_came(values, random, st
     shuffled = random.sample(pairs, len(pairs))
     made = []
     for order, size in ((pairs, 100), (shuffled, step)):
-        into = SampleStore({"a": Column(ANY, ()), "b": Column(ANY, ())})
+        into = SampleStore({"a": TensorLayout(ANY, ()), "b": TensorLayout(ANY, ())})
         for start in range(0, len(order), size):
             a, b = (torch.tensor(column) for column in zip(*order[start : start + size], strict=True))
             into.append(a=a, b=b)
@@ -278,13 +278,13 @@ def added(tally, *batches):
     state = tally.zero(CPU)
     for batch in batches:
         tally.add(state, batch)
-    return tally.settle(state, 0)
+    return tally.canonicalize(state, 0)
 
 
 def test_the_tally_keeps_each_element_as_a_sample_of_one_output():
-    tally = Samples(weighted=True)
+    tally = SampleTally(weighted=True)
     x = torch.arange(6.0).view(2, 3)
-    kept = tally.read(added(tally, Batch(x, x + 1, torch.tensor([1, 2]))))
+    kept = tally.compute(added(tally, Batch(x, x + 1, torch.tensor([1, 2]))))
     assert kept["preds"].shape == kept["target"].shape == (1, 6)
     assert np.array_equal(kept["target"], kept["preds"] + 1)
     assert kept.weights is not None
@@ -292,42 +292,67 @@ def test_the_tally_keeps_each_element_as_a_sample_of_one_output():
 
 
 def test_the_tally_keeps_outputs_apart():
-    tally = Samples(("preds",), num_outputs=2)
-    kept = tally.read(added(tally, Batch(torch.tensor([[1, 2], [3, 4]])), Batch(torch.tensor([[0, 9]]))))
+    tally = SampleTally(("preds",), num_outputs=2)
+    kept = tally.compute(added(tally, Batch(torch.tensor([[1, 2], [3, 4]])), Batch(torch.tensor([[0, 9]]))))
     assert kept["preds"].dtype == np.int64
     assert sorted(map(tuple, kept["preds"].T.tolist())) == [(0, 9), (1, 2), (3, 4)]
 
 
 def test_the_tally_merges_by_concatenation_and_settles_to_the_same_bits():
-    tally, x = Samples(), torch.randn(200)
+    tally, x = SampleTally(), torch.randn(200)
     whole = added(tally, Batch(x, x.exp()))
     parts = []
     for half in (slice(120, None), slice(0, 120)):
         parts.append(tally.zero(CPU))
         tally.add(parts[-1], Batch(x[half], x.exp()[half]))
-    merged = tally.settle(merge(tally, parts), 200)
+    merged = tally.canonicalize(merge(tally, parts), 200)
     assert bits(merged["samples"]) == bits(whole["samples"])
 
 
 def test_the_tally_counts_nan():
-    tally = Samples()
+    tally = SampleTally()
     state = added(tally, Batch(torch.tensor([1.0, float("nan"), 2.0]), torch.zeros(3)))
-    assert [(p.what, p.count, p.fatal) for p in tally.problems(state)] == [("values are NaN", 1, False)]
-    assert tally.problems(added(tally)) == []
+    assert [(p.what, p.count, p.fatal) for p in tally.invalid_values(state)] == [("values are NaN", 1, False)]
+    assert tally.invalid_values(added(tally)) == []
 
 
-FLOATS = Column(torch.float32, ())
+FLOATS = TensorLayout(torch.float32, ())
 
 
 @pytest.mark.parametrize(
     ("tally", "layout", "error", "message"),
     [
-        (Samples(), Layout(FLOATS, None, None), ShapeError, "target: got nothing, expected a tensor"),
-        (Samples(), Layout(FLOATS, Column(torch.complex64, ()), None), DtypeError, "target: got torch.complex64"),
-        (Samples(), Layout(FLOATS, Column(torch.float32, (2,)), None), ShapeError, r"target: got shape \(N, 2\)"),
-        (Samples(num_outputs=2), Layout(FLOATS, FLOATS, None), ShapeError, r"preds: got shape \(N,\), expected shape"),
-        (Samples(), Layout(FLOATS, FLOATS, Column(torch.float32, (3,))), ShapeError, r"weights: got shape \(N, 3\)"),
-        (Samples(), Layout(FLOATS, FLOATS, Column(torch.complex64, ())), DtypeError, "weights: got torch.complex64"),
+        (SampleTally(), BatchLayout(FLOATS, None, None), ShapeError, "target: got nothing, expected a tensor"),
+        (
+            SampleTally(),
+            BatchLayout(FLOATS, TensorLayout(torch.complex64, ()), None),
+            DtypeError,
+            "target: got torch.complex64",
+        ),
+        (
+            SampleTally(),
+            BatchLayout(FLOATS, TensorLayout(torch.float32, (2,)), None),
+            ShapeError,
+            r"target: got shape \(N, 2\)",
+        ),
+        (
+            SampleTally(num_outputs=2),
+            BatchLayout(FLOATS, FLOATS, None),
+            ShapeError,
+            r"preds: got shape \(N,\), expected shape",
+        ),
+        (
+            SampleTally(),
+            BatchLayout(FLOATS, FLOATS, TensorLayout(torch.float32, (3,))),
+            ShapeError,
+            r"weights: got shape \(N, 3\)",
+        ),
+        (
+            SampleTally(),
+            BatchLayout(FLOATS, FLOATS, TensorLayout(torch.complex64, ())),
+            DtypeError,
+            "weights: got torch.complex64",
+        ),
     ],
 )
 def test_layouts_that_cannot_be_kept_raise(tally, layout, error, message):
@@ -336,5 +361,9 @@ def test_layouts_that_cannot_be_kept_raise(tally, layout, error, message):
 
 
 def test_layouts_that_can_be_kept_pass():
-    Samples().check(Layout(Column(torch.int64, (3, 4)), Column(torch.float16, (3, 4)), Column(torch.float32, ())))
-    Samples(("preds",), num_outputs=1).check(Layout(FLOATS, None, None))
+    SampleTally().check(
+        BatchLayout(
+            TensorLayout(torch.int64, (3, 4)), TensorLayout(torch.float16, (3, 4)), TensorLayout(torch.float32, ())
+        )
+    )
+    SampleTally(("preds",), num_outputs=1).check(BatchLayout(FLOATS, None, None))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.tally.base import Batch, merge
-from assay.tally.scored import scored
-from assay.tally.scores import Scores
+from assay.tally.labelled_scores import score_spec
+from assay.tally.scores import ScoreTally
 
 HOST = torch.device("cpu")
 
@@ -36,8 +36,8 @@ def test_every_known_label_is_in_the_rankings_once(keep, task):
     target_shape = shape if "num_labels" in task else (50,)
     preds = torch.rand(shape, generator=generator)
     target = torch.randint(-1, top, target_shape, generator=generator)  # -1 is ignored
-    tally = Scores(scored(task.get("num_classes"), task.get("num_labels"), ignore_index=-1), keep)
-    found = totals(tally.read(tally.settle(counted(tally, (preds, target)), 50)))
+    tally = ScoreTally(score_spec(task.get("num_classes"), task.get("num_labels"), ignore_index=-1), keep)
+    found = totals(tally.compute(tally.canonicalize(counted(tally, (preds, target)), 50)))
     if "num_classes" in task:
         expected = [((target == c).sum(), ((target != c) & (target >= 0)).sum()) for c in range(groups)]
     else:
@@ -52,28 +52,28 @@ def test_states_of_parts_settle_to_the_state_of_the_whole(sizes, keep):
     batches = [
         (torch.rand(size, generator=generator), torch.randint(0, 2, (size,), generator=generator)) for size in sizes
     ]
-    tally = Scores(scored(None), keep)
+    tally = ScoreTally(score_spec(None), keep)
     rows = sum(sizes)
-    whole = tally.settle(counted(tally, *batches), rows)
-    parts = tally.settle(merge(tally, [counted(tally, batch) for batch in batches]), rows)
+    whole = tally.canonicalize(counted(tally, *batches), rows)
+    parts = tally.canonicalize(merge(tally, [counted(tally, batch) for batch in batches]), rows)
     assert whole.keys() == parts.keys()
     assert ("histogram" in whole) == (rows > keep or keep == 0)
-    for a, b in zip(tally.read(whole), tally.read(parts), strict=True):
+    for a, b in zip(tally.compute(whole), tally.compute(parts), strict=True):
         for name in ("thresholds", "positives", "negatives", "single"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
 def test_settling_leaves_the_state_as_it_was():
-    tally = Scores(scored(None), 5)
+    tally = ScoreTally(score_spec(None), 5)
     few, many = (counted(tally, (torch.rand(n), torch.ones(n, dtype=torch.long))) for n in (4, 9))
     merged = merge(tally, [few, many])
     before = merged["histogram"].clone()
-    tally.settle(merged, 13)
+    tally.canonicalize(merged, 13)
     assert torch.equal(merged["histogram"], before)
     assert merged["samples"].rows == 4
 
 
 def test_a_kept_binary_score_takes_five_bytes():
-    tally = Scores(scored(None))
+    tally = ScoreTally(score_spec(None))
     state = counted(tally, (torch.rand(1000), torch.ones(1000, dtype=torch.long)))
     assert state["samples"].nbytes == 5000

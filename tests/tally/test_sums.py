@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.errors import DtypeError, ShapeError
 from assay.tally import sums
-from assay.tally.base import Batch, Column, Layout, merge
+from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
 from assay.tally.sums import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Sums, Term, sign_of_difference
 from assay.tally.terms import PercentageError, SquaredLogError
 
@@ -46,7 +46,7 @@ def counted(tally: Sums, *batches: tuple[torch.Tensor | None, ...], compiled: bo
     for given_ in batches:
         tally.add(state, Batch(*given_, cached, compiled))
         rows += len(given_[0])
-    return tally.settle(state, rows)
+    return tally.canonicalize(state, rows)
 
 
 def exactly(x: torch.Tensor) -> list[Fraction]:
@@ -71,7 +71,7 @@ def drawn(dtype: torch.dtype, seed: int, rows: int) -> torch.Tensor:
 def test_every_pair_of_dtypes_is_exact(left, right):
     x, y = drawn(left, 1, 23), drawn(right, 2, 23)
     tally = Sums(TERMS)
-    read = tally.read(counted(tally, (x, y)))
+    read = tally.compute(counted(tally, (x, y)))
     pairs = list(zip(exactly(x), exactly(y), strict=True))
     assert read.count == [23]
     assert read.weight == [23]
@@ -101,13 +101,13 @@ def test_any_split_gives_the_same_bits(seed, cuts, dtype, cached, weighted, comp
         counted(tally, (x[a:b], y[a:b], None if w is None else w[a:b]), compiled=compiled, cached=cached)
         for a, b in itertools.pairwise(ends)
     ]
-    assert bits(tally.settle(merge(tally, parts[::-1]), 300)) == bits(whole)
+    assert bits(tally.canonicalize(merge(tally, parts[::-1]), 300)) == bits(whole)
 
 
 def test_weights_are_exact(compiled):
     x, y, w = (drawn(torch.float32, seed, 100) for seed in (1, 2, 3))
     tally = Sums(TERMS, weighted=True)
-    read = tally.read(counted(tally, (x, y, w), compiled=compiled))
+    read = tally.compute(counted(tally, (x, y, w), compiled=compiled))
     rows = list(zip(exactly(x), exactly(y), exactly(w), strict=True))
     assert read.count == [100]
     assert read.weight == [sum(c for _, _, c in rows)]
@@ -119,7 +119,7 @@ def test_outputs_are_summed_one_by_one(compiled):
     x, y = drawn(torch.float32, 1, 60).view(20, 3), drawn(torch.float32, 2, 60).view(20, 3)
     w = drawn(torch.float32, 3, 20)
     tally = Sums(TERMS, num_outputs=3, weighted=True)
-    read = tally.read(counted(tally, (x, y, w), compiled=compiled))
+    read = tally.compute(counted(tally, (x, y, w), compiled=compiled))
     for k in range(3):
         rows = zip(exactly(x[:, k]), exactly(y[:, k]), exactly(w), strict=True)
         assert read[XY][k] == sum(a * b * c for a, b, c in rows)
@@ -128,7 +128,7 @@ def test_outputs_are_summed_one_by_one(compiled):
 def test_one_output_takes_every_element_and_weights_are_spread_over_them(compiled):
     x, y, w = drawn(torch.float32, 1, 24).view(4, 3, 2), drawn(torch.float32, 2, 24).view(4, 3, 2), torch.arange(4.0)
     tally = Sums(frozenset({XY}), weighted=True)
-    read = tally.read(counted(tally, (x, y, w), compiled=compiled))
+    read = tally.compute(counted(tally, (x, y, w), compiled=compiled))
     assert read.count == [24]
     assert read.weight == [6 * 6]
     assert read[XY] == [
@@ -154,11 +154,11 @@ def test_a_sum_of_values_is_that_of_ieee_754(values, expected, compiled):
     x = torch.tensor(values)
     tally = Sums(frozenset({PREDS, XX}), arguments=("preds",))
     state = counted(tally, (x,), compiled=compiled)
-    read = tally.read(state)
+    read = tally.compute(state)
     assert repr(read[PREDS]) == repr([expected])
     strange = sum(not math.isfinite(v) for v in values)
     assert math.isnan(read[XX][0]) == bool(strange)
-    found = [(problem.what, problem.count, problem.fatal) for problem in tally.problems(state)]
+    found = [(problem.what, problem.count, problem.fatal) for problem in tally.invalid_values(state)]
     assert found == ([("values are NaN or infinite", strange, False)] if strange else [])
 
 
@@ -171,44 +171,44 @@ def test_values_that_are_not_finite_settle_alike_however_they_are_split(values, 
     rows = [(x[k : k + 1], y[k : k + 1], None if w is None else w[k : k + 1]) for k in range(len(x))]
     assert bits(counted(tally, *rows, compiled=False)) == bits(whole)
     halves = [counted(tally, *rows[:3]), counted(tally, *rows[3:])]
-    assert bits(tally.settle(merge(tally, halves), len(x))) == bits(whole)
+    assert bits(tally.canonicalize(merge(tally, halves), len(x))) == bits(whole)
 
 
 def test_nan_is_left_out_when_asked(compiled):
     x = torch.tensor([1.0, math.nan, 4.0])
     tally = Sums(frozenset({PREDS}), arguments=("preds",), skip_nan=True)
     state = counted(tally, (x,), compiled=compiled)
-    assert tally.read(state).weight == [2]
-    assert tally.read(state)[PREDS] == [5]
-    assert tally.problems(state) == []
+    assert tally.compute(state).weight == [2]
+    assert tally.compute(state)[PREDS] == [5]
+    assert tally.invalid_values(state) == []
     weighted = Sums(frozenset({PREDS}), weighted=True, arguments=("preds",), skip_nan=True)
-    read = weighted.read(counted(weighted, (x, None, torch.tensor([2.0, 8.0, 0.5])), compiled=compiled))
+    read = weighted.compute(counted(weighted, (x, None, torch.tensor([2.0, 8.0, 0.5])), compiled=compiled))
     assert (read.weight, read[PREDS]) == ([Fraction(5, 2)], [4])
 
 
 def test_a_term_that_is_undefined_for_finite_values_is_an_error_and_one_that_overflows_a_warning():
     tally = Sums(frozenset({SquaredLogError()}))
     undefined = counted(tally, (torch.tensor([1.0, -3.0]), torch.tensor([1.0, 2.0])))
-    (problem,) = tally.problems(undefined)
+    (problem,) = tally.invalid_values(undefined)
     assert (problem.count, problem.fatal) == (1, True)
     assert problem.what == "terms of SquaredLogError() are NaN, which needs preds and target above -1"
     too_large = Sums(frozenset({PercentageError()}))
     overflown = counted(too_large, (torch.tensor([1.0, 3e38]), torch.tensor([1.0, 0.0])))
-    (problem,) = too_large.problems(overflown)
+    (problem,) = too_large.invalid_values(overflown)
     assert (problem.count, problem.fatal) == (1, False)
-    assert too_large.read(overflown)[PercentageError()] == [math.inf]
+    assert too_large.compute(overflown)[PercentageError()] == [math.inf]
     given_nan = counted(tally, (torch.tensor([1.0, math.nan]), torch.tensor([1.0, 2.0])))
-    assert [p.fatal for p in tally.problems(given_nan)] == [False]
+    assert [p.fatal for p in tally.invalid_values(given_nan)] == [False]
 
 
 def test_any_number_of_samples_is_exact():
     x = torch.tensor([0.1, -3.0])
     tally = Sums(frozenset({PREDS, XX}), arguments=("preds",))
     state = counted(tally, (x,))
-    once = tally.read(state)
+    once = tally.compute(state)
     for _ in range(40):  # 2 ** 41 samples
-        state = tally.settle(merge(tally, [state, state]), 0)
-    many = tally.read(state)
+        state = tally.canonicalize(merge(tally, [state, state]), 0)
+    many = tally.compute(state)
     assert many.count == [2**41]
     assert many[PREDS] == [once[PREDS][0] * 2**40]
     assert many[XX] == [once[XX][0] * 2**40]
@@ -217,13 +217,13 @@ def test_any_number_of_samples_is_exact():
 def test_a_join_holds_both_and_a_part_is_what_would_have_been_counted():
     x, y = drawn(torch.float32, 1, 50), drawn(torch.float32, 2, 50)
     one, other = Sums(frozenset({PREDS, XX}), 1), Sums(frozenset({XY, SquaredLogError()}), None)
-    both = one.join(other)
+    both = one.union(other)
     assert isinstance(both, Sums)
-    assert other.join(one) == both
-    assert both.join(one) == both
+    assert other.union(one) == both
+    assert both.union(one) == both
     state = counted(both, (x.abs(), y.abs()))
     for wanted in (one, other):
-        assert bits(both.part(state, wanted)) == bits(counted(wanted, (x.abs(), y.abs())))
+        assert bits(both.extract(state, wanted)) == bits(counted(wanted, (x.abs(), y.abs())))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_join_holds_both_and_a_part_is_what_would_have_been_counted():
     ],
 )
 def test_sums_of_other_data_do_not_join(other):
-    assert Sums(TERMS).join(other) is None
+    assert Sums(TERMS).union(other) is None
 
 
 def test_ten_thousand_outputs_take_less_than_100_megabytes():
@@ -269,11 +269,11 @@ def test_the_number_of_operators_does_not_grow(count_ops):
         assert 0 < counts.calls <= most
 
 
-def layout(preds: tuple[int, ...], target=None, weights=None, dtype=torch.float32) -> Layout:
-    return Layout(
-        Column(dtype, preds),
-        None if target is None else Column(torch.float32, target),
-        None if weights is None else Column(torch.float32, weights),
+def layout(preds: tuple[int, ...], target=None, weights=None, dtype=torch.float32) -> BatchLayout:
+    return BatchLayout(
+        TensorLayout(dtype, preds),
+        None if target is None else TensorLayout(torch.float32, target),
+        None if weights is None else TensorLayout(torch.float32, weights),
     )
 
 

@@ -13,7 +13,7 @@ from assay.evaluation.observers import SampleRows, Tensors, as_bytes, from_bytes
 from assay.evaluation.partition import Partition, meter_like
 from assay.evaluation.per_sample import PerSampleRecorder
 from assay.meter import Meter
-from assay.meter.intervals import Interval, bootstrap, group_count, needing_bootstrap
+from assay.meter.intervals import ConfidenceInterval, bootstrap, group_count, needing_bootstrap
 from assay.stats.sampling import groups_of, numbers_of
 
 
@@ -91,7 +91,7 @@ class BootstrapGroups:
         elif self._partition is not None:
             self._partition.add_state(part_of("meters", tensors))
 
-    def intervals(self, confidence_level: float, n_resamples: int) -> dict[str, Interval]:
+    def intervals(self, confidence_level: float, n_resamples: int) -> dict[str, ConfidenceInterval]:
         """The intervals of all values, by their names; none where it is not known which sample is which."""
         if self.nameless or self._partition is None:
             return {}

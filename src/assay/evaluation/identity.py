@@ -19,7 +19,7 @@ from assay.evaluation.ranks import Ranks
 from assay.evaluation.slices import parse_slices
 from assay.evaluation.stable_digest import NoDigestError, stable_digest
 from assay.meter import Meter
-from assay.meter.file import Description
+from assay.meter.file import MeterDescription
 from assay.stats.sampling import mixed
 
 ROWS = 16
@@ -54,7 +54,7 @@ class Identity:
         groups = None if options.confidence_level is None else options.seed  # a seed assigns samples to groups
         followed = [options.keep_samples, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
         selectors = {name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "ids")}
-        described = json.loads(Description.of(meter.metrics, meter.weighted, 0).to_json())
+        described = json.loads(MeterDescription.of(meter.metrics, meter.weighted, 0).to_json())
         return {
             "metrics": [described, self.digest(dict(meter.metrics), "metrics")],
             "data": self._data(source, ranks),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError
 from assay.evaluation.observers import Array
-from assay.meter.intervals import Interval
+from assay.meter.intervals import ConfidenceInterval
 from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
 from assay.report.inference import MeasuredValue, interval_of
@@ -37,8 +37,8 @@ class IntervalSources:
     samples: Samples | None = None
     terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     members: Array | None = None
-    closed: Mapping[str, Interval] = field(default_factory=dict)
-    drawn: Mapping[str, Interval] = field(default_factory=dict)
+    closed: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
+    drawn: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
 
     def with_interval(self, value: Value) -> Value:
         """A value with its column and its interval, as far as there are any."""
@@ -62,10 +62,10 @@ class IntervalSources:
             return value
         return with_column
 
-    def _of_terms(self, value: Value, confidence_level: float) -> Interval | None:
+    def _of_terms(self, value: Value, confidence_level: float) -> ConfidenceInterval | None:
         measured = MeasuredValue(value, self.samples, self.members)
         if (share := measured.share()) is not None:
-            return Interval(
+            return ConfidenceInterval(
                 *wilson(int(share[0].sum()), int(share[1].sum()), confidence_level),
                 confidence_level,
                 "Wilson's interval",
@@ -73,10 +73,10 @@ class IntervalSources:
         ends = interval_of(measured, confidence_level)
         if ends.lower is None or ends.upper is None:
             return None
-        return Interval(ends.lower, ends.upper, confidence_level, ends.method)
+        return ConfidenceInterval(ends.lower, ends.upper, confidence_level, ends.method)
 
 
-def _between(value: Value, interval: Interval) -> Value:
+def _between(value: Value, interval: ConfidenceInterval) -> Value:
     if math.isnan(interval.lower) or math.isnan(interval.upper):
         return value
     note = "; ".join(part for part in (value.note, interval.method) if part)

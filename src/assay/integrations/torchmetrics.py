@@ -24,7 +24,7 @@ from assay.meter import Meter
 from assay.meter.file import ABOUT
 from assay.metrics.base import Metric, number
 from assay.tally.base import Tally
-from assay.tally.rows import Rows
+from assay.tally.row_store import RowStore
 
 torchmetrics: Any = import_package("torchmetrics", "metrics that it takes for its own")
 
@@ -466,7 +466,7 @@ class Foreign(Metric):
         if weighted:
             do = "Measure it without weights"
             raise ConfigError(describe(type(self.metric).__name__, "weights", "none, which it does not take", do))
-        return Rows(self.preds, self.target)
+        return RowStore(self.preds, self.target)
 
     def read(self, counted: Sequence[Tensor]) -> Any:
         metric = copy.deepcopy(self.metric).to("cpu")

@@ -15,8 +15,8 @@ from assay.language.windows import IGNORED
 from assay.metrics.base import Direction, Metric, number
 from assay.metrics.contributions import Contributions
 from assay.metrics.rational import quotient, rounded
-from assay.tally.base import Batch, Layout, Tally, shown
-from assay.tally.rowwise import Rows, RowSum, RowTerm
+from assay.tally.base import Batch, BatchLayout, Tally, shown
+from assay.tally.row_sums import RowSum, RowTerm, RowValues
 from assay.tally.sums import PREDS, Totals
 
 
@@ -69,16 +69,16 @@ class GivenLoss(RowTerm):
     not_finite = "tokens have a log probability that is NaN or infinite"
     invalid = "tokens cannot be counted"
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         if layout.target is None or layout.target.tail != layout.preds.tail:
             got = f"shape {shown(layout.preds.tail)} with " + (
                 "no target" if layout.target is None else f"target {shown(layout.target.tail)}"
             )
             raise ShapeError(describe("preds", got, "one loss a token", "Pass what TokenLosses gives, and the labels"))
 
-    def __call__(self, batch: Batch) -> Rows:
+    def __call__(self, batch: Batch) -> RowValues:
         values = batch.preds.reshape(-1)
-        return Rows(values, torch.eq(batch.needed_target.reshape(-1), IGNORED))
+        return RowValues(values, torch.eq(batch.needed_target.reshape(-1), IGNORED))
 
 
 @dataclass(frozen=True)

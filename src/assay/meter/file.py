@@ -33,7 +33,7 @@ _CHECKSUM = "sha256"
 
 
 @dataclasses.dataclass(frozen=True)
-class Description:
+class MeterDescription:
     """What tensors mean: the metrics they were counted for, and of how many samples."""
 
     metrics: Mapping[str, Any]
@@ -41,19 +41,19 @@ class Description:
     rows: int
 
     @staticmethod
-    def of(metrics: Mapping[str, Metric], weighted: bool, rows: int) -> Description:
-        return Description({name: _plain(metric) for name, metric in metrics.items()}, weighted, rows)
+    def of(metrics: Mapping[str, Metric], weighted: bool, rows: int) -> MeterDescription:
+        return MeterDescription({name: _plain(metric) for name, metric in metrics.items()}, weighted, rows)
 
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}, ensure_ascii=False)
 
-    def same(self, other: Description) -> bool:
+    def same(self, other: MeterDescription) -> bool:
         """Whether both say the same, in whatever order the metrics are listed."""
         mine, theirs = (json.loads(each.to_json()) for each in (self, other))
         return bool(mine == theirs)
 
     @staticmethod
-    def from_json(text: str, where: str) -> Description:
+    def from_json(text: str, where: str) -> MeterDescription:
         """Read a description.
 
         Raises:
@@ -65,7 +65,7 @@ class Description:
             if schema != SCHEMA:
                 do = "Read it with the version of assay that wrote it"
                 raise StateError(describe(where, f"a state of schema {schema}", f"schema {SCHEMA}", do))
-            made = Description(**said)
+            made = MeterDescription(**said)
             if not (isinstance(made.metrics, dict) and isinstance(made.weighted, bool) and isinstance(made.rows, int)):
                 raise TypeError("a field of another type")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -85,7 +85,7 @@ class Description:
         return {name: _metric(said, own, where) for name, said in self.metrics.items()}
 
 
-def described(state: Mapping[str, Tensor], where: str) -> tuple[Description, dict[str, Tensor]]:
+def described(state: Mapping[str, Tensor], where: str) -> tuple[MeterDescription, dict[str, Tensor]]:
     """The description in a state dictionary, and its other tensors.
 
     Raises:
@@ -97,11 +97,11 @@ def described(state: Mapping[str, Tensor], where: str) -> tuple[Description, dic
     if strange or about is None or about.dtype != torch.uint8 or about.ndim != 1:
         got = f"no tensor under {', '.join(strange)}" if strange else f"no bytes under {ABOUT!r}"
         raise StateError(describe(where, got, "what Meter.state_dict gave", "Pass that of a meter, unchanged"))
-    return Description.from_json(bytes(about.tolist()).decode(errors="replace"), where), tensors
+    return MeterDescription.from_json(bytes(about.tolist()).decode(errors="replace"), where), tensors
 
 
 def to_tensors(tallies: Sequence[Tally], states: Sequence[State]) -> dict[str, Tensor]:
-    """Settled host states as tensors by name."""
+    """Canonical host states as tensors by name."""
     tensors: dict[str, Tensor] = {}
     for k, (tally, state) in enumerate(zip(tallies, states, strict=True)):
         for name in tally.fields:
@@ -126,14 +126,14 @@ def from_tensors(tallies: Sequence[Tally], tensors: Mapping[str, Tensor], where:
     return states
 
 
-def write(path: str | os.PathLike[str], description: Description, tensors: Mapping[str, Tensor]) -> Path:
+def write(path: str | os.PathLike[str], description: MeterDescription, tensors: Mapping[str, Tensor]) -> Path:
     """Write a file so that a crash leaves the old one or the new one, never a part."""
     about = description.to_json()
     metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
     return write_whole(path, lambda part: save_file(dict(tensors), part, metadata))
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Description, dict[str, Tensor]]:
+def read(path: str | os.PathLike[str]) -> tuple[MeterDescription, dict[str, Tensor]]:
     """Read a file, after its checksum was found to be right.
 
     Raises:
@@ -153,7 +153,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Description, dict[str, Tensor]]:
     if _KEY not in metadata or _CHECKSUM not in metadata:
         do = "Pass a file that Meter.to_file wrote"
         raise StateError(describe(where, "a safetensors file of something else", "the counts of a meter", do))
-    description = Description.from_json(metadata[_KEY], where)
+    description = MeterDescription.from_json(metadata[_KEY], where)
     if checksum(metadata[_KEY], tensors) != metadata[_CHECKSUM]:
         do = "Copy the file again, or count again"
         raise StateError(describe(where, "bytes that were changed", "those of its checksum", do))

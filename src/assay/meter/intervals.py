@@ -15,12 +15,12 @@ from torch import Tensor
 
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
-from assay.meter.resample import LEAST, Groups
+from assay.meter.resample import LEAST, GroupStates
 from assay.metrics.base import Metric, named_numbers
 from assay.stats.bootstrap import Whole, expanded_tail, poisson_draws
 from assay.stats.distributions import student_quantile
 from assay.stats.intervals import skewed_ends
-from assay.tally.base import Problem
+from assay.tally.base import InvalidValues
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ FEWEST_BEYOND = 4
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """A confidence interval.
 
     Attributes:
@@ -48,7 +48,7 @@ class Interval:
     method: str
 
 
-def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Interval]:
+def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, ConfidenceInterval]:
     """The intervals of a meter's values that have a closed form.
 
     They hold for samples without weights that do not depend on each other. So where a row has several (the pixels of an
@@ -80,12 +80,12 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Inte
     states, rows = meter._states()
     for name in names:
         tally, state = meter._plan.state_of(name, states)
-        if any(problem.fatal for problem in tally.problems(state)):
+        if any(problem.fatal for problem in tally.invalid_values(state)):
             continue
         metric = meter.metrics[name]
-        ends = metric.interval(tally.read(state), confidence_level, rows)
+        ends = metric.interval(tally.compute(state), confidence_level, rows)
         if ends is not None and not any(map(math.isnan, ends)):
-            found[name] = Interval(*ends, confidence_level, metric.closed_form)
+            found[name] = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
     return found
 
 
@@ -170,7 +170,7 @@ def _state_bytes(meter: Meter) -> int:
 
 def bootstrap(
     groups: Sequence[Meter], confidence_level: float = 0.95, n_resamples: int = 400, seed: int = 0
-) -> dict[str, Interval]:
+) -> dict[str, ConfidenceInterval]:
     """Intervals of all values, by drawing groups of samples again.
 
     Every sample has been dealt to a group by chance (a hash of its id), and counted by the meter of that group. In each
@@ -247,7 +247,7 @@ def drawn_values(groups: Sequence[Meter], n_resamples: int = 400, seed: int = 0)
     return dict(sorted(_replicates(filled, draws).items()))
 
 
-def _drawn(value: float, others: Sequence[float], confidence_level: float, groups: int) -> Interval | None:
+def _drawn(value: float, others: Sequence[float], confidence_level: float, groups: int) -> ConfidenceInterval | None:
     """The interval of a value from replicates; None where they say nothing."""
     known = np.sort([other for other in others if not math.isnan(other)])
     undefined = len(others) - len(known)
@@ -263,7 +263,9 @@ def _drawn(value: float, others: Sequence[float], confidence_level: float, group
     least, most = _skewed(value, known, confidence_level, groups)
     lower, upper = min(lower, least), max(upper, most)
     method += f": {len(others)} draws of {groups} groups"
-    return Interval(lower, upper, confidence_level, f"{method}, {undefined} undefined" if undefined else method)
+    return ConfidenceInterval(
+        lower, upper, confidence_level, f"{method}, {undefined} undefined" if undefined else method
+    )
 
 
 def _check_confidence_level(confidence_level: float) -> None:
@@ -314,12 +316,12 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
         for source, wanted, names in plan.readings(name for name in metrics if metrics[name].estimates):
-            counted = Groups(source.tally, [source.state(state) for state in states], rows)
+            counted = GroupStates(source.tally, [source.state(state) for state in states], rows)
             chosen = draws[: 1 + counted.affordable(len(draws) - 1)]
             for k, state in enumerate(counted.replicates(chosen, wanted)):
                 if not k:
-                    _refuse(wanted.problems(state), names)
-                reading = wanted.read(state)
+                    _refuse(wanted.invalid_values(state), names)
+                reading = wanted.compute(state)
                 numbers = [each for name in names for each in named_numbers(name, metrics[name].read(reading))]
                 if not numbers:
                     break  # curves and tables have no intervals
@@ -328,7 +330,7 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
     return found
 
 
-def _refuse(problems: Sequence[Problem], names: Sequence[str]) -> None:
+def _refuse(problems: Sequence[InvalidValues], names: Sequence[str]) -> None:
     """Raise where values were counted that cannot be."""
     for problem in problems:
         if problem.fatal:

@@ -24,11 +24,11 @@ from assay.errors import (
     warn,
 )
 from assay.meter import file
-from assay.meter.arguments import checked, fitted, kind
-from assay.meter.file import ABOUT, Description, from_tensors, to_tensors
-from assay.meter.lane import Lane, layout_of
-from assay.meter.plan import Plan
+from assay.meter.device_state import DeviceState, layout_of
+from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
+from assay.meter.inputs import check_inputs, match_shapes, type_name
 from assay.meter.sync import synced
+from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally, merge
 
@@ -78,7 +78,7 @@ class Meter:
         self.metrics = _named(metrics, named)
         _check_options(weighted, strict, stage_bytes)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
-        self._plan = Plan(self.metrics, weighted)
+        self._plan = TallyPlan(self.metrics, weighted)
         self._busy = Lock()
         self._forget()
 
@@ -88,8 +88,8 @@ class Meter:
             self._forget()
 
     def _forget(self) -> None:
-        self._lanes: dict[torch.device, Lane] = {}
-        self._lane: Lane | None = None
+        self._lanes: dict[torch.device, DeviceState] = {}
+        self._lane: DeviceState | None = None
         self._carried: list[State] | None = None
         self._carried_rows = 0
 
@@ -154,7 +154,7 @@ class Meter:
 
     def _ready(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> tuple[Lane, tuple[Tensor, Tensor | None, Tensor | None]]:
+    ) -> tuple[DeviceState, tuple[Tensor, Tensor | None, Tensor | None]]:
         """The lane of a batch, and the batch as it takes it. A new layout is checked; nothing is counted."""
         lane = self._lane
         try:
@@ -181,12 +181,12 @@ class Meter:
 
     def _prepare(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, Lane]:
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, DeviceState]:
         """Check a batch of a new layout, and find or make the lane of its device."""
         preds, target, weights = self._checked(preds, target, weights)
         lane = self._lanes.get(preds.device)
         if lane is None:
-            lane = self._lanes[preds.device] = Lane(self._plan.tallies, preds.device, self.stage_bytes)
+            lane = self._lanes[preds.device] = DeviceState(self._plan.tallies, preds.device, self.stage_bytes)
         lane.expect(preds, target, weights)
         self._lane = lane
         return preds, target, weights, lane
@@ -195,8 +195,8 @@ class Meter:
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The arguments on one device and with a sample dimension, after their metadata was found to be right."""
-        tensors = checked({"preds": preds, "target": target, "weights": weights}, self.weighted, self.strict)
-        tensors = fitted(tensors, self._plan.check)
+        tensors = check_inputs({"preds": preds, "target": target, "weights": weights}, self.weighted, self.strict)
+        tensors = match_shapes(tensors, self._plan.check)
         return tensors["preds"], tensors.get("target"), tensors.get("weights")
 
     def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class Meter:
                 describe(name, "no data", "at least one sample", "Call update before compute, which returns NaN"),
                 NoDataWarning,
             )
-        problems = tally.problems(state)
+        problems = tally.invalid_values(state)
         for problem in problems:
             message = describe(
                 name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples"
@@ -239,7 +239,7 @@ class Meter:
                 raise InvalidValuesError(message)
             warn(message, InvalidValuesWarning)
         if tally not in counted:
-            counted[tally] = tally.read(state)
+            counted[tally] = tally.compute(state)
         metric = self.metrics[name]
         value = metric.read(counted[tally])
         if rows and not problems and metric.defined_for and _undefined(metric, value):
@@ -248,10 +248,10 @@ class Meter:
         return value
 
     def _states(self) -> tuple[list[State], int]:
-        """Everything counted so far: one settled host state per tally, and the number of rows."""
+        """Everything counted so far: one canonical host state per tally, and the number of rows."""
         with self._alone():
             merged, rows = self._merged(), self.rows
-        return [tally.settle(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
+        return [tally.canonicalize(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
 
     def _merged(self) -> list[State]:
         """The same, in a form that depends on how it was counted; the value does not."""
@@ -270,7 +270,7 @@ class Meter:
         """
         for other in others:
             if not isinstance(other, Meter):
-                raise StateError(describe("merge", kind(other), "a meter", "Pass meters of equal metrics"))
+                raise StateError(describe("merge", type_name(other), "a meter", "Pass meters of equal metrics"))
             if other.metrics != self.metrics or other.weighted != self.weighted:
                 raise StateError(
                     describe(
@@ -344,7 +344,7 @@ class Meter:
             {'loss': tensor(1.5000, dtype=torch.float64)}
         """
         states, rows = self._states()
-        about = Description.of(self.metrics, self.weighted, rows).to_json().encode()
+        about = MeterDescription.of(self.metrics, self.weighted, rows).to_json().encode()
         return {ABOUT: torch.tensor(list(about), dtype=torch.uint8), **to_tensors(self._plan.tallies, states)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -362,7 +362,7 @@ class Meter:
             The path written.
         """
         states, rows = self._states()
-        description = Description.of(self.metrics, self.weighted, rows)
+        description = MeterDescription.of(self.metrics, self.weighted, rows)
         return file.write(path, description, to_tensors(self._plan.tallies, states))
 
     @classmethod
@@ -392,8 +392,8 @@ class Meter:
         meter._load(description, tensors, where)
         return meter
 
-    def _load(self, description: Description, tensors: Mapping[str, Tensor], where: str) -> None:
-        own = Description.of(self.metrics, self.weighted, description.rows)
+    def _load(self, description: MeterDescription, tensors: Mapping[str, Tensor], where: str) -> None:
+        own = MeterDescription.of(self.metrics, self.weighted, description.rows)
         if not own.same(description):
             got = f"counts for {description.metrics}{', weighted' if description.weighted else ''}"
             expected = f"for {own.metrics}{', weighted' if own.weighted else ''}"
@@ -445,7 +445,7 @@ def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, 
         raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
     for name, metric in everything.items():
         if not isinstance(metric, Metric):
-            raise ConfigError(describe(name, kind(metric), "a metric", "Pass an instance such as Accuracy()"))
+            raise ConfigError(describe(name, type_name(metric), "a metric", "Pass an instance such as Accuracy()"))
     return everything
 
 

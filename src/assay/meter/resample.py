@@ -17,8 +17,8 @@ from torch import Tensor
 
 from assay.stats.bootstrap import Whole
 from assay.tally.base import State, Tally, merge
+from assay.tally.composite import CompositeTally
 from assay.tally.samples import SampleStore
-from assay.tally.together import Together
 
 CHUNK_BYTES = 1 << 26  # of the states of replicates that are there at a time
 READ_ELEMENTS = 1 << 24
@@ -31,12 +31,12 @@ _HALF = 31  # bits
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class GroupStates:
     """The states of one tally for groups of samples.
 
     Args:
         tally: what was counted.
-        states: of each group, on the host; settled or not.
+        states: of each group, on the host; canonical or not.
         rows: how many samples each group has.
     """
 
@@ -45,7 +45,7 @@ class Groups:
     rows: Whole
 
     def replicates(self, draws: Whole, wanted: Tally) -> Iterator[State]:
-        """The settled state of `wanted` for each of the draws."""
+        """The canonical state of `wanted` for each of the draws."""
         if any(rule in ("samples", "late") for rule in self.tally.fields.values()):
             return self._one_by_one(draws, wanted)
         return self._together(draws, wanted)
@@ -71,8 +71,8 @@ class Groups:
                 yield self._read_form({name: values[k] for name, values in states.items()}, rows, wanted)
 
     def _read_form(self, state: State, rows: int, wanted: Tally) -> State:
-        settled = self.tally.settle(state, rows)
-        return settled if wanted == self.tally else self.tally.part(settled, wanted)
+        canonical = self.tally.canonicalize(state, rows)
+        return canonical if wanted == self.tally else self.tally.extract(canonical, wanted)
 
     def _combined(self, name: str, draws: Whole, stacked: Tensor) -> Tensor:
         """A field of each replicate, of shape `(n_resamples, *shape)`."""
@@ -87,15 +87,15 @@ class Groups:
         """Of samples that were kept, or tables that may be absent."""
         whole = merge(self.tally, self.states)
         late = any(rule == "late" and name in whole for name, rule in self.tally.fields.items())
-        kept = {name: _Kept.of(name, whole[name], self.states) for name in whole if _is_kept(whole[name])}
+        kept = {name: _GroupSamples.of(name, whole[name], self.states) for name in whole if _is_kept(whole[name])}
         tables = {name: self._table(name, whole[name]) for name in whole if name not in kept}
         for row in draws:
             state: State = {name: self._combined(name, row[None], stack)[0] for name, stack in tables.items()}
             state |= {name: samples.drawn(row) for name, samples in kept.items()}
-            if late or not kept or isinstance(self.tally, Together):  # of which some may keep no samples
+            if late or not kept or isinstance(self.tally, CompositeTally):  # of which some may keep no samples
                 yield self._read_form(state, int(row @ self.rows), wanted)
             else:  # samples need no order to be read
-                yield state if wanted == self.tally else self.tally.part(state, wanted)
+                yield state if wanted == self.tally else self.tally.extract(state, wanted)
 
     def _table(self, name: str, like: Tensor) -> Tensor:
         absent = torch.zeros_like(like)
@@ -107,7 +107,7 @@ def _is_kept(value: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class _GroupSamples:
     """Samples of all groups, and the group of each."""
 
     store: SampleStore
@@ -115,10 +115,10 @@ class _Kept:
     group: Whole
 
     @staticmethod
-    def of(name: str, store: SampleStore, states: Sequence[State]) -> _Kept:
+    def of(name: str, store: SampleStore, states: Sequence[State]) -> _GroupSamples:
         rows = [state[name].rows if name in state else 0 for state in states]
         group = np.repeat(np.arange(len(states)), rows)
-        return _Kept(store, {column: store.column(column) for column in store.columns}, group)
+        return _GroupSamples(store, {column: store.column(column) for column in store.columns}, group)
 
     def drawn(self, times: Whole) -> SampleStore:
         """Every sample as often as its group."""

@@ -45,12 +45,12 @@ def synced(
 
     Args:
         tallies: what is counted, alike on all ranks.
-        counted: gives this rank's settled states and its number of rows. When it raises, all ranks raise.
+        counted: gives this rank's canonical states and its number of rows. When it raises, all ranks raise.
         described: what must be equal on all ranks, in words.
         group: the process group; None for the default one.
 
     Returns:
-        The merged states on the host, not settled, and the number of rows.
+        The merged states on the host, not canonical, and the number of rows.
 
     Raises:
         SyncError: the ranks count different things, a rank failed, or a collective did. Nothing of this rank changed.

@@ -17,9 +17,9 @@ from assay.metrics.base import Direction, Metric, number, vector
 from assay.metrics.contributions import Contributions
 from assay.metrics.rational import quotient, result, root, rounded
 from assay.tally.base import Batch, Tally
-from assay.tally.histogram import Bins, Confidence
-from assay.tally.losses import Divergence, Hinge, Losses, NegativeLogLikelihood, SquaredProbabilities, Summed
-from assay.tally.scored import Scored, probabilities, scored
+from assay.tally.histogram import BinTotals, Confidence
+from assay.tally.labelled_scores import ScoreSpec, probabilities, score_spec
+from assay.tally.losses import DivergenceTally, Hinge, Losses, LossTotals, NegativeLogLikelihood, SquaredProbabilities
 
 Norm = Literal["l1", "l2", "max"]
 MulticlassMode = Literal["crammer-singer", "one-vs-all"]
@@ -45,13 +45,13 @@ class ConfidenceMetric(Metric):
         self.tally(weighted=False)
 
     def tally(self, weighted: bool) -> Tally:
-        data = scored(self.num_classes, None, self.ignore_index, self.logits)
+        data = score_spec(self.num_classes, None, self.ignore_index, self.logits)
         return Confidence(data, self.n_bins, weighted)
 
     def decide(self, batch: Batch) -> Tensor | None:
         if self.num_classes is None or batch.needed_target.ndim > 1:
             return None
-        return first_largest(scored(self.num_classes).rows(batch).scores)
+        return first_largest(score_spec(self.num_classes).rows(batch).scores)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class CalibrationError(ConfidenceMetric):
                 )
             )
 
-    def read(self, counted: Bins) -> Tensor:
+    def read(self, counted: BinTotals) -> Tensor:
         total = sum(counted.weight, Fraction(0))
         if not total:
             return number(math.nan)
@@ -143,7 +143,7 @@ class CalibrationCurve(ConfidenceMetric):
     Source: M. H. DeGroot, S. E. Fienberg, The comparison and evaluation of forecasters, The Statistician 32 (1983).
     """
 
-    def read(self, counted: Bins) -> ReliabilityDiagram:
+    def read(self, counted: BinTotals) -> ReliabilityDiagram:
         def means(sums: list[Fraction]) -> Tensor:
             return vector(quotient(value, weight) for value, weight in zip(sums, counted.weight, strict=True))
 
@@ -189,8 +189,8 @@ class BrierScore(Metric):
         self.tally(weighted=False)
 
     @property
-    def _data(self) -> Scored:
-        return scored(self.num_classes, None, self.ignore_index, self.logits)
+    def _data(self) -> ScoreSpec:
+        return score_spec(self.num_classes, None, self.ignore_index, self.logits)
 
     def tally(self, weighted: bool) -> Tally:
         return Losses(self._data, SquaredProbabilities(), weighted)
@@ -207,7 +207,7 @@ class BrierScore(Metric):
         outcome = torch.zeros_like(scores).scatter_(1, known, 1)
         return (scores - outcome).square().sum(1, keepdim=True)
 
-    def read(self, counted: Summed) -> Tensor:
+    def read(self, counted: LossTotals) -> Tensor:
         squares, (own,), (ones,) = counted.sums
         return result([quotient(sum(squares) - 2 * own + ones, counted.weight)])
 
@@ -253,8 +253,8 @@ class LogLoss(Metric):
         self.tally(weighted=False)
 
     @property
-    def _data(self) -> Scored:
-        return scored(self.num_classes, None, self.ignore_index, self.logits)
+    def _data(self) -> ScoreSpec:
+        return score_spec(self.num_classes, None, self.ignore_index, self.logits)
 
     def tally(self, weighted: bool) -> Tally:
         return Losses(self._data, NegativeLogLikelihood(), weighted)
@@ -265,7 +265,7 @@ class LogLoss(Metric):
             "log loss", data, batch, lambda scores, known: NegativeLogLikelihood()(data, scores, known)[0]
         )
 
-    def read(self, counted: Summed) -> Tensor:
+    def read(self, counted: LossTotals) -> Tensor:
         return _means(counted)
 
 
@@ -324,8 +324,8 @@ class HingeLoss(Metric):
         return self.num_classes is not None and self.multiclass_mode == "one-vs-all"
 
     @property
-    def _data(self) -> Scored:
-        return scored(self.num_classes, None, self.ignore_index, logits=True)
+    def _data(self) -> ScoreSpec:
+        return score_spec(self.num_classes, None, self.ignore_index, logits=True)
 
     def tally(self, weighted: bool) -> Tally:
         return Losses(self._data, Hinge(self.squared, self._each), weighted)
@@ -336,7 +336,7 @@ class HingeLoss(Metric):
         name, data, loss = "squared hinge loss" if self.squared else "hinge loss", self._data, Hinge(self.squared)
         return _contributed(name, data, batch, lambda scores, known: loss(data, scores, known)[0])
 
-    def read(self, counted: Summed) -> Tensor:
+    def read(self, counted: LossTotals) -> Tensor:
         return _means(counted)
 
 
@@ -386,14 +386,14 @@ class KLDivergence(Metric):
         return self.reduction == "mean"
 
     def tally(self, weighted: bool) -> Tally:
-        return Divergence(self.log_prob, weighted)
+        return DivergenceTally(self.log_prob, weighted)
 
     def contribute(self, batch: Batch) -> Contributions | None:
         if self.reduction == "sum":
             return None
-        return Contributions.of("Kullback-Leibler divergence", Divergence(self.log_prob).terms(batch).sum(1))
+        return Contributions.of("Kullback-Leibler divergence", DivergenceTally(self.log_prob).terms(batch).sum(1))
 
-    def read(self, counted: Summed) -> Tensor:
+    def read(self, counted: LossTotals) -> Tensor:
         (total,), (rows,) = counted.sums
         if self.reduction == "sum" and counted.count:
             return result([total])
@@ -401,7 +401,7 @@ class KLDivergence(Metric):
 
 
 def _contributed(
-    name: str, data: Scored, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]
+    name: str, data: ScoreSpec, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]
 ) -> Contributions | None:
     """The loss of each sample, `(N, 1)` from scores and classes; None where rows have several samples."""
     if batch.needed_target.ndim > 1:
@@ -417,7 +417,7 @@ def _contributed(
     return Contributions.of(name + without, torch.where(counted, values, 0), "counted" + without, counted)
 
 
-def _means(counted: Summed) -> Tensor:
+def _means(counted: LossTotals) -> Tensor:
     return result([_mean(total, counted.weight) for total in counted.sums[0]])
 
 

@@ -119,10 +119,14 @@ def decisions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> Te
 
 def _batch(metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
     """A batch whose metadata was found to be right."""
-    from assay.meter.arguments import checked, fitted, readable  # the meter knows metrics; they meet when called
+    from assay.meter.inputs import (  # the meter knows metrics; they meet when called
+        check_inputs,
+        match_shapes,
+        readable,
+    )
 
-    given = checked({"preds": preds, "target": target, "weights": weights}, weights is not None, False)
-    fit = fitted(given, metric.tally(weights is not None).check)
+    given = check_inputs({"preds": preds, "target": target, "weights": weights}, weights is not None, False)
+    fit = match_shapes(given, metric.tally(weights is not None).check)
     tensors = {name: readable(each.detach()) for name, each in fit.items()}
     compiled = policy(tensors["preds"].device).compiled.value
     return Batch(tensors["preds"], tensors.get("target"), tensors.get("weights"), compiled=compiled)

@@ -15,7 +15,7 @@ from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
 from assay.metrics.rational import over_root, quotient, result, rounded
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
-from assay.tally.rowwise import Cosine, RowSum
+from assay.tally.row_sums import Cosine, RowSum
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
 
 

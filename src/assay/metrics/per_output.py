@@ -12,8 +12,8 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.several import values_of, without_data
 from assay.tally.base import Tally
-from assay.tally.selected import of_column
-from assay.tally.together import together
+from assay.tally.column import of_column
+from assay.tally.composite import combine
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PerOutput(Metric):
 
     def tally(self, weighted: bool) -> Tally:
         counted = self.metric.tally(weighted)
-        return together(of_column(counted, k, self.outputs) for k in range(self.outputs))
+        return combine(of_column(counted, k, self.outputs) for k in range(self.outputs))
 
     def read(self, counted: tuple[Any, ...]) -> Tensor:
         return torch.stack(list(values_of([self.metric] * self.outputs, counted)))

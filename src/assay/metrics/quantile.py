@@ -18,7 +18,7 @@ from assay.metrics.base import Metric, number, plain, vector
 from assay.metrics.rational import rounded
 from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Tally
-from assay.tally.samples import Kept, Samples
+from assay.tally.samples import SampleArrays, SampleTally
 
 Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
@@ -94,9 +94,9 @@ class Quantile(Metric):
         return self.q if isinstance(self.q, tuple) else (self.q,)
 
     def tally(self, weighted: bool) -> Tally:
-        return Samples(("preds",), None if self.num_outputs == 1 else self.num_outputs, weighted)
+        return SampleTally(("preds",), None if self.num_outputs == 1 else self.num_outputs, weighted)
 
-    def read(self, counted: Kept) -> Tensor:
+    def read(self, counted: SampleArrays) -> Tensor:
         weights = counted.weights
         samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counted["preds"])]
         values = [[self._value(s, Fraction(repr(q))) for s in samples] for q in self._shares]
@@ -111,7 +111,7 @@ class Quantile(Metric):
     def closed_form(self) -> str:
         return "order statistics" if self.num_outputs == 1 and not isinstance(self.q, tuple) else ""
 
-    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counted: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
         values = counted["preds"][0]
         if not self.closed_form or len(values) > rows or np.isnan(values).any():
             return None

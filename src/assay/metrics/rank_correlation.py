@@ -17,7 +17,7 @@ from assay.metrics.contributions import single
 from assay.metrics.rational import over_root, result
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
-from assay.tally.samples import Kept, Samples
+from assay.tally.samples import SampleArrays, SampleTally
 
 Variant = Literal["a", "b", "c"]
 Array = np.ndarray[Any, Any]
@@ -38,12 +38,12 @@ class RankCorrelation(Metric):
             raise ConfigError(describe("num_outputs", self.num_outputs, "1 or more", "Give the size of dimension 1"))
 
     def tally(self, weighted: bool) -> Tally:
-        return Samples(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
+        return SampleTally(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
 
     def decide(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
 
-    def read(self, counted: Kept) -> Tensor:
+    def read(self, counted: SampleArrays) -> Tensor:
         values = []
         for k, (x, y) in enumerate(zip(counted["preds"], counted["target"], strict=True)):
             weights = None if counted.weights is None else counted.weights[k]
@@ -91,7 +91,7 @@ class SpearmanCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Bonett and Wright" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counted: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
         n, r = len(counted["preds"][0]), float(self.read(counted)) if self.num_outputs == 1 else math.nan
         return fisher_z(r, (1 + r * r / 2) / (n - 3), confidence_level) if 3 < n <= rows else None
 
@@ -152,7 +152,7 @@ class KendallRankCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Fieller et al." if self.num_outputs == 1 and self.variant != "c" else ""
 
-    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counted: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
         n = len(counted["preds"][0])
         if not self.closed_form or not 4 < n <= rows:
             return None

@@ -18,9 +18,9 @@ from assay.metrics.base import Direction, Metric, number, vector
 from assay.stats.intervals import Ends, delong_error, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
-from assay.tally.curves import Array, Interval, Ranking
-from assay.tally.scored import scored
-from assay.tally.scores import Scores
+from assay.tally.curves import Array, BoundedEstimate, Ranking
+from assay.tally.labelled_scores import score_spec
+from assay.tally.scores import ScoreTally
 
 EXACT_UP_TO = 1 << 20
 """Scores: 4 MiB of float32."""
@@ -92,9 +92,9 @@ class RankingMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         return self._tally(weighted)
 
-    def _tally(self, weighted: bool) -> Scores:
-        data = scored(self.num_classes, self.num_labels, self.ignore_index, self.logits)
-        return Scores(data, None if self.exact else self.exact_up_to, weighted)
+    def _tally(self, weighted: bool) -> ScoreTally:
+        data = score_spec(self.num_classes, self.num_labels, self.ignore_index, self.logits)
+        return ScoreTally(data, None if self.exact else self.exact_up_to, weighted)
 
     @property
     def _single(self) -> bool:
@@ -138,7 +138,7 @@ class RankingArea(RankingMetric):
             raise ConfigError(describe("average", repr(self.average), expected, do))
 
     @abstractmethod
-    def area(self, ranking: Ranking) -> Interval:
+    def area(self, ranking: Ranking) -> BoundedEstimate:
         """The area of one ranking."""
 
     @property
@@ -173,20 +173,20 @@ class RankingArea(RankingMetric):
         return [1 if self.average == "macro" else ranking.num_positives for ranking in counted]
 
 
-def _averaged(areas: Sequence[Interval], weights: Sequence[int]) -> Interval:
+def _averaged(areas: Sequence[BoundedEstimate], weights: Sequence[int]) -> BoundedEstimate:
     """The exact weighted mean of the areas that there are."""
     some = [(area, weight) for area, weight in zip(areas, weights, strict=True) if not math.isnan(area.value)]
     total = sum(weight for _, weight in some)
     if not total:
         return curves.NOTHING
-    return Interval(*(sum(Fraction(area[k]) * weight for area, weight in some) / total for k in range(3)))
+    return BoundedEstimate(*(sum(Fraction(area[k]) * weight for area, weight in some) / total for k in range(3)))
 
 
 def _first(values: Sequence[float]) -> Tensor:
     return number(values[0])
 
 
-def _rounded(area: Interval) -> tuple[float, float, float]:
+def _rounded(area: BoundedEstimate) -> tuple[float, float, float]:
     """The value to the nearest float, and the bounds outwards, unless they are the value."""
     value = float(area.value)
     if math.isnan(value) or area.lower == area.upper:
@@ -256,7 +256,7 @@ class AUROC(RankingArea):
         error = delong_error(ranking.positives, ranking.negatives)
         return on_logit_scale(float(self.area(ranking).value), error, confidence_level)
 
-    def area(self, ranking: Ranking) -> Interval:
+    def area(self, ranking: Ranking) -> BoundedEstimate:
         return curves.auroc(ranking)
 
 
@@ -297,7 +297,7 @@ class AveragePrecision(RankingArea):
         value = float(self.area(ranking).value)
         return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), confidence_level)
 
-    def area(self, ranking: Ranking) -> Interval:
+    def area(self, ranking: Ranking) -> BoundedEstimate:
         return curves.average_precision(ranking)
 
 

@@ -10,12 +10,12 @@ import torch
 
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.metrics.base import Metric
-from assay.tally.together import Together, leaves, together
+from assay.tally.composite import CompositeTally, combine, components
 
 
-def tally_of(metrics: Iterable[Metric], weighted: bool) -> Together:
+def tally_of(metrics: Iterable[Metric], weighted: bool) -> CompositeTally:
     """What metrics are read from: their tallies, together."""
-    return together(metric.tally(weighted) for metric in metrics)
+    return combine(metric.tally(weighted) for metric in metrics)
 
 
 def values_of(metrics: Iterable[Metric], counted: Sequence[Any]) -> Iterator[Any]:
@@ -23,8 +23,8 @@ def values_of(metrics: Iterable[Metric], counted: Sequence[Any]) -> Iterator[Any
     start = 0
     for metric in metrics:
         own = metric.tally(False)  # weighted or not, a metric is read from as many tallies
-        stop = start + len(leaves(own))
-        yield metric.read(tuple(counted[start:stop]) if isinstance(own, Together) else counted[start])
+        stop = start + len(components(own))
+        yield metric.read(tuple(counted[start:stop]) if isinstance(own, CompositeTally) else counted[start])
         start = stop
 
 
@@ -40,4 +40,4 @@ def without_data(name: str, metric: object) -> Any:
     tally = metric.tally(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        return metric.read(tally.read(tally.settle(tally.zero(torch.device("cpu")), 0)))
+        return metric.read(tally.compute(tally.canonicalize(tally.zero(torch.device("cpu")), 0)))

@@ -11,7 +11,7 @@ from torch import Tensor
 from assay.metrics.base import Direction, Metric, number
 from assay.metrics.rational import quotient, rounded
 from assay.tally.base import Tally
-from assay.tally.rowwise import NegativeLogLikelihood, RowSum
+from assay.tally.row_sums import RowSum, TokenLogLoss
 from assay.tally.sums import PREDS, Totals
 
 
@@ -49,7 +49,7 @@ class Perplexity(Metric):
     ignore_index: int | None = None
 
     def tally(self, weighted: bool) -> Tally:
-        return RowSum(NegativeLogLikelihood(self.ignore_index), weighted)
+        return RowSum(TokenLogLoss(self.ignore_index), weighted)
 
     def read(self, counted: Totals) -> Tensor:
         total = counted[PREDS][0]

@@ -1,4 +1,4 @@
-/* Scores and confidences into bins on the CPU, as tally/score_bins.py, tally/scored.py and tally/histogram.py define
+/* Scores and confidences into bins on the CPU, as tally/score_bins.py, tally/labelled_scores.py and tally/histogram.py define
  * them. */
 #include <fenv.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@ from torch import Tensor
 from assay.native.library import address, loaded
 
 
-class Layout(ctypes.Structure):
+class BinLayout(ctypes.Structure):
     """Where bins are fine: the fields of `ScoreBins` that C needs."""
 
     _fields_ = tuple(
@@ -33,7 +33,7 @@ def find_strange(strange: Tensor, scores: Tensor, target: Tensor, logits: bool) 
     )
 
 
-def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: Layout) -> None:
+def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: BinLayout) -> None:
     """Count scores of one group, in place.
 
     Args:

@@ -18,7 +18,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 FEW = 2**20  # weights times rows below which one thread is faster than several
 
 
-class Weight(ctypes.Structure):
+class WeightStruct(ctypes.Structure):
     """The fields of `struct weight` in weights.c."""
 
     _fields_ = (
@@ -106,10 +106,10 @@ def multiplies_pairs() -> bool:
     return bool(loaded().assay_multiplies_pairs())
 
 
-def _weight(packed: Tensor, scales: Tensor, zeros: Tensor | None, width: int, bits: int) -> Weight:
+def _weight(packed: Tensor, scales: Tensor, zeros: Tensor | None, width: int, bits: int) -> WeightStruct:
     held = packed.data_ptr(), scales.data_ptr(), None if zeros is None else zeros.data_ptr()
     group = width // scales.shape[1]
-    return Weight(*held, len(packed), width, group, bits, scales.dtype == torch.float32)
+    return WeightStruct(*held, len(packed), width, group, bits, scales.dtype == torch.float32)
 
 
 def _shared_out(some: Callable[[int, int], int], rows: int, each: int) -> None:

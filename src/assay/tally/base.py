@@ -2,7 +2,7 @@
 
 A tally says how a batch turns into counts. Its state is a plain dictionary of tensors; states of the same tally add
 up, so any split of the samples, any order and any number of devices or processes gives the same sum. Nothing in
-here reads a value of a tensor on the host; that is left to `metrics`, which read a settled state once.
+here reads a value of a tensor on the host; that is left to `metrics`, which read a canonical state once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class Column:
+class TensorLayout:
     """Metadata of one argument of `update`: its dtype and its shape without the leading sample dimension."""
 
     dtype: torch.dtype
@@ -39,45 +39,45 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Layout:
+class BatchLayout:
     """Metadata of a whole batch: what can be checked at once, without reading a value."""
 
-    preds: Column
-    target: Column | None
-    weights: Column | None
+    preds: TensorLayout
+    target: TensorLayout | None
+    weights: TensorLayout | None
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Rows on one device: `preds (N, ...)`, `target (N, ...)` and `weights (N, ...)`.
 
-    `cached` says how many elements a temporary may have to stay in the device's cache; `compiled` whether compiled code
-    may read the tensors, because they are in host memory. `once` keeps what several
-    tallies need of the same batch, such as the decided labels.
+    `cache_elements` says how many elements a temporary may have to stay in the device's cache; `compiled` whether
+    compiled code may read the tensors, because they are in host memory. `memoize` keeps what several tallies need of
+    the same batch, such as the decided labels.
     """
 
     preds: Tensor
     target: Tensor | None = None
     weights: Tensor | None = None
-    cached: int = 1 << 15
+    cache_elements: int = 1 << 15
     compiled: bool = False
-    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def once(self, key: Hashable, make: Callable[[Batch], Made]) -> Made:
+    def memoize(self, key: Hashable, make: Callable[[Batch], Made]) -> Made:
         """The result of `make(self)`, made at the first call with this key."""
-        if key not in self._made:
-            self._made[key] = make(self)
-        made: Made = self._made[key]
+        if key not in self._memo:
+            self._memo[key] = make(self)
+        made: Made = self._memo[key]
         return made
 
     @property
     def needed_target(self) -> Tensor:
-        assert self.target is not None, "Layout was checked before"
+        assert self.target is not None, "the layout was checked before"
         return self.target
 
 
 @dataclass(frozen=True)
-class Problem:
+class InvalidValues:
     """Values that should not have been in the data, found when a state is read."""
 
     what: str
@@ -98,7 +98,7 @@ class Tally(ABC):
         return 1
 
     @property
-    def reads_target(self) -> bool:
+    def uses_target(self) -> bool:
         """Whether the target is counted, or only `preds`."""
         return True
 
@@ -108,7 +108,7 @@ class Tally(ABC):
         """The names of the state's fields and how each merges."""
 
     @abstractmethod
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout cannot be counted."""
 
     @abstractmethod
@@ -120,22 +120,22 @@ class Tally(ABC):
         """Count a batch into a state, in place, without a host synchronisation."""
 
     @abstractmethod
-    def read(self, state: State) -> Any:
-        """What metrics read from a settled state: counts or exact sums on the host."""
+    def compute(self, state: State) -> Any:
+        """What metrics read from a canonical state: counts or exact sums on the host."""
 
-    def settle(self, state: State, rows: int) -> State:
+    def canonicalize(self, state: State, rows: int) -> State:
         """The one form, on the host, that every state of the same samples has; `rows` is how many were counted."""
         return state
 
-    def problems(self, state: State) -> Sequence[Problem]:
-        """What the settled state says of values that should not have been there."""
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        """What the canonical state says of values that should not have been there."""
         return ()
 
-    def join(self, other: Tally) -> Tally | None:
+    def union(self, other: Tally) -> Tally | None:
         """A tally from whose state both can be read, or None when there is none cheaper than counting both."""
         return self if self == other else None
 
-    def part(self, state: State, wanted: Tally) -> State:
+    def extract(self, state: State, wanted: Tally) -> State:
         """The state of `wanted`, read from a state of this join of it."""
         return state
 

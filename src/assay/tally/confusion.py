@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.decide import Threshold
 from assay.errors import ConfigError, describe
 from assay.tally import exact
-from assay.tally.base import BAD_WEIGHTS, Batch, Layout, Problem, Rule, State, Tally, bad_weights
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
 from assay.tally.labels import Labels
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
@@ -89,7 +89,7 @@ class LabelTally(Tally):
     def fields(self) -> Mapping[str, Rule]:
         return dict.fromkeys(("counts", "weights", "strange") if self.weighted else ("counts",), "sum")
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         self.labels.check(layout)
 
     def zero(self, device: torch.device) -> State:
@@ -101,19 +101,19 @@ class LabelTally(Tally):
             state |= {"weights": zeros(*self.shape, exact.num_limbs(1)), "strange": zeros(1)}
         return state
 
-    def settle(self, state: State, rows: int) -> State:
-        return state | {"weights": exact.settled(state["weights"])} if self.weighted else state
+    def canonicalize(self, state: State, rows: int) -> State:
+        return state | {"weights": exact.canonical(state["weights"])} if self.weighted else state
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         last = self.labels.num_classes - 1
         targets, predictions = self.strangers(state["counts"].numpy())
         strange = int(state["strange"]) if self.weighted else 0
         ignored = self.labels.ignore_index
         besides = "" if ignored is None else f" and are not ignore_index={ignored}"
         problems = [
-            Problem(f"targets are outside 0 ... {last}{besides}", targets),
-            Problem(f"predictions are NaN or outside 0 ... {last}{self._scores_outside}", predictions),
-            Problem(BAD_WEIGHTS, strange),
+            InvalidValues(f"targets are outside 0 ... {last}{besides}", targets),
+            InvalidValues(f"predictions are NaN or outside 0 ... {last}{self._scores_outside}", predictions),
+            InvalidValues(BAD_WEIGHTS, strange),
         ]
         return [problem for problem in problems if problem.count]
 
@@ -136,7 +136,7 @@ class LabelTally(Tally):
 
     def _weights(self, state: State, batch: Batch) -> exact.Parts:
         """One weight per row, taken apart."""
-        return self._finite(state, batch.once("weights", self.labels.weights))
+        return self._finite(state, batch.memoize("weights", self.labels.weights))
 
     def _finite(self, state: State, weights: Tensor) -> exact.Parts:
         """Weights taken apart, and those that cannot be counted as strange; what is not finite is taken as 0."""
@@ -164,7 +164,7 @@ class Confusion(LabelTally):
         cell = torch.add(self.labels.predicted(batch), self.labels.rows(batch), alpha=columns).add_(1)
         if self.labels.num_labels is not None:
             cell += self.labels.group_start(batch, rows * columns)
-        ones = batch.once("ones", lambda _: torch.ones_like(cell))
+        ones = batch.memoize("ones", lambda _: torch.ones_like(cell))
         state["counts"].view(-1).scatter_add_(0, cell, ones)
         if self.weighted:
             exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
@@ -172,20 +172,20 @@ class Confusion(LabelTally):
     def strangers(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[:, [0, -2]].sum()), int(counts[:, 1:-2, [0, -1]].sum())
 
-    def join(self, other: Tally) -> Tally | None:
+    def union(self, other: Tally) -> Tally | None:
         covered = isinstance(other, ClassCounts) and (other.labels, other.weighted) == (self.labels, self.weighted)
         return self if covered or other == self else None
 
-    def part(self, state: State, wanted: Tally) -> State:
+    def extract(self, state: State, wanted: Tally) -> State:
         """The state of the class counts of the same labels, as they would have counted it themselves."""
         if wanted == self:
             return state
         chosen = state | {"counts": _class_table(state["counts"])}
         if self.weighted:
-            chosen["weights"] = exact.settled(_class_table(state["weights"]))
+            chosen["weights"] = exact.canonical(_class_table(state["weights"]))
         return chosen
 
-    def read(self, state: State) -> Counts:
+    def compute(self, state: State) -> Counts:
         """The matrix, without what was ignored."""
         values, unit = self._values(state)
         return Counts(values[:, 1:-2, 1:-1], unit)
@@ -224,7 +224,7 @@ class ClassCounts(LabelTally):
         row = self.labels.rows(batch)
         column = self.labels.predicted(batch) + 1
         known = row.clamp(1, last).eq_(row)
-        ones = batch.once("ones", lambda _: torch.ones_like(row))
+        ones = batch.memoize("ones", lambda _: torch.ones_like(row))
         counted = ((row, ones), (column, known), (row, torch.eq(row, column, out=torch.empty_like(row))))
         parts = self._weights(state, batch) if self.weighted else None
         for k, (index, one) in enumerate(counted):
@@ -236,10 +236,10 @@ class ClassCounts(LabelTally):
     def strangers(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[0, [0, -2]].sum()), int(counts[1, [0, -2]].sum())
 
-    def join(self, other: Tally) -> Tally | None:
-        return self if self == other else other.join(self) if isinstance(other, Confusion) else None
+    def union(self, other: Tally) -> Tally | None:
+        return self if self == other else other.union(self) if isinstance(other, Confusion) else None
 
-    def read(self, state: State) -> ClassTotals:
+    def compute(self, state: State) -> ClassTotals:
         """The totals per class, each of shape `(1, C)`."""
         values, unit = self._values(state)
         target, predicted, hits = values[:, None, 1:-2].astype(object)

@@ -22,7 +22,7 @@ _LARGEST = 1 << 62
 _ROUNDING = 2.0**-48  # relative; covers the roundings of one term of an average precision (a dozen, of 2 ** -53 each)
 
 
-class Interval(NamedTuple):
+class BoundedEstimate(NamedTuple):
     """An estimate and two numbers between which the exact value lies; all NaN where there is no value."""
 
     value: Fraction | float
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
     upper: Fraction | float
 
 
-NOTHING = Interval(math.nan, math.nan, math.nan)
+NOTHING = BoundedEstimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def pooled(rankings: Sequence[Ranking]) -> Ranking:
     return Ranking(falling[starts], merged(add, "positives"), merged(add, "negatives"), merged(both, "single"))
 
 
-def auroc(ranking: Ranking) -> Interval:
+def auroc(ranking: Ranking) -> BoundedEstimate:
     r"""The area under the ROC curve: the share of pairs of a positive and a negative that are in the right order.
 
     Pairs with equal scores count one half. Pairs within a bin of several scores may be in any order: none of them right
@@ -133,7 +133,7 @@ def auroc(ranking: Ranking) -> Interval:
     lower_negatives = ranking.num_negatives - ranking.alarms
     right = 2 * dot(ranking.positives, lower_negatives) + dot(ranking.positives, ranking.negatives)
     unclear = dot(ranking.positives, np.where(ranking.single, 0, ranking.negatives))
-    return Interval(*(Fraction(right + step * unclear, 2 * pairs) for step in (0, -1, 1)))
+    return BoundedEstimate(*(Fraction(right + step * unclear, 2 * pairs) for step in (0, -1, 1)))
 
 
 def dot(a: Array, b: Array) -> int:
@@ -143,7 +143,7 @@ def dot(a: Array, b: Array) -> int:
     return sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
 
 
-def average_precision(ranking: Ranking) -> Interval:
+def average_precision(ranking: Ranking) -> BoundedEstimate:
     r"""The average precision: the precision at every threshold, weighted by the recall it adds; no interpolation.
 
     Each term is rounded, and the terms are summed exactly. Within a bin of p positives and n negatives, with TP and FP
@@ -163,7 +163,7 @@ def average_precision(ranking: Ranking) -> Interval:
     tied = p * (hits / (hits + alarms))
     if single.all():
         value = math.fsum(tied) / float(total)
-        return Interval(value, value, value)
+        return BoundedEstimate(value, value, value)
     alone = p == 1
     least = np.where(single | alone, tied, p - alarms * np.log1p(p / (hits - p + alarms + 0.5)))
     most = np.where(single, tied, p * (hits / (hits + (alarms - n))))
@@ -172,7 +172,7 @@ def average_precision(ranking: Ranking) -> Interval:
     slack = math.fsum(p) * _ROUNDING
     lower = max(0.0, (math.fsum(least) - slack) / float(total))
     upper = min(1.0, (math.fsum(most) + slack) / float(total))
-    return Interval(min(max(math.fsum(middle) / float(total), lower), upper), lower, upper)
+    return BoundedEstimate(min(max(math.fsum(middle) / float(total), lower), upper), lower, upper)
 
 
 def _mean_over_orders(hits: Array, alarms: Array, p: Array, n: Array) -> Array:

@@ -37,7 +37,7 @@ FEW = 64  # sums: of so few, Python's integers carry faster than NumPy does word
 
 
 @dataclass(frozen=True)
-class Piece:
+class FloatPiece:
     """`significand * 2 ** (position + base)`, elementwise; `|significand| < 2 ** 24`, or 2 ** 48 for a product."""
 
     significand: Tensor
@@ -48,14 +48,14 @@ class Piece:
 class Parts:
     """Numbers as sums of pieces. `order` counts the floats that were multiplied; `span` bounds the positions."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FloatPiece, ...]
     base: int
     span: int
     order: int
 
     def times_sign(self, sign: Tensor) -> Parts:
         """The numbers multiplied elementwise by -1, 0 or 1, given as int64."""
-        pieces = tuple(Piece(p.significand * sign, p.position) for p in self.pieces)
+        pieces = tuple(FloatPiece(p.significand * sign, p.position) for p in self.pieces)
         return Parts(pieces, self.base, self.span, self.order)
 
 
@@ -79,7 +79,7 @@ def _float32_parts(x: Tensor) -> Parts:
     sign = bits >> 31
     significand ^= sign
     significand -= sign
-    return Parts((Piece(significand.to(torch.int64), exponent),), _FLOAT32_BASE, _FLOAT32_SPAN, 1)
+    return Parts((FloatPiece(significand.to(torch.int64), exponent),), _FLOAT32_BASE, _FLOAT32_SPAN, 1)
 
 
 def _float64_parts(x: Tensor) -> Parts:
@@ -90,7 +90,7 @@ def _float64_parts(x: Tensor) -> Parts:
     sign = bits >> 63
     position = (exponent - normal).to(torch.int32)
     pieces = tuple(
-        Piece((((significand >> low) & 0x3FFFF) ^ sign) - sign, position + low if low else position)
+        FloatPiece((((significand >> low) & 0x3FFFF) ^ sign) - sign, position + low if low else position)
         for low in (0, 18, 36)
     )
     return Parts(pieces, _FLOAT64_BASE, _FLOAT64_SPAN + 36, 1)
@@ -100,8 +100,10 @@ def _integer_parts(x: Tensor) -> Parts:
     position = torch.full(x.shape, -_FLOAT32_BASE, dtype=torch.int32, device=x.device)
     wide = x.to(torch.int64)
     if x.dtype in (torch.bool, torch.uint8, torch.int8, torch.int16):
-        return Parts((Piece(wide, position),), _FLOAT32_BASE, -_FLOAT32_BASE + 1, 1)
-    pieces = tuple(Piece(wide >> low if low == 48 else (wide >> low) & 0xFFFFFF, position + low) for low in (0, 24, 48))
+        return Parts((FloatPiece(wide, position),), _FLOAT32_BASE, -_FLOAT32_BASE + 1, 1)
+    pieces = tuple(
+        FloatPiece(wide >> low if low == 48 else (wide >> low) & 0xFFFFFF, position + low) for low in (0, 24, 48)
+    )
     return Parts(pieces, _FLOAT32_BASE, -_FLOAT32_BASE + 49, 1)
 
 
@@ -113,7 +115,7 @@ def base(dtype: torch.dtype) -> int:
 def both(a: Parts, b: Parts) -> Parts:
     """Numbers that are elementwise sums, as the pieces of both terms."""
     low = min(a.base, b.base)
-    pieces = tuple(Piece(p.significand, p.position + (x.base - low)) for x in (a, b) for p in x.pieces)
+    pieces = tuple(FloatPiece(p.significand, p.position + (x.base - low)) for x in (a, b) for p in x.pieces)
     return Parts(pieces, low, max(x.span + x.base - low for x in (a, b)), a.order)
 
 
@@ -121,7 +123,7 @@ def product(a: Parts, b: Parts) -> Parts:
     """The elementwise product, without rounding."""
     left, right = _narrow(a), _narrow(b)
     pieces = tuple(
-        Piece(p.significand * q.significand, p.position + q.position) for p in left.pieces for q in right.pieces
+        FloatPiece(p.significand * q.significand, p.position + q.position) for p in left.pieces for q in right.pieces
     )
     return Parts(pieces, a.base + b.base, left.span + right.span, a.order + b.order)
 
@@ -131,7 +133,7 @@ def _narrow(x: Parts) -> Parts:
     if x.order == 1:
         return x
     pieces = [
-        Piece(half, p.position + low)
+        FloatPiece(half, p.position + low)
         for p in x.pieces
         for low, half in ((0, p.significand & 0xFFFFFF), (PIECE_BITS, p.significand >> PIECE_BITS))
     ]
@@ -242,7 +244,7 @@ def _carry(limbs: Tensor) -> None:
     limbs[..., 1:] += carry
 
 
-def settled(limbs: Tensor) -> Tensor:
+def canonical(limbs: Tensor) -> Tensor:
     """The one form of a sum: all words but the last in [0, 2 ** 32). On the host."""
     words = limbs.numpy()
     last = words.shape[-1] - 1

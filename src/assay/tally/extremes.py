@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, shown
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
 
 _NONE = torch.iinfo(torch.int64).min
 _KINDS = ("float32", "float64", "integer")
@@ -39,14 +39,14 @@ class Extremes(Tally):
     skip_nan: bool = False
 
     @property
-    def reads_target(self) -> bool:
+    def uses_target(self) -> bool:
         return False
 
     @property
     def fields(self) -> Mapping[str, Rule]:
         return {"extremes": "max", "count": "sum", "nan": "sum"}
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         if layout.preds.dtype.is_complex:
             expected = "real numbers: others have no order"
             raise DtypeError(describe("preds", layout.preds.dtype, expected, "Pass the real part or the modulus"))
@@ -81,16 +81,16 @@ class Extremes(Tally):
         smallest = values.nan_to_num(math.inf, math.inf, -math.inf).amin()
         return str(values.dtype).removeprefix("torch."), _keys(torch.stack([largest, -smallest]))
 
-    def join(self, other: Tally) -> Tally | None:
+    def union(self, other: Tally) -> Tally | None:
         if not isinstance(other, Extremes):
             return None
         return Extremes(self.skip_nan and other.skip_nan)
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         nan = int(state["nan"])
-        return [Problem("values are NaN", nan, fatal=False)] if nan and not self.skip_nan else []
+        return [InvalidValues("values are NaN", nan, fatal=False)] if nan and not self.skip_nan else []
 
-    def read(self, state: State) -> Range:
+    def compute(self, state: State) -> Range:
         """The extremes, decoded."""
         nan, count = int(state["nan"]), int(state["count"])
         if nan == count or (nan and not self.skip_nan):

@@ -14,12 +14,12 @@ from assay.native import bins as native
 from assay.native import labels as native_labels
 from assay.native.library import takes
 from assay.tally import exact
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
-from assay.tally.scored import KINDS, Rows, Scored, probabilities
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
 
 
 @dataclass(frozen=True)
-class Bins:
+class BinTotals:
     """For each bin: how many samples, their weight (their number, without weights), that of those that were right, and
     the exact sum of the confidences, each times its weight."""
 
@@ -42,7 +42,7 @@ class Confidence(Tally):
     weighted, also of the weights.
     """
 
-    data: Scored
+    data: ScoreSpec
     num_bins: int = 15
     weighted: bool = False
 
@@ -51,7 +51,7 @@ class Confidence(Tally):
         names = ["counts", "strange", "confidence"] + (["weights"] if self.weighted else [])
         return dict.fromkeys(names, "sum")
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
 
     def zero(self, device: torch.device) -> State:
@@ -95,7 +95,7 @@ class Confidence(Tally):
             values = exact.product(values, weights)
         exact.add_to(state["confidence"], values, place)
 
-    def _decided(self, rows: Rows, known: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+    def _decided(self, rows: ScoreRows, known: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """How sure each row is, and 1 where it is right."""
         if not self.data.labels.multiclass:
             return rows.scores[:, 0], known.clamp(min=0)
@@ -103,14 +103,14 @@ class Confidence(Tally):
         confidence = rows.scores.gather(1, label.clamp(max=self.data.groups - 1)[:, None])[:, 0]
         return confidence, torch.eq(label, known, out=torch.empty_like(label))
 
-    def settle(self, state: State, rows: int) -> State:
+    def canonicalize(self, state: State, rows: int) -> State:
         limbs = [name for name in ("confidence", "weights") if name in state]
-        return state | {name: exact.settled(state[name]) for name in limbs}
+        return state | {name: exact.canonical(state[name]) for name in limbs}
 
-    def problems(self, state: State) -> Sequence[Problem]:
-        return self.data.problems(state["strange"])
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        return self.data.invalid_values(state["strange"])
 
-    def read(self, state: State) -> Bins:
+    def compute(self, state: State) -> BinTotals:
         """What the bins hold, as exact numbers."""
         counts = state["counts"].tolist()
         unit = Fraction(2) ** exact.origin(2 if self.weighted else 1)
@@ -120,4 +120,4 @@ class Confidence(Tally):
             weight, right = sums[::2], sums[1::2]
         else:
             weight, right = ([Fraction(row[k]) for row in counts] for k in range(2))
-        return Bins([row[0] for row in counts], weight, right, confidence)
+        return BinTotals([row[0] for row in counts], weight, right, confidence)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.decide import Decision, Rows, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
-from assay.tally.base import Batch, Column, Layout, shown
+from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Labels:
     def groups(self) -> int:
         return self.num_labels or 1
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         """Raise when labels cannot be had from batches of this layout."""
         preds, target, weights = layout.preds, layout.target, layout.weights
         if target is None:
@@ -90,11 +90,11 @@ class Labels:
                 )
             )
 
-    def _one_hot(self, target: Column) -> bool:
+    def _one_hot(self, target: TensorLayout) -> bool:
         """Whether a target has a dimension of the classes, which classes as indices do not have."""
         return self.multiclass and target.tail[:1] == (self.num_classes,)
 
-    def _advice(self, layout: Layout) -> str:
+    def _advice(self, layout: BatchLayout) -> str:
         """What to do about predictions of another shape."""
         assert layout.target is not None
         first, *others = layout.preds.tail or (0,)
@@ -111,17 +111,17 @@ class Labels:
         """Predicted labels, int64 of shape `(rows,)`: the classes, -1 below range, `num_classes` above or unclear."""
         last = self.num_classes
         if not batch.preds.dtype.is_floating_point:
-            return batch.once(("labels", last), lambda b: b.preds.reshape(-1).to(torch.int64).clamp(-1, last))
-        return batch.once((self.decision, self.multiclass), lambda b: self.decision(self._scored(b)))
+            return batch.memoize(("labels", last), lambda b: b.preds.reshape(-1).to(torch.int64).clamp(-1, last))
+        return batch.memoize((self.decision, self.multiclass), lambda b: self.decision(self._scored(b)))
 
     def _scored(self, batch: Batch) -> Rows:
-        return batch.once(
+        return batch.memoize(
             ("scored", self.multiclass), lambda b: Rows(scores(b, self.multiclass), true_labels(b), b.compiled)
         )
 
     def rows(self, batch: Batch) -> Tensor:
         """True labels mapped to `0`: below range, `1 ... C`: class + 1, `C + 1`: above range, `C + 2`: ignored."""
-        return batch.once(("rows", self.num_classes, self.ignore_index), lambda b: self._rows(true_labels(b)))
+        return batch.memoize(("rows", self.num_classes, self.ignore_index), lambda b: self._rows(true_labels(b)))
 
     def _rows(self, target: Tensor) -> Tensor:
         row = target.clamp(-1, self.num_classes).add_(1)
@@ -149,12 +149,12 @@ class Labels:
 
 def true_labels(batch: Batch) -> Tensor:
     """The target as int64 rows."""
-    return batch.once("target", lambda b: b.needed_target.reshape(-1).to(torch.int64))
+    return batch.memoize("target", lambda b: b.needed_target.reshape(-1).to(torch.int64))
 
 
 def scores(batch: Batch, class_dimension: bool) -> Tensor:
     """The scores as float32 or float64 rows: `(rows, C)` with a class dimension, else `(rows,)`."""
-    return batch.once(("scores", class_dimension), lambda b: _scores(b.preds, class_dimension))
+    return batch.memoize(("scores", class_dimension), lambda b: _scores(b.preds, class_dimension))
 
 
 def _scores(preds: Tensor, class_dimension: bool) -> Tensor:

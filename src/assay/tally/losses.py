@@ -20,14 +20,14 @@ from assay.errors import DtypeError, ShapeError, describe
 from assay.native import sums as native
 from assay.native.library import takes
 from assay.tally import exact
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, bad_weights, shown
-from assay.tally.rowwise import row_sums
-from assay.tally.scored import KINDS, Scored, probabilities
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights, shown
+from assay.tally.labelled_scores import KINDS, ScoreSpec, probabilities
+from assay.tally.row_sums import row_sums
 from assay.tally.sums import Number
 
 
 @dataclass(frozen=True)
-class Sum:
+class SumShape:
     """The shape of a sum over the rows: of how many columns, and of the values (power 1) or their squares (power 2)."""
 
     columns: int = 1
@@ -38,11 +38,11 @@ class Loss(ABC):
     """A frozen description of what is summed over the rows."""
 
     @abstractmethod
-    def sums(self, data: Scored) -> tuple[Sum, ...]:
+    def sums(self, data: ScoreSpec) -> tuple[SumShape, ...]:
         """The shapes of the sums."""
 
     @abstractmethod
-    def __call__(self, data: Scored, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
+    def __call__(self, data: ScoreSpec, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
         """What is summed, floats of shape `(rows, columns)`.
 
         Args:
@@ -56,10 +56,10 @@ class Loss(ABC):
 class NegativeLogLikelihood(Loss):
     """`-log` of the probability of the target."""
 
-    def sums(self, data: Scored) -> tuple[Sum, ...]:
-        return (Sum(),)
+    def sums(self, data: ScoreSpec) -> tuple[SumShape, ...]:
+        return (SumShape(),)
 
-    def __call__(self, data: Scored, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
+    def __call__(self, data: ScoreSpec, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
         if data.labels.multiclass:
             return (_cross_entropy(scores, known) if data.logits else -scores.gather(1, known).log(),)
         sign = 1 - 2 * known.to(scores.dtype)  # -1 for positives
@@ -82,10 +82,10 @@ class SquaredProbabilities(Loss):
     """The squares of all probabilities, the probability of the target (binary: of 1, where that is the target), and 1
     for each row (binary: where the target is 1): what the Brier score is made of, without rounding."""
 
-    def sums(self, data: Scored) -> tuple[Sum, ...]:
-        return (Sum(data.groups, 2), Sum(), Sum())
+    def sums(self, data: ScoreSpec) -> tuple[SumShape, ...]:
+        return (SumShape(data.groups, 2), SumShape(), SumShape())
 
-    def __call__(self, data: Scored, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
+    def __call__(self, data: ScoreSpec, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
         multiclass = data.labels.multiclass
         if data.logits:
             scores = probabilities(scores, multiclass)
@@ -103,14 +103,14 @@ class Hinge(Loss):
     squared: bool = False
     one_vs_all: bool = False
 
-    def sums(self, data: Scored) -> tuple[Sum, ...]:
-        return (Sum(data.groups if self.one_vs_all else 1),)
+    def sums(self, data: ScoreSpec) -> tuple[SumShape, ...]:
+        return (SumShape(data.groups if self.one_vs_all else 1),)
 
-    def __call__(self, data: Scored, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
+    def __call__(self, data: ScoreSpec, scores: Tensor, known: Tensor) -> tuple[Tensor, ...]:
         loss = (1 - self._margin(data, scores, known)).clamp(min=0)
         return (loss.square() if self.squared else loss,)
 
-    def _margin(self, data: Scored, scores: Tensor, known: Tensor) -> Tensor:
+    def _margin(self, data: ScoreSpec, scores: Tensor, known: Tensor) -> Tensor:
         if not data.labels.multiclass:
             return scores * (2 * known.to(scores.dtype) - 1)
         if self.one_vs_all:
@@ -121,7 +121,7 @@ class Hinge(Loss):
 
 
 @dataclass(frozen=True)
-class Summed:
+class LossTotals:
     """How many rows there were, their weight (their number, without weights), and the exact sums, by column."""
 
     count: int
@@ -129,13 +129,13 @@ class Summed:
     sums: tuple[list[Number], ...]
 
 
-class SummedTally(Tally):
+class LossTally(Tally):
     """Exact sums over rows. State, int64: `count`, `strange`, limbs `sum<k>` with `infinite<k>`, and `weight`."""
 
     weighted: bool
 
     @abstractmethod
-    def shapes(self) -> tuple[Sum, ...]:
+    def shapes(self) -> tuple[SumShape, ...]:
         """The sums."""
 
     @property
@@ -170,17 +170,17 @@ class SummedTally(Tally):
             factors = [finite] * shape.power + ([] if weights is None else [weights.expand_as(finite)])
             _add_exactly(state[f"sum{k}"], batch.compiled, *factors)
 
-    def settle(self, state: State, rows: int) -> State:
+    def canonicalize(self, state: State, rows: int) -> State:
         limbs = [name for name in state if name.startswith(("sum", "weight"))]
-        return state | {name: exact.settled(state[name]) for name in limbs}
+        return state | {name: exact.canonical(state[name]) for name in limbs}
 
-    def read(self, state: State) -> Summed:
+    def compute(self, state: State) -> LossTotals:
         """The sums as exact numbers; a sum with an infinite term is infinite."""
         count = int(state["count"])
         weight = Fraction(count)
         if self.weighted:
             weight = exact.to_integers(state["weight"])[0, 0] * Fraction(2) ** exact.origin(1)
-        return Summed(count, weight, tuple(self._sum(state, k) for k in range(len(self.shapes()))))
+        return LossTotals(count, weight, tuple(self._sum(state, k) for k in range(len(self.shapes()))))
 
     def _sum(self, state: State, k: int) -> list[Number]:
         unit = Fraction(2) ** exact.origin(self.shapes()[k].power + self.weighted)
@@ -201,17 +201,17 @@ def _add_exactly(limbs: Tensor, compiled: bool, *factors: Tensor) -> None:
 
 
 @dataclass(frozen=True)
-class Losses(SummedTally):
+class Losses(LossTally):
     """The exact sums of a loss of scores and labels. Size: 0.6 to 1.6 KiB a column."""
 
-    data: Scored
+    data: ScoreSpec
     loss: Loss
     weighted: bool = False
 
-    def shapes(self) -> tuple[Sum, ...]:
+    def shapes(self) -> tuple[SumShape, ...]:
         return self.loss.sums(self.data)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
 
     def add(self, state: State, batch: Batch) -> None:
@@ -224,8 +224,8 @@ class Losses(SummedTally):
             state["strange"][1] += lost.sum()
         self.add_values(state, batch, values, known >= 0, rows.weights)
 
-    def problems(self, state: State) -> Sequence[Problem]:
-        return self.data.problems(state["strange"])
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        return self.data.invalid_values(state["strange"])
 
 
 def _shares(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -241,16 +241,16 @@ def _shares(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
-class Divergence(SummedTally):
+class DivergenceTally(LossTally):
     """The exact sum of the terms of the Kullback-Leibler divergences of rows `(N, d)`; and the weight of the rows."""
 
     log_prob: bool = False
     weighted: bool = False
 
-    def shapes(self) -> tuple[Sum, ...]:
-        return (Sum(), Sum())
+    def shapes(self) -> tuple[SumShape, ...]:
+        return (SumShape(), SumShape())
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         preds, target, weights = layout.preds, layout.target, layout.weights
         if target is None or target.tail != preds.tail or len(preds.tail) != 1:
             got = f"shape {shown(preds.tail)} with " + (
@@ -300,6 +300,6 @@ class Divergence(SummedTally):
         none = torch.where(other.isnan(), other, 0)
         return torch.where((p == 0) & (share == 0), none, share.clamp(min=tiny) * logs)
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         texts = ("", "rows have NaN, a sum of 0, or one beyond float64", "rows have negative probabilities", KINDS[3])
-        return [Problem(what, n) for what, n in zip(texts, state["strange"].tolist(), strict=True) if n]
+        return [InvalidValues(what, n) for what, n in zip(texts, state["strange"].tolist(), strict=True) if n]

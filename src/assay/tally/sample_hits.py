@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally import exact
-from assay.tally.base import Batch, Layout, State, shown
+from assay.tally.base import Batch, BatchLayout, State, shown
 from assay.tally.confusion import LabelTally
 
 IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
@@ -38,7 +38,7 @@ class SampleHits(LabelTally):
     def shape(self) -> tuple[int, ...]:
         return (5,)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         super().check(layout)
         weights = layout.weights
         if weights is not None and weights.tail:
@@ -75,7 +75,7 @@ class SampleHits(LabelTally):
     def strangers(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[BAD_TARGET]), int(counts[BAD_PREDICTION])
 
-    def read(self, state: State) -> SampleTotals:
+    def compute(self, state: State) -> SampleTotals:
         """The samples that are all right, and the others that are not all ignored."""
         values, _ = self._values(state)
         return SampleTotals(int(values[RIGHT]), int(values[WRONG]))

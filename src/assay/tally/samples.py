@@ -1,7 +1,7 @@
 """Samples, kept: the state of what cannot be read from counts, such as ranks and quantiles.
 
 A `SampleStore` keeps rows where they come from until a budget of that device's memory is spent, then in host memory,
-then in temporary files. `Samples` is the tally whose state is such a store.
+then in temporary files. `SampleTally` is the tally whose state is such a store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,18 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import CapacityError, DtypeError, ShapeError, describe
-from assay.tally.base import BAD_WEIGHTS, Batch, Column, Layout, Problem, Rule, State, Tally, bad_weights, shown
+from assay.tally.base import (
+    BAD_WEIGHTS,
+    Batch,
+    BatchLayout,
+    InvalidValues,
+    Rule,
+    State,
+    Tally,
+    TensorLayout,
+    bad_weights,
+    shown,
+)
 
 DEVICE_BUDGET = 64 << 20  # bytes
 HOST_BUDGET = 2 << 30  # bytes
@@ -82,7 +93,7 @@ class SampleStore:
         host_budget: bytes in host memory.
 
     Example:
-        >>> store = SampleStore({"score": Column(torch.float32, ())})
+        >>> store = SampleStore({"score": TensorLayout(torch.float32, ())})
         >>> store.append(score=torch.tensor([0.5, 0.25]))
         >>> store.rows, store.column("score")
         (2, tensor([0.5000, 0.2500]))
@@ -90,7 +101,7 @@ class SampleStore:
 
     def __init__(
         self,
-        columns: Mapping[str, Column],
+        columns: Mapping[str, TensorLayout],
         *,
         device_budget: int = DEVICE_BUDGET,
         host_budget: int = HOST_BUDGET,
@@ -376,7 +387,7 @@ def _raw(values: Tensor) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class SampleArrays:
     """Samples on the host: for each argument an array of shape `(outputs, samples)`, floats or int64."""
 
     values: Mapping[str, np.ndarray]
@@ -387,7 +398,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Samples(Tally):
+class SampleTally(Tally):
     """Every sample of the arguments, and its weight.
 
     State: one `SampleStore`. Size: the bytes of the data, in its own dtypes, on the device up to `device_budget`, then
@@ -407,14 +418,14 @@ class Samples(Tally):
         return {"samples": "samples"}
 
     @property
-    def reads_target(self) -> bool:
+    def uses_target(self) -> bool:
         return "target" in self.arguments
 
     @property
     def _tail(self) -> tuple[int, ...]:
         return () if self.num_outputs is None else (self.num_outputs,)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         preds, weights = layout.preds, layout.weights
         given = {"preds": preds, "target": layout.target} if "target" in self.arguments else {"preds": preds}
         for name, argument in given.items():
@@ -442,7 +453,7 @@ class Samples(Tally):
 
     def zero(self, device: torch.device) -> State:
         names = (*self.arguments, "weights") if self.weighted else self.arguments
-        columns = {name: Column(ANY, self._tail) for name in names}
+        columns = {name: TensorLayout(ANY, self._tail) for name in names}
         return {"samples": SampleStore(columns, device_budget=self.device_budget, host_budget=self.host_budget)}
 
     def add(self, state: State, batch: Batch) -> None:
@@ -455,26 +466,26 @@ class Samples(Tally):
 
         store.append(**{name: arranged(getattr(batch, name)) for name in store.columns})
 
-    def settle(self, state: State, rows: int) -> State:
+    def canonicalize(self, state: State, rows: int) -> State:
         return {"samples": canonical(state["samples"])}
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         store = state["samples"]
         nan = sum(int(store.column(name).isnan().sum()) for name in self.arguments)
-        problems = [Problem("values are NaN", nan, fatal=False)]
+        problems = [InvalidValues("values are NaN", nan, fatal=False)]
         if self.weighted:
             bad = int(bad_weights(store.column("weights")).sum())
-            problems.append(Problem(BAD_WEIGHTS, bad))
+            problems.append(InvalidValues(BAD_WEIGHTS, bad))
         return [problem for problem in problems if problem.count]
 
-    def read(self, state: State) -> Kept:
+    def compute(self, state: State) -> SampleArrays:
         """The samples as arrays."""
         store = state["samples"]
         values = {name: _array(store.column(name)) for name in store.columns}
-        return Kept({name: values[name] for name in self.arguments}, values.get("weights"))
+        return SampleArrays({name: values[name] for name in self.arguments}, values.get("weights"))
 
 
-def _check_dtype(name: str, column: Column) -> None:
+def _check_dtype(name: str, column: TensorLayout) -> None:
     if column.dtype not in _WHOLE + _FLOATS:
         raise DtypeError(describe(name, column.dtype, "real numbers", f"Convert {name}, for example with .float()"))
 

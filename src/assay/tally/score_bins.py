@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from assay.native.bins import Layout
+from assay.native.bins import BinLayout
 
 Array = np.ndarray[Any, Any]
 
@@ -64,11 +64,13 @@ class ScoreBins:
         return (_INFINITY if self.logits else above) * _COARSE + (above - first) * _EXTRA
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> BinLayout:
         """The same for compiled code, which knows no `shift`."""
         assert not self.shift
         first, above = self._octaves
-        return Layout(self.logits, first, above, _DROPPED, _FINE_DROPPED, self._below_lattice, self._middle, self.count)
+        return BinLayout(
+            self.logits, first, above, _DROPPED, _FINE_DROPPED, self._below_lattice, self._middle, self.count
+        )
 
     def place(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The bin of every score, and how many scores may share a bin with others.

@@ -13,17 +13,17 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
-from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
 from assay.tally.curves import Array, Ranking, of_samples, whole_numbers
+from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.samples import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
-from assay.tally.scored import KINDS, Rows, Scored
 
 _CHUNK = 1 << 17  # scores that are moved from the store to the histogram in one go
 
 
 @dataclass(frozen=True)
-class Scores(Tally):
+class ScoreTally(Tally):
     """Every score with its label, or how many scores of each label fell into each bin.
 
     A *group* is what is ranked against each other: all scores (binary), those of one class against the rest, or those
@@ -39,7 +39,7 @@ class Scores(Tally):
     Weighted scores are always kept: a bin would need an exact sum.
     """
 
-    data: Scored
+    data: ScoreSpec
     keep: int | None = 1 << 20
     weighted: bool = False
 
@@ -68,7 +68,7 @@ class Scores(Tally):
     def _always_kept(self) -> bool:
         return self.weighted or self.keep is None
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
 
     def zero(self, device: torch.device) -> State:
@@ -85,9 +85,9 @@ class Scores(Tally):
     def _store(self) -> SampleStore:
         labels = self.data.groups if self.data.labels.num_labels else 1
         whole = torch.int8 if self.data.labels.num_classes <= 127 else torch.int32
-        columns = {"scores": Column(torch.float32, (self.data.groups,)), "target": Column(whole, (labels,))}
+        columns = {"scores": TensorLayout(torch.float32, (self.data.groups,)), "target": TensorLayout(whole, (labels,))}
         if self.weighted:
-            columns["weights"] = Column(torch.float32, (labels,))
+            columns["weights"] = TensorLayout(torch.float32, (labels,))
         return SampleStore(columns)
 
     def _open(self, state: State) -> None:
@@ -120,7 +120,7 @@ class Scores(Tally):
         self._close(state)
         self._count(state, rows.scores, known)
 
-    def _keeps_more(self, state: State, rows: Rows) -> bool:
+    def _keeps_more(self, state: State, rows: ScoreRows) -> bool:
         """Whether these rows are kept with those that were before them."""
         return "samples" in state and self._fits(state["samples"].rows + len(rows.scores))
 
@@ -160,7 +160,7 @@ class Scores(Tally):
                 rows = slice(start, start + size)
                 self._count(state, block["scores"][rows].to(device), block["target"][rows].to(device, torch.int64))
 
-    def settle(self, state: State, rows: int) -> State:
+    def canonicalize(self, state: State, rows: int) -> State:
         if not self._keeps:
             return state
         done = dict(state)
@@ -175,10 +175,10 @@ class Scores(Tally):
         done["samples"] = self._store()
         return done
 
-    def problems(self, state: State) -> Sequence[Problem]:
-        return self.data.problems(state["strange"])
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        return self.data.invalid_values(state["strange"])
 
-    def read(self, state: State) -> tuple[Ranking, ...]:
+    def compute(self, state: State) -> tuple[Ranking, ...]:
         """One ranking for each group."""
         if "histogram" in state:
             plain, float32 = (not count for count in state["unclear"].tolist())

@@ -17,7 +17,18 @@ from assay.errors import DtypeError, ShapeError, describe
 from assay.native import sums as native
 from assay.native.library import takes
 from assay.tally import exact
-from assay.tally.base import BAD_WEIGHTS, Batch, Column, Layout, Problem, Rule, State, Tally, bad_weights, shown
+from assay.tally.base import (
+    BAD_WEIGHTS,
+    Batch,
+    BatchLayout,
+    InvalidValues,
+    Rule,
+    State,
+    Tally,
+    TensorLayout,
+    bad_weights,
+    shown,
+)
 
 Argument = Literal["preds", "target", "weights"]
 Number = Fraction | float
@@ -54,14 +65,14 @@ class Leaf(Term):
         """The float of every row, of shape `(rows, outputs)`."""
 
     def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(("parts", self), lambda b: exact.parts(self.values(b)))
+        return batch.memoize(("parts", self), lambda b: exact.parts(self.values(b)))
 
     def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
         return ((self.values(batch),),)
 
 
 @dataclass(frozen=True)
-class Value(Leaf):
+class ArgumentValue(Leaf):
     """The argument itself."""
 
     argument: Argument = "preds"
@@ -74,7 +85,7 @@ class Value(Leaf):
         return column(batch, self.argument)
 
 
-PREDS, TARGET, WEIGHTS = Value("preds"), Value("target"), Value("weights")
+PREDS, TARGET, WEIGHTS = ArgumentValue("preds"), ArgumentValue("target"), ArgumentValue("weights")
 
 
 class FloatTerm(Leaf):
@@ -95,7 +106,7 @@ class FloatTerm(Leaf):
         return (self, PREDS, TARGET)
 
     def values(self, batch: Batch) -> Tensor:
-        return batch.once(self, self._values)
+        return batch.memoize(self, self._values)
 
     def _values(self, batch: Batch) -> Tensor:
         preds, target = column(batch, "preds"), column(batch, "target")
@@ -119,7 +130,7 @@ class Product(Term):
         return (*self.left.leaves, *self.right.leaves)
 
     def parts(self, batch: Batch) -> exact.Parts:
-        product = batch.once(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
+        product = batch.memoize(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
         return product
 
     def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
@@ -134,15 +145,15 @@ class AbsoluteValue(Term):
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        return (Value(self.argument),)
+        return (ArgumentValue(self.argument),)
 
     def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(self, self._parts)
+        return batch.memoize(self, self._parts)
 
     def _parts(self, batch: Batch) -> exact.Parts:
         # The pieces of a large integer may differ in sign, so the sign is that of the value and not of each piece.
         sign = torch.sign(column(batch, self.argument)).to(torch.int64)
-        return Value(self.argument).parts(batch).times_sign(sign)
+        return ArgumentValue(self.argument).parts(batch).times_sign(sign)
 
     def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
         values = column(batch, self.argument)
@@ -158,7 +169,7 @@ class AbsoluteError(Term):
         return (PREDS, TARGET)
 
     def parts(self, batch: Batch) -> exact.Parts:
-        return batch.once(self, self._parts)
+        return batch.memoize(self, self._parts)
 
     def _parts(self, batch: Batch) -> exact.Parts:
         sign = sign_of_difference(column(batch, "preds"), column(batch, "target"))
@@ -244,7 +255,7 @@ class Sums(Tally):
         return 64 if self._outputs > 64 else 1  # else a chunk of many outputs would have but a few rows
 
     @property
-    def reads_target(self) -> bool:
+    def uses_target(self) -> bool:
         return "target" in self.arguments
 
     @property
@@ -268,7 +279,7 @@ class Sums(Tally):
         always = ["count", "strange", "special", *(f"sums{order}" for order in self._by_order)]
         return dict.fromkeys(always + ["bad_weights"] * self.weighted, "sum")
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         columns = {"preds": layout.preds, "target": layout.target}
         for name in self.arguments:
             _check_argument(name, columns[name], layout.preds)
@@ -300,12 +311,12 @@ class Sums(Tally):
         if self.weighted and batch.weights is not None:
             state["bad_weights"] += bad_weights(batch.weights).sum()
         layout = ("columns", self._outputs, self.weighted, self.arguments, self.skip_nan)
-        columns, left_out = batch.once(layout, self._columns)
+        columns, left_out = batch.memoize(layout, self._columns)
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
         if columns.compiled and takes(*(column(columns, argument) for argument in self._given)):
             self._add_compiled(state, columns)
         else:
-            self._add(state, columns, batch.once((*layout, "chunks"), lambda b: _split(columns, b.cached)))
+            self._add(state, columns, batch.memoize((*layout, "chunks"), lambda b: _split(columns, b.cache_elements)))
 
     def _add_compiled(self, state: State, columns: Batch) -> None:
         found = torch.zeros_like(state["special"])
@@ -361,10 +372,12 @@ class Sums(Tally):
             is_nan = preds.isnan()
             left_out = is_nan.sum(0)
             given = {name: tensor.masked_fill(is_nan, 0) for name, tensor in given.items()}
-        return Batch(given["preds"], given.get("target"), given.get("weights"), batch.cached, batch.compiled), left_out
+        return Batch(
+            given["preds"], given.get("target"), given.get("weights"), batch.cache_elements, batch.compiled
+        ), left_out
 
-    def settle(self, state: State, rows: int) -> State:
-        done = {**state, **{name: exact.settled(state[name]) for name in map("sums{}".format, self._by_order)}}
+    def canonicalize(self, state: State, rows: int) -> State:
+        done = {**state, **{name: exact.canonical(state[name]) for name in map("sums{}".format, self._by_order)}}
         if state["special"].any():
             done["special"] = special = _settled_special(state["special"])
             for order, terms in self._by_order.items():
@@ -375,32 +388,32 @@ class Sums(Tally):
     def _index(self, leaves: Sequence[Leaf]) -> list[int]:
         return [self._leaves.index(leaf) for leaf in leaves]
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         strange = dict(zip(self._leaves, state["strange"].sum(1).tolist(), strict=True))
-        given = sum(count for leaf, count in strange.items() if isinstance(leaf, Value))
+        given = sum(count for leaf, count in strange.items() if isinstance(leaf, ArgumentValue))
         found = self.weight_problems(state)
         if given:
-            found.append(Problem("values are NaN or infinite", given, fatal=False))
+            found.append(InvalidValues("values are NaN or infinite", given, fatal=False))
         for k, (leaf, count) in enumerate(strange.items()):
             if isinstance(leaf, FloatTerm) and count > given:  # finite inputs gave a term that is not
                 undefined = not given and bool(state["special"][k, :, 2].any())
                 what = f"terms of {leaf!r} are {'NaN' if undefined else 'NaN or infinite'}, which needs {leaf.needs}"
-                found.append(Problem(what, count - given, fatal=undefined))
+                found.append(InvalidValues(what, count - given, fatal=undefined))
         return found
 
-    def weight_problems(self, state: State) -> list[Problem]:
-        """What the settled state says of the weights."""
+    def weight_problems(self, state: State) -> list[InvalidValues]:
+        """What the canonical state says of the weights."""
         bad = int(state["bad_weights"]) if self.weighted else 0
-        return [Problem(BAD_WEIGHTS, bad)] if bad else []
+        return [InvalidValues(BAD_WEIGHTS, bad)] if bad else []
 
-    def join(self, other: Tally) -> Tally | None:
+    def union(self, other: Tally) -> Tally | None:
         if not isinstance(other, Sums) or self._outputs != other._outputs:
             return None
         flat = None if None in (self.num_outputs, other.num_outputs) else self.num_outputs
         joined = replace(self, terms=self.terms | other.terms, num_outputs=flat)
         return joined if replace(other, terms=joined.terms, num_outputs=flat) == joined else None
 
-    def part(self, state: State, wanted: Tally) -> State:
+    def extract(self, state: State, wanted: Tally) -> State:
         assert isinstance(wanted, Sums)
         leaves = torch.tensor(self._index(wanted._leaves))
         chosen: State = {name: state[name] for name in ("count", "bad_weights") if name in state}
@@ -410,7 +423,7 @@ class Sums(Tally):
             chosen[f"sums{order}"] = state[f"sums{order}"].index_select(0, index)
         return chosen
 
-    def read(self, state: State) -> Totals:
+    def compute(self, state: State) -> Totals:
         """The sums of the terms as exact numbers."""
         sums: dict[Term, list[Number]] = {}
         strange = bool(state["special"].any())
@@ -426,7 +439,7 @@ class Sums(Tally):
         return Totals(count, sums.pop(WEIGHTS) if self.weighted else [Fraction(n) for n in count], sums)
 
 
-def _check_argument(name: str, given: Column | None, preds: Column) -> None:
+def _check_argument(name: str, given: TensorLayout | None, preds: TensorLayout) -> None:
     if given is None:
         raise ShapeError(describe(name, "nothing", "a tensor of the shape of preds", f"Pass {name}"))
     if given.dtype.is_complex:
@@ -448,7 +461,7 @@ def _split(batch: Batch, elements: int) -> list[Batch]:
         given = (None if x is None else x[start : start + size] for x in (batch.preds, batch.target, batch.weights))
         preds, target, weights = given
         assert preds is not None
-        return Batch(preds, target, weights, batch.cached)
+        return Batch(preds, target, weights, batch.cache_elements)
 
     return [chunk(start) for start in range(0, rows, size)]
 

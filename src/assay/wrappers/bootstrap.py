@@ -16,9 +16,9 @@ from torch import Tensor
 from assay.devices.placement import move, to_host
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
-from assay.meter.intervals import Interval, bootstrap, drawn_values, group_count
+from assay.meter.intervals import ConfidenceInterval, bootstrap, drawn_values, group_count
 from assay.stats.sampling import groups_of, numbers_of
-from assay.wrappers.parts import like, loaded, need_meter, saved
+from assay.wrappers.nested_meters import like, load_meters, require_meter, save_meters
 
 HELD_ROWS = 1 << 13
 HELD_BYTES = 1 << 24
@@ -61,7 +61,7 @@ class Bootstrap:
     """
 
     def __init__(self, meter: Meter, groups: int | None = None, seed: int = 0) -> None:
-        meter = need_meter("meter", meter)
+        meter = require_meter("meter", meter)
         count = group_count(meter) if groups is None else groups
         if isinstance(count, bool) or not isinstance(count, int) or not 16 <= count <= 4096:
             got = repr(groups) if groups is not None else f"counts of {meter!r}, which are too large for 16 groups"
@@ -183,7 +183,7 @@ class Bootstrap:
         """The values, as `Meter.compute` gives them: those of all samples, not means of what is drawn."""
         return self.total().compute(only)
 
-    def intervals(self, confidence_level: float = 0.95, n_resamples: int = 400) -> dict[str, Interval]:
+    def intervals(self, confidence_level: float = 0.95, n_resamples: int = 400) -> dict[str, ConfidenceInterval]:
         """Confidence intervals of all values that have one; see `assay.meter.intervals.bootstrap`."""
         return bootstrap(self.groups, confidence_level, n_resamples, self._seed)
 
@@ -253,7 +253,7 @@ class Bootstrap:
     def state_dict(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the host."""
         told = {_NEXT: torch.tensor([self._next, self._seed])}
-        return told | saved({str(k): meter for k, meter in enumerate(self.groups)})
+        return told | save_meters({str(k): meter for k, meter in enumerate(self.groups)})
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace what was counted by what `state_dict` gave.
@@ -263,7 +263,7 @@ class Bootstrap:
         """
         rest = {name: tensor for name, tensor in state.items() if name != _NEXT}
         known = {str(k): meter for k, meter in enumerate(self._groups)}
-        meters = loaded(rest, lambda name: known[name].fresh() if name in known else None)
+        meters = load_meters(rest, lambda name: known[name].fresh() if name in known else None)
         told = state.get(_NEXT)
         seed = None if told is None or told.shape != (2,) else int(told[1])
         if meters.keys() != known.keys() or told is None or seed != self._seed:

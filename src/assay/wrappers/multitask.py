@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, InputError, ShapeError, StateError, describe
 from assay.meter import Meter
-from assay.wrappers.parts import loaded, need_meter, saved
+from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 
 class Multitask:
@@ -40,7 +40,7 @@ class Multitask:
         if not meters:
             do = "Write Multitask(seg=Meter(...), depth=Meter(...))"
             raise ConfigError(describe("Multitask", "no task", "one meter or more", do))
-        self.meters = {name: need_meter(name, meter) for name, meter in meters.items()}
+        self.meters = {name: require_meter(name, meter) for name, meter in meters.items()}
 
     @property
     def rows(self) -> dict[str, int]:
@@ -142,7 +142,7 @@ class Multitask:
 
     def state_dict(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the host."""
-        return saved(self.meters)
+        return save_meters(self.meters)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace what was counted by what `state_dict` gave.
@@ -150,7 +150,7 @@ class Multitask:
         Raises:
             StateError: other tasks or metrics, or not whole; everything is then as it was.
         """
-        meters = loaded(state, lambda name: self.meters[name].fresh() if name in self.meters else None)
+        meters = load_meters(state, lambda name: self.meters[name].fresh() if name in self.meters else None)
         missing = [name for name in self.meters if name not in meters]
         if missing:
             do = "Load what state_dict of the same tasks gave"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, StateError, describe
 from assay.meter import Meter
-from assay.wrappers.parts import like, loaded, need_meter, saved
+from assay.wrappers.nested_meters import like, load_meters, require_meter, save_meters
 
 
 class Running:
@@ -43,7 +43,7 @@ class Running:
         if isinstance(updates, bool) or not isinstance(updates, int) or updates < 1:
             do = "Say how many of the last updates count"
             raise ConfigError(describe("updates", repr(updates), "a whole number of 1 or more", do))
-        meter = need_meter("meter", meter)
+        meter = require_meter("meter", meter)
         self.updates = updates
         self._like = meter.fresh()
         self._next = like(meter, stage_bytes=0)
@@ -93,7 +93,7 @@ class Running:
 
     def state_dict(self) -> dict[str, Tensor]:
         """What is in the window, as tensors on the host, the oldest update first."""
-        return saved({str(k): meter for k, meter in enumerate(self._last)})
+        return save_meters({str(k): meter for k, meter in enumerate(self._last)})
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace what is in the window by what `state_dict` gave; of a longer window, its last updates.
@@ -101,7 +101,7 @@ class Running:
         Raises:
             StateError: the state is of other metrics, or not whole; the window is then as it was.
         """
-        meters = loaded(state, lambda name: self._next.fresh() if name.isdecimal() else None)
+        meters = load_meters(state, lambda name: self._next.fresh() if name.isdecimal() else None)
         order = sorted(meters, key=int)
         if order != [str(k) for k in range(len(order))]:
             do = "Save the window again"

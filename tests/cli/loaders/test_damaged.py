@@ -21,7 +21,7 @@ from assay.cli.loaders.models import open_model
 from assay.cli.options import EvaluateCommand
 from assay.errors import AssayError, StateError
 from assay.integrations.lm_eval import read_lm_eval
-from assay.meter.file import Description
+from assay.meter.file import MeterDescription
 from assay.quantize.files.source import TensorSource
 from assay.quantize.planning.recipe import Recipe
 from assay.report import Report
@@ -226,7 +226,7 @@ READERS = {
     "recipe.json": (DEEP, Recipe.parse),
     "recipe.toml": (f"a = {DEEP}", Recipe.parse),
     "model.safetensors.index.json": (DEEP, lambda path: TensorSource(path.parent)),
-    "description": (DEEP, lambda path: Description.from_json(path.read_text("utf-8"), str(path))),
+    "description": (DEEP, lambda path: MeterDescription.from_json(path.read_text("utf-8"), str(path))),
     "tracker.json": (DEEP, Tracker.from_file),
     "report.json": (DEEP, Report.load),
 }

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from assay.errors import ShapeError, describe
 from assay.metrics.base import Metric
-from assay.tally.base import Layout, State, Tally
-from assay.tally.together import Together, leaves
+from assay.tally.base import BatchLayout, State, Tally
+from assay.tally.composite import CompositeTally, components
 
 
 @dataclass(frozen=True)
-class Source:
+class TallySource:
     """What is counted for a metric: one of the tallies of a plan, or several together; and where they are."""
 
     tally: Tally
@@ -20,12 +20,12 @@ class Source:
 
     def state(self, states: Sequence[State]) -> State:
         """Its state, out of those of all tallies of the plan."""
-        if not isinstance(self.tally, Together):
+        if not isinstance(self.tally, CompositeTally):
             return states[self.places[0]]
         return self.tally.gathered({leaf: states[k] for leaf, k in zip(self.tally.tallies, self.places, strict=True)})
 
 
-class Plan:
+class TallyPlan:
     """Which tallies serve which metrics: as few as their descriptions allow.
 
     Meters of the same metrics have the same plan, in whatever order the metrics were given: their states add up by
@@ -35,9 +35,9 @@ class Plan:
     def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
         self._wanted = {name: metrics[name].tally(weighted) for name in sorted(metrics)}
         joined: list[Tally] = []
-        for tally in (leaf for wanted in self._wanted.values() for leaf in leaves(wanted)):
+        for tally in (leaf for wanted in self._wanted.values() for leaf in components(wanted)):
             for k, other in enumerate(joined):
-                both = other.join(tally)
+                both = other.union(tally)
                 if both is not None:
                     joined[k] = both
                     break
@@ -46,17 +46,17 @@ class Plan:
         self.tallies: tuple[Tally, ...] = tuple(joined)
         self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
 
-    def _serving(self, wanted: Tally) -> Source:
-        places = tuple(self._place(leaf) for leaf in leaves(wanted))
+    def _serving(self, wanted: Tally) -> TallySource:
+        places = tuple(self._place(leaf) for leaf in components(wanted))
         counted = tuple(self.tallies[k] for k in places)
-        return Source(Together(counted) if isinstance(wanted, Together) else counted[0], places)
+        return TallySource(CompositeTally(counted) if isinstance(wanted, CompositeTally) else counted[0], places)
 
     def _place(self, tally: Tally) -> int:
-        return next(k for k, other in enumerate(self.tallies) if other.join(tally) == other)
+        return next(k for k, other in enumerate(self.tallies) if other.union(tally) == other)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout cannot be counted, or holds what nothing reads."""
-        if layout.target is not None and not any(tally.reads_target for tally in self._wanted.values()):
+        if layout.target is not None and not any(tally.uses_target for tally in self._wanted.values()):
             do = "Leave it out; weights are passed by name, as weights=..."
             raise ShapeError(
                 describe("target", "a tensor", f"none, which {', '.join(self._wanted)} would not read", do)
@@ -64,9 +64,9 @@ class Plan:
         for tally in self._wanted.values():
             tally.check(layout)
 
-    def readings(self, names: Iterable[str]) -> list[tuple[Source, Tally, list[str]]]:
+    def readings(self, names: Iterable[str]) -> list[tuple[TallySource, Tally, list[str]]]:
         """What is read for metrics: what is counted for it, the tally to read, and which metrics do."""
-        found: dict[tuple[Source, Tally], list[str]] = {}
+        found: dict[tuple[TallySource, Tally], list[str]] = {}
         for name in names:
             found.setdefault((self._sources[name], self._wanted[name]), []).append(name)
         return [(source, wanted, metrics) for (source, wanted), metrics in found.items()]
@@ -75,4 +75,4 @@ class Plan:
         """The tally that a metric asked for, and its state."""
         wanted, source = self._wanted[name], self._sources[name]
         state = source.state(states)
-        return wanted, source.tally.part(state, wanted) if wanted != source.tally else state
+        return wanted, source.tally.extract(state, wanted) if wanted != source.tally else state

@@ -10,12 +10,12 @@ from assay.errors import StateError, describe
 from assay.meter import Meter
 
 
-def saved(meters: Mapping[str, Meter]) -> dict[str, Tensor]:
+def save_meters(meters: Mapping[str, Meter]) -> dict[str, Tensor]:
     """What meters have counted, as tensors on the host, named `"<name>/<tensor>"`."""
     return {f"{name}/{key}": tensor for name, meter in meters.items() for key, tensor in meter.state_dict().items()}
 
 
-def loaded(state: Mapping[str, Tensor], empty: Callable[[str], Meter | None]) -> dict[str, Meter]:
+def load_meters(state: Mapping[str, Tensor], empty: Callable[[str], Meter | None]) -> dict[str, Meter]:
     """New meters with what `saved` gave.
 
     Args:
@@ -45,7 +45,7 @@ def like(meter: Meter, stage_bytes: int) -> Meter:
     return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=stage_bytes, **meter.metrics)
 
 
-def need_meter(name: str, given: object) -> Meter:
+def require_meter(name: str, given: object) -> Meter:
     """What was given, which must be a meter.
 
     Raises:

@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from assay.devices.placement import bring_together, has_values, is_freed, is_plain, plain
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
-from assay.tally.base import Column, Layout
+from assay.tally.base import BatchLayout, TensorLayout
 
 _DTYPES = {
     *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.int8, torch.int16, torch.int32, torch.int64),
@@ -22,7 +22,7 @@ _DTYPES = {
 _WIDER = {torch.bool: torch.uint8, torch.uint16: torch.int32, torch.uint32: torch.int64}
 
 
-def checked(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str, Tensor]:
+def check_inputs(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str, Tensor]:
     """The arguments that there are, on one device and with a sample dimension.
 
     Args:
@@ -50,7 +50,7 @@ def checked(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str,
     return tensors
 
 
-def fitted(tensors: dict[str, Tensor], check: Callable[[Layout], None]) -> dict[str, Tensor]:
+def match_shapes(tensors: dict[str, Tensor], check: Callable[[BatchLayout], None]) -> dict[str, Tensor]:
     """The arguments after their layout was checked; where `(N, 1)` meets `(N,)` and only that fits, all as `(N,)`.
 
     A network with one output gives `(N, 1)`, and targets of one value are `(N,)`. Nothing is broadcast.
@@ -74,13 +74,13 @@ def fitted(tensors: dict[str, Tensor], check: Callable[[Layout], None]) -> dict[
     return tensors
 
 
-def layout(tensors: Mapping[str, Tensor]) -> Layout:
+def layout(tensors: Mapping[str, Tensor]) -> BatchLayout:
     """The metadata of arguments."""
-    columns = {name: Column(tensor.dtype, tuple(tensor.shape[1:])) for name, tensor in tensors.items()}
-    return Layout(columns["preds"], columns.get("target"), columns.get("weights"))
+    columns = {name: TensorLayout(tensor.dtype, tuple(tensor.shape[1:])) for name, tensor in tensors.items()}
+    return BatchLayout(columns["preds"], columns.get("target"), columns.get("weights"))
 
 
-def kind(value: object) -> str:
+def type_name(value: object) -> str:
     """What a value is, for messages."""
     if value is None:
         return "nothing"
@@ -90,10 +90,10 @@ def kind(value: object) -> str:
 def _check(name: str, value: Any) -> None:
     """Raise when a value is no dense tensor of numbers."""
     if not isinstance(value, Tensor):
-        raise ShapeError(describe(name, kind(value), "a tensor", f"Pass torch.as_tensor({name})"))
+        raise ShapeError(describe(name, type_name(value), "a tensor", f"Pass torch.as_tensor({name})"))
     lazy = not is_compiling() and is_lazy(value)
     if lazy or not has_values(value):
-        got = f"{kind(value) if lazy else f'a tensor on {value.device}'}, without values"
+        got = f"{type_name(value) if lazy else f'a tensor on {value.device}'}, without values"
         do = "Load the weights of the model, or make it with to_empty, before it is run"
         raise DeviceError(describe(name, got, "one that has values", do))
     if value.is_nested:
@@ -114,7 +114,7 @@ def _check(name: str, value: Any) -> None:
 def _check_memory(name: str, value: Tensor) -> None:
     """Raise when there is no memory of its own behind a tensor: torch would fail inside, or crash, when it reads it."""
     if not is_plain(value):
-        got = f"a {kind(value)}, whose values other code computes"
+        got = f"a {type_name(value)}, whose values other code computes"
         do = f"Pass a plain tensor: {name}.full_tensor(), {name}.wait(), {name}.get_data() or {name}.dequantize()"
         raise ShapeError(describe(name, got, "a plain tensor", do))
     try:

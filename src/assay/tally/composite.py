@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
 
 
 @dataclass(frozen=True)
-class Together(Tally):
+class CompositeTally(Tally):
     """Tallies of the same batches. What is read is a tuple with what each of them reads.
 
     A meter takes it apart and counts what is in it along with the tallies of its other metrics, each distinct one once.
@@ -35,14 +35,14 @@ class Together(Tally):
         return min(tally.chunk_scale for tally in self.distinct)
 
     @property
-    def reads_target(self) -> bool:
-        return any(tally.reads_target for tally in self.distinct)
+    def uses_target(self) -> bool:
+        return any(tally.uses_target for tally in self.distinct)
 
     @property
     def fields(self) -> Mapping[str, Rule]:
         return {f"{k}.{name}": rule for k, tally in enumerate(self.distinct) for name, rule in tally.fields.items()}
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         for tally in self.distinct:
             tally.check(layout)
 
@@ -55,24 +55,24 @@ class Together(Tally):
             tally.add(own, batch)
         state.update(self.gathered(states))  # with the fields that were not there before
 
-    def settle(self, state: State, rows: int) -> State:
-        return self.gathered({tally: tally.settle(own, rows) for tally, own in self.states(state).items()})
+    def canonicalize(self, state: State, rows: int) -> State:
+        return self.gathered({tally: tally.canonicalize(own, rows) for tally, own in self.states(state).items()})
 
-    def problems(self, state: State) -> Sequence[Problem]:
-        found = [problem for tally, own in self.states(state).items() for problem in tally.problems(own)]
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        found = [problem for tally, own in self.states(state).items() for problem in tally.invalid_values(own)]
         return tuple(dict.fromkeys(found))
 
-    def read(self, state: State) -> tuple[Any, ...]:
+    def compute(self, state: State) -> tuple[Any, ...]:
         """What each tally reads, in the order in which they were given."""
-        read = {tally: tally.read(own) for tally, own in self.states(state).items()}
+        read = {tally: tally.compute(own) for tally, own in self.states(state).items()}
         return tuple(read[tally] for tally in self.tallies)
 
-    def part(self, state: State, wanted: Tally) -> State:
+    def extract(self, state: State, wanted: Tally) -> State:
         """The state of `wanted`, which names as many tallies; each can be read from the one in its place here."""
-        assert isinstance(wanted, Together), "a meter asks for what its metrics named"
+        assert isinstance(wanted, CompositeTally), "a meter asks for what its metrics named"
         states = self.states(state)
         pairs = zip(self.tallies, wanted.tallies, strict=True)
-        return wanted.gathered({w: own.part(states[own], w) if w != own else states[own] for own, w in pairs})
+        return wanted.gathered({w: own.extract(states[own], w) if w != own else states[own] for own, w in pairs})
 
     def states(self, state: State) -> dict[Tally, State]:
         """The state of each distinct tally."""
@@ -86,11 +86,11 @@ class Together(Tally):
         return {f"{k}.{name}": value for k, tally in enumerate(self.distinct) for name, value in states[tally].items()}
 
 
-def leaves(tally: Tally) -> tuple[Tally, ...]:
+def components(tally: Tally) -> tuple[Tally, ...]:
     """The tallies that are counted for a metric: those that are together, or the one."""
-    return tally.tallies if isinstance(tally, Together) else (tally,)
+    return tally.tallies if isinstance(tally, CompositeTally) else (tally,)
 
 
-def together(tallies: Iterable[Tally]) -> Together:
+def combine(tallies: Iterable[Tally]) -> CompositeTally:
     """Tallies as one, however many are in each of them."""
-    return Together(tuple(leaf for tally in tallies for leaf in leaves(tally)))
+    return CompositeTally(tuple(leaf for tally in tallies for leaf in components(tally)))

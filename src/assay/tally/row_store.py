@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
-from assay.tally.base import Batch, Column, Layout, Rule, State, Tally, shown
+from assay.tally.base import Batch, BatchLayout, Rule, State, Tally, TensorLayout, shown
 from assay.tally.samples import ANY, SampleStore, canonical
 
 _SORTED = 64
@@ -19,7 +19,7 @@ _SORTED = 64
 
 
 @dataclass(frozen=True)
-class Rows(Tally):
+class RowStore(Tally):
     """Every row of the arguments, with their shapes. State: one `SampleStore`, of the size of the data.
 
     Args:
@@ -35,16 +35,16 @@ class Rows(Tally):
         return {"rows": "samples"}
 
     @property
-    def reads_target(self) -> bool:
+    def uses_target(self) -> bool:
         return self.target is not None
 
     @property
     def _tails(self) -> dict[str, tuple[int, ...]]:
         return {"preds": self.preds} if self.target is None else {"preds": self.preds, "target": self.target}
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         for name, tail in self._tails.items():
-            column: Column | None = getattr(layout, name)
+            column: TensorLayout | None = getattr(layout, name)
             if column is None or column.tail != tail:
                 got = "nothing" if column is None else f"shape {shown(column.tail)}"
                 raise ShapeError(describe(name, got, f"shape {shown(tail)}", f"Say another shape of rows for {name}"))
@@ -52,12 +52,12 @@ class Rows(Tally):
                 raise ShapeError(describe(name, column.dtype, "real numbers", "Pass torch.view_as_real(...)"))
 
     def zero(self, device: torch.device) -> State:
-        return {"rows": SampleStore({name: Column(ANY, tail) for name, tail in self._tails.items()})}
+        return {"rows": SampleStore({name: TensorLayout(ANY, tail) for name, tail in self._tails.items()})}
 
     def add(self, state: State, batch: Batch) -> None:
         state["rows"].append(**{name: getattr(batch, name) for name in self._tails})
 
-    def settle(self, state: State, rows: int) -> State:
+    def canonicalize(self, state: State, rows: int) -> State:
         store: SampleStore = state["rows"]
         if sum(int(np.prod(tail)) for tail in self._tails.values()) <= _SORTED:
             return {"rows": canonical(store)}
@@ -65,7 +65,7 @@ class Rows(Tally):
         order = torch.from_numpy(np.argsort(_digests(list(values.values())), kind="stable"))
         return {"rows": store.replaced({name: value[order] for name, value in values.items()})}
 
-    def read(self, state: State) -> tuple[Tensor, ...]:
+    def compute(self, state: State) -> tuple[Tensor, ...]:
         """The columns, on the host."""
         store: SampleStore = state["rows"]
         return tuple(store.column(name) for name in self._tails)

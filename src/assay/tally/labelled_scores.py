@@ -13,9 +13,9 @@ from torch import Tensor
 from assay.decide import Threshold, first_largest
 from assay.errors import ConfigError, DtypeError, describe
 from assay.native import bins as native
-from assay.tally.base import BAD_WEIGHTS, Batch, Layout, Problem, bad_weights
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, bad_weights
 from assay.tally.labels import Labels, scores
-from assay.tally.rowwise import row_sums
+from assay.tally.row_sums import row_sums
 
 KINDS = (
     "targets are outside {range}",
@@ -27,7 +27,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Rows:
+class ScoreRows:
     """Scores `(rows, groups)`, targets `(rows, 1)` or `(rows, groups)`, and weights of the shape of the targets.
 
     `place` is the target as `Labels.rows` says it: one more than the class, or out of range, or ignored.
@@ -39,7 +39,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoreSpec:
     """How scores and labels are given.
 
     Args:
@@ -52,7 +52,7 @@ class Scored:
     groups: int = 1
     logits: bool = False
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         """Raise when rows cannot be had from batches of this layout."""
         if not layout.preds.dtype.is_floating_point:
             raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", "Pass preds.float()"))
@@ -60,26 +60,26 @@ class Scored:
         if layout.weights is not None and layout.weights.dtype.is_complex:
             raise DtypeError(describe("weights", layout.weights.dtype, "real numbers", "Pass the real part"))
 
-    def rows(self, batch: Batch) -> Rows:
+    def rows(self, batch: Batch) -> ScoreRows:
         """The rows of a batch, made once for all tallies that ask."""
-        return batch.once((self.labels, self.groups, "scored rows"), self._arranged)
+        return batch.memoize((self.labels, self.groups, "scored rows"), self._arranged)
 
-    def ranked_rows(self, batch: Batch) -> Rows:
+    def ranked_rows(self, batch: Batch) -> ScoreRows:
         """The rows of a batch with the scores that are compared between rows: for multiclass logits, the log-odds."""
         if not (self.logits and self.labels.multiclass):
             return self.rows(batch)
-        return batch.once((self.labels, self.groups, "ranked rows"), self._with_log_odds)
+        return batch.memoize((self.labels, self.groups, "ranked rows"), self._with_log_odds)
 
-    def _with_log_odds(self, batch: Batch) -> Rows:
+    def _with_log_odds(self, batch: Batch) -> ScoreRows:
         rows = self.rows(batch)
         return replace(rows, scores=log_odds(rows.scores))
 
-    def _arranged(self, batch: Batch) -> Rows:
+    def _arranged(self, batch: Batch) -> ScoreRows:
         place = self.labels.rows(batch)
         weights = self.labels.weights(batch) if batch.weights is not None else None
         if self.labels.num_labels is None:
             values = scores(batch, self.labels.multiclass)
-            return Rows(
+            return ScoreRows(
                 values.reshape(-1, self.groups),
                 place.view(-1, 1),
                 None if weights is None else weights.reshape(-1, 1),
@@ -89,21 +89,21 @@ class Scored:
         def arranged(tensor: Tensor) -> Tensor:
             return tensor.view(shape).movedim(1, -1).reshape(-1, self.groups)
 
-        return Rows(scores(batch, True), arranged(place), None if weights is None else arranged(weights))
+        return ScoreRows(scores(batch, True), arranged(place), None if weights is None else arranged(weights))
 
-    def known(self, rows: Rows) -> Tensor:
+    def known(self, rows: ScoreRows) -> Tensor:
         """The class, or -1 where the target is ignored or no class."""
         beyond = (rows.place - self.labels.num_classes).clamp_(0, 1)
         return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
 
-    def count_strange(self, strange: Tensor, rows: Rows, compiled: bool = False) -> None:
+    def count_strange(self, strange: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `strange` how many targets, scores and weights should not be there, without those that are ignored."""
         if compiled and self.groups == 1 and rows.weights is None:
             native.find_strange(strange, rows.scores.view(-1), rows.place.reshape(-1), self.logits)
         else:
             strange += self.strange(rows)
 
-    def strange(self, rows: Rows) -> Tensor:
+    def strange(self, rows: ScoreRows) -> Tensor:
         """How many targets, scores and weights should not be there, without those that are ignored."""
         low, high, place = rows.scores, rows.scores, rows.place
         if low.shape != place.shape:
@@ -117,18 +117,18 @@ class Scored:
             kinds = [kind * counted for kind in kinds]
         return F.pad(torch.stack([torch.count_nonzero(kind) for kind in kinds]), (0, len(KINDS) - len(kinds)))
 
-    def problems(self, strange: Tensor) -> Sequence[Problem]:
+    def invalid_values(self, strange: Tensor) -> Sequence[InvalidValues]:
         """What the counts of `strange` say."""
         top = self.labels.num_classes - 1
         ignored = self.labels.ignore_index
         allowed = f"0 ... {top}" + ("" if ignored is None else f" and are not ignore_index={ignored}")
         counts = strange.tolist()
-        return [Problem(what.format(range=allowed), n) for what, n in zip(KINDS, counts, strict=True) if n]
+        return [InvalidValues(what.format(range=allowed), n) for what, n in zip(KINDS, counts, strict=True) if n]
 
 
-def scored(
+def score_spec(
     num_classes: int | None, num_labels: int | None = None, ignore_index: int | None = None, logits: bool = False
-) -> Scored:
+) -> ScoreSpec:
     """Binary scores, one per class with `num_classes`, or one per label with `num_labels`."""
     if num_classes is not None and num_labels is not None:
         got = f"{num_classes}, next to num_labels={num_labels}"
@@ -137,7 +137,7 @@ def scored(
     labels = Labels(
         2 if num_classes is None else num_classes, Threshold(logits=logits), num_labels, ignore_index, multiclass
     )
-    return Scored(labels, num_classes or num_labels or 1, logits)
+    return ScoreSpec(labels, num_classes or num_labels or 1, logits)
 
 
 def probabilities(logits: Tensor, multiclass: bool) -> Tensor:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, shown
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
 from assay.tally.sums import PREDS, Sums, Totals
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowValues:
     """One number per row, float32 or float64 of shape `(rows,)`, and which rows are left out.
 
     Args:
@@ -42,11 +42,11 @@ class RowTerm(ABC):
     """What an invalid row is."""
 
     @abstractmethod
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout has no such rows."""
 
     @abstractmethod
-    def __call__(self, batch: Batch) -> Rows:
+    def __call__(self, batch: Batch) -> RowValues:
         """The number of every row, rows in the order of dimension 0."""
 
 
@@ -73,14 +73,14 @@ class RowSum(Tally):
     def fields(self) -> Mapping[str, Rule]:
         return {**self._sums.fields, "invalid": "sum"}
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         self.term.check(layout)
 
     def zero(self, device: torch.device) -> State:
         return {**self._sums.zero(device), "invalid": torch.zeros(1, dtype=torch.int64, device=device)}
 
     def add(self, state: State, batch: Batch) -> None:
-        rows: Rows = batch.once(self.term, self.term)
+        rows: RowValues = batch.memoize(self.term, self.term)
         values = rows.values
         weights = _row_weights(batch.weights, len(values)) if batch.weights is not None and self.weighted else None
         if rows.left_out is not None:
@@ -89,21 +89,21 @@ class RowSum(Tally):
             state["count"] -= rows.left_out.sum()
         if rows.invalid is not None:
             state["invalid"] += rows.invalid
-        self._sums.add(state, Batch(values, None, weights, batch.cached, batch.compiled))
+        self._sums.add(state, Batch(values, None, weights, batch.cache_elements, batch.compiled))
 
-    def settle(self, state: State, rows: int) -> State:
-        return self._sums.settle(state, rows)
+    def canonicalize(self, state: State, rows: int) -> State:
+        return self._sums.canonicalize(state, rows)
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         invalid, strange = int(state["invalid"]), int(state["strange"].sum())
         found = self._sums.weight_problems(state)
         if invalid:
-            found.append(Problem(self.term.invalid, invalid))
-        return [*found, Problem(self.term.not_finite, strange, fatal=False)] if strange else found
+            found.append(InvalidValues(self.term.invalid, invalid))
+        return [*found, InvalidValues(self.term.not_finite, strange, fatal=False)] if strange else found
 
-    def read(self, state: State) -> Totals:
+    def compute(self, state: State) -> Totals:
         """The sum under the term `PREDS`, and the weight."""
-        return self._sums.read(state)
+        return self._sums.compute(state)
 
 
 def _row_weights(weights: Tensor, rows: int) -> Tensor:
@@ -131,7 +131,7 @@ class Cosine(RowTerm):
     not_finite = "rows have no direction (all zeros, or a value that is NaN or infinite)"
     invalid = "rows are invalid"
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         target = layout.target
         if target is None or target.tail != layout.preds.tail or len(target.tail) != 1 or 0 in target.tail:
             got = f"preds {shown(layout.preds.tail)} and target {'nothing' if target is None else shown(target.tail)}"
@@ -143,16 +143,16 @@ class Cosine(RowTerm):
             got = f"shape {shown(layout.weights.tail)}"
             raise ShapeError(describe("weights", got, "shape (N,)", "Give one weight per row"))
 
-    def __call__(self, batch: Batch) -> Rows:
+    def __call__(self, batch: Batch) -> RowValues:
         # Scaled to a largest component of 1, no square overflows or vanishes. A row of zeros gives NaN.
         x, y = (_wide(side) for side in (batch.preds, batch.needed_target))
         x, y = (side / side.abs().amax(1, keepdim=True) for side in (x.contiguous(), y.contiguous()))
         norms = row_sums(x * x).sqrt_() * row_sums(y * y).sqrt_()
-        return Rows(row_sums(x * y).div_(norms).clamp_(-1, 1).view(-1))
+        return RowValues(row_sums(x * y).div_(norms).clamp_(-1, 1).view(-1))
 
 
 @dataclass(frozen=True)
-class NegativeLogLikelihood(RowTerm):
+class TokenLogLoss(RowTerm):
     """`-log softmax(preds)[target]` of every token: `preds (N, ..., V)` are logits, `target (N, ...)` indices."""
 
     ignore_index: int | None = None
@@ -160,7 +160,7 @@ class NegativeLogLikelihood(RowTerm):
     not_finite = "tokens have a log probability that is NaN or infinite"
     invalid = "targets are out of the range of the vocabulary"
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         preds, target, weights = layout.preds, layout.target, layout.weights
         if target is None or preds.tail[:-1] != target.tail or not preds.tail or not preds.tail[-1]:
             got = f"shape {shown(preds.tail)} with target {'nothing' if target is None else shown(target.tail)}"
@@ -175,7 +175,7 @@ class NegativeLogLikelihood(RowTerm):
             do = "Give one weight per sample or per token"
             raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", expected, do))
 
-    def __call__(self, batch: Batch) -> Rows:
+    def __call__(self, batch: Batch) -> RowValues:
         logits = batch.preds.reshape(-1, batch.preds.shape[-1])
         target = batch.needed_target.reshape(-1).to(torch.int64)
         wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
@@ -183,7 +183,7 @@ class NegativeLogLikelihood(RowTerm):
         values = logits.log_softmax(1, dtype=wide).gather(1, inside[:, None]).view(-1).neg_()
         outside = torch.ne(target, inside)
         if self.ignore_index is None:
-            return Rows(values, outside, outside.sum())
+            return RowValues(values, outside, outside.sum())
         ignored = torch.eq(target, self.ignore_index)
         left_out = outside.logical_or(ignored)
-        return Rows(values, left_out, left_out.sum() - ignored.sum())
+        return RowValues(values, left_out, left_out.sum() - ignored.sum())

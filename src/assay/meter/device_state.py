@@ -13,12 +13,12 @@ from torch.compiler import is_compiling
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import StateError, describe
-from assay.meter.arguments import readable
+from assay.meter.inputs import readable
 from assay.tally.base import Batch, State, Tally
 from assay.tally.samples import SampleStore
 
 
-class Lane:
+class DeviceState:
     """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
 
     def __init__(self, tallies: Sequence[Tally], device: torch.device, stage_bytes: int) -> None:
@@ -145,7 +145,7 @@ class Lane:
             self._here(preds),
             None if target is None else self._here(target),
             None if weights is None else self._here(weights),
-            cached=self._policy.chunk_elements.value // 4,
+            cache_elements=self._policy.chunk_elements.value // 4,
             compiled=self._compiled and not is_compiling(),
         )
         for tally, state in zip(self._tallies, self._states, strict=True):

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
-from assay.tally.base import Batch, Column, Layout, Problem, Rule, State, Tally, shown
-from assay.tally.together import Together, leaves, together
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout, shown
+from assay.tally.composite import CompositeTally, combine, components
 
 
 @dataclass(frozen=True)
-class Selected(Tally):
+class ColumnTally(Tally):
     """What another tally counts of one column: `preds[:, column]`, `target[:, column]`, and weights of either.
 
     Args:
@@ -33,19 +33,19 @@ class Selected(Tally):
         return self.tally.chunk_scale
 
     @property
-    def reads_target(self) -> bool:
-        return self.tally.reads_target
+    def uses_target(self) -> bool:
+        return self.tally.uses_target
 
     @property
     def fields(self) -> Mapping[str, Rule]:
         return self.tally.fields
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         preds, target = (self._checked(name, getattr(layout, name)) for name in ("preds", "target"))
         assert preds is not None, "a batch has predictions"
-        self.tally.check(Layout(preds, target, self._of_weights(layout)))
+        self.tally.check(BatchLayout(preds, target, self._of_weights(layout)))
 
-    def _checked(self, name: str, column: Column | None) -> Column | None:
+    def _checked(self, name: str, column: TensorLayout | None) -> TensorLayout | None:
         if column is None:
             return None
         if column.tail[:1] != (self.columns,):
@@ -53,7 +53,7 @@ class Selected(Tally):
             raise ShapeError(describe(name, f"shape {shown(column.tail)}", f"(N, {self.columns}, ...)", do))
         return replace(column, tail=column.tail[1:])
 
-    def _of_weights(self, layout: Layout) -> Column | None:
+    def _of_weights(self, layout: BatchLayout) -> TensorLayout | None:
         return (
             layout.weights
             if layout.weights is None or not layout.weights.tail
@@ -64,7 +64,7 @@ class Selected(Tally):
         return self.tally.zero(device)
 
     def add(self, state: State, batch: Batch) -> None:
-        self.tally.add(state, batch.once(("column", self.column), self._selected))
+        self.tally.add(state, batch.memoize(("column", self.column), self._selected))
 
     def _selected(self, batch: Batch) -> Batch:
         weights = batch.weights
@@ -72,36 +72,36 @@ class Selected(Tally):
             batch.preds[:, self.column],
             self._column(batch.target),
             self._column(weights) if weights is not None and weights.ndim > 1 else weights,
-            cached=batch.cached,
+            cache_elements=batch.cache_elements,
             compiled=batch.compiled,
         )
 
     def _column(self, rows: Tensor | None) -> Tensor | None:
         return None if rows is None else rows[:, self.column]
 
-    def settle(self, state: State, rows: int) -> State:
-        return self.tally.settle(state, rows)
+    def canonicalize(self, state: State, rows: int) -> State:
+        return self.tally.canonicalize(state, rows)
 
-    def read(self, state: State) -> Any:
-        return self.tally.read(state)
+    def compute(self, state: State) -> Any:
+        return self.tally.compute(state)
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         named = f" in column {self.column}"
-        return tuple(replace(problem, what=problem.what + named) for problem in self.tally.problems(state))
+        return tuple(replace(problem, what=problem.what + named) for problem in self.tally.invalid_values(state))
 
-    def join(self, other: Tally) -> Tally | None:
-        if not isinstance(other, Selected) or (other.column, other.columns) != (self.column, self.columns):
+    def union(self, other: Tally) -> Tally | None:
+        if not isinstance(other, ColumnTally) or (other.column, other.columns) != (self.column, self.columns):
             return None
-        both = self.tally.join(other.tally)
+        both = self.tally.union(other.tally)
         return None if both is None else replace(self, tally=both)
 
-    def part(self, state: State, wanted: Tally) -> State:
-        assert isinstance(wanted, Selected), "a join of columns is asked for a column"
-        return state if wanted == self else self.tally.part(state, wanted.tally)
+    def extract(self, state: State, wanted: Tally) -> State:
+        assert isinstance(wanted, ColumnTally), "a join of columns is asked for a column"
+        return state if wanted == self else self.tally.extract(state, wanted.tally)
 
 
 def of_column(tally: Tally, column: int, columns: int) -> Tally:
     """What a tally counts of one column; of several tallies, what each of them does."""
-    if isinstance(tally, Together):
-        return together(Selected(leaf, column, columns) for leaf in leaves(tally))
-    return Selected(tally, column, columns)
+    if isinstance(tally, CompositeTally):
+        return combine(ColumnTally(leaf, column, columns) for leaf in components(tally))
+    return ColumnTally(tally, column, columns)
