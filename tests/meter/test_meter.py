@@ -23,6 +23,7 @@ from assay.errors import (
 )
 from assay.metrics import (
     AUROC,
+    Accuracy,
     CalibrationError,
     CosineSimilarity,
     ExactMatch,
@@ -254,3 +255,29 @@ def test_some_metrics_are_read_alone():
     assert meter.compute(only=["f1"]) == {"f1": meter.compute()["f1"]}
     with pytest.raises(ConfigError, match="compute: got no metric acc, expected some of f1, auroc"):
         meter.compute(only=["acc", "f1"])
+
+
+def test_an_empty_meter_like_another_may_have_other_metrics_and_stage_otherwise():
+    meter = Meter(loss=Mean(), weighted=True, strict=True, stage_bytes=64)
+    meter.update(torch.ones(3), weights=torch.ones(3))
+    for empty, metrics, stage_bytes in (
+        (meter.fresh(), {"loss": Mean()}, 64),
+        (meter.fresh(stage_bytes=0), {"loss": Mean()}, 0),
+        (meter.fresh({"high": Max()}), {"high": Max()}, 64),
+    ):
+        assert (empty.rows, empty.metrics, empty.stage_bytes) == (0, metrics, stage_bytes)
+        assert empty.weighted
+        assert empty.strict
+
+
+def test_tallies_and_states_are_those_of_the_samples(count_ops):
+    meter, other = Meter(acc=Accuracy(num_classes=3), f1=F1Score(num_classes=3)), Meter(acc=Accuracy(num_classes=3))
+    labels = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 2, 1])
+    for each in (meter, other):
+        each.update(*labels)
+    assert meter.tallies == other.tallies
+    assert len(meter.tallies) == 1
+    ((state,), (expected,)) = meter.states(), other.states()
+    assert {name: value.tolist() for name, value in state.items()} == {n: v.tolist() for n, v in expected.items()}
+    assert list(meter.device_states()) == [torch.device("cpu")]
+    assert meter.fresh().merge(meter).device_states() == {}

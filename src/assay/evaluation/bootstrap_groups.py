@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.evaluation.observers import SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
-from assay.evaluation.partition import Partition, meter_like
+from assay.evaluation.partition import Partition
 from assay.evaluation.per_sample import PerSampleRecorder
 from assay.meter import Meter
 from assay.meter.intervals import ConfidenceInterval, bootstrap, group_count, needing_bootstrap
@@ -69,7 +69,7 @@ class BootstrapGroups:
         """Count these metrics from now on."""
         self._names = names
         if names:
-            meter = meter_like(self._like, {name: self._like.metrics[name] for name in names})
+            meter = self._like.fresh({name: self._like.metrics[name] for name in names})
             self._groups = group_count(meter)
             self._partition = Partition(meter)
 

@@ -26,7 +26,6 @@ from assay.evaluation.identity import Identity
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions
-from assay.evaluation.partition import meter_like
 from assay.evaluation.per_sample import MOST_SAMPLES, PerSampleRecorder
 from assay.evaluation.progress import EvaluationProgress
 from assay.evaluation.ranks import TIMEOUT_S, Ranks, local_rank, process_group
@@ -281,7 +280,7 @@ def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, 
     diagnostics = choose_diagnostics(
         meter_of_metrics.metrics, meter_of_metrics.weighted, options.classes, options.diagnostics
     )
-    meter = meter_like(meter_of_metrics, {**meter_of_metrics.metrics, **diagnostics.metrics})
+    meter = meter_of_metrics.fresh({**meter_of_metrics.metrics, **diagnostics.metrics})
     forward = Forward(_compiled(model, options), reader, assigned, options.precision)
     return _Preparation(meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
@@ -290,7 +289,7 @@ def _observers(
     preparation: _Preparation, source: DataSource, options: EvaluateOptions, ranks: Ranks
 ) -> dict[str, Observer]:
     """What is counted or kept of every sample besides the metrics."""
-    like = meter_like(preparation.meter, preparation.metrics)
+    like = preparation.meter.fresh(preparation.metrics)
     observers: dict[str, Observer] = {}
     recorder = None
     if options.keep_samples and (source.shares is not None or preparation.reader.has_ids):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +12,6 @@ from torch import Tensor
 from assay.devices.placement import move
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.meter import Meter
-from assay.metrics.base import Metric
 
 Label: TypeAlias = tuple[str, ...]
 
@@ -20,12 +19,6 @@ STAGE_BYTES = 1 << 14
 """Of each meter: rows come by the thousand, so staging them again gains little."""
 COPIED_BYTES = 1 << 25
 """Rows of more than that (a batch of images) are not copied into another order, but counted one by one."""
-
-
-def meter_like(meter: Meter, metrics: Mapping[str, Metric], stage_bytes: int | None = None) -> Meter:
-    """An empty meter of other metrics with the options of one."""
-    bytes_ = meter.stage_bytes if stage_bytes is None else stage_bytes
-    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=bytes_, **metrics)
 
 
 class Partition:
@@ -68,7 +61,7 @@ class Partition:
     def _meter(self, label: Label) -> Meter:
         meter = self.meters.get(label)
         if meter is None:
-            meter = self.meters[label] = meter_like(self._like, self._like.metrics, STAGE_BYTES)
+            meter = self.meters[label] = self._like.fresh(stage_bytes=STAGE_BYTES)
         return meter
 
     def state(self) -> dict[str, Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -114,20 +114,16 @@ def needing_bootstrap(
     """
     closed = independent and not meter.weighted
     sizes = {
-        name: _state_bytes(_like(meter, {name: metric}))
+        name: _state_bytes(meter.fresh({name: metric}))
         for name, metric in meter.metrics.items()
         if metric.estimates and not (closed and metric.closed_form) and name not in without
     }
     chosen: dict[str, Metric] = {}
     for name in sorted(sizes, key=sizes.__getitem__):
-        more = _like(meter, {**chosen, name: meter.metrics[name]})
-        if group_count(more, budget_bytes) and _is_numbers(_like(meter, {name: meter.metrics[name]})):
+        more = meter.fresh({**chosen, name: meter.metrics[name]})
+        if group_count(more, budget_bytes) and _is_numbers(meter.fresh({name: meter.metrics[name]})):
             chosen[name] = meter.metrics[name]
-    return _like(meter, {name: chosen[name] for name in meter.metrics if name in chosen}) if chosen else None
-
-
-def _like(meter: Meter, metrics: Mapping[str, Metric]) -> Meter:
-    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=meter.stage_bytes, **metrics)
+    return meter.fresh({name: chosen[name] for name in meter.metrics if name in chosen}) if chosen else None
 
 
 def _is_numbers(meter: Meter) -> bool:

@@ -403,9 +403,16 @@ class Meter:
             self._forget()
             self._add(states, description.rows)
 
-    def fresh(self) -> Meter:
-        """A meter of the same metrics that has counted nothing."""
-        return Meter(weighted=self.weighted, strict=self.strict, stage_bytes=self.stage_bytes, **self.metrics)
+    def fresh(self, metrics: Mapping[str, Metric] | None = None, *, stage_bytes: int | None = None) -> Meter:
+        """An empty meter like this one.
+
+        Args:
+            metrics: the metrics by name; by default those of this meter.
+            stage_bytes: how many bytes the staged rows may take; by default as many as in this meter.
+        """
+        named: dict[str, Any] = dict(self.metrics if metrics is None else metrics)
+        size = self.stage_bytes if stage_bytes is None else stage_bytes
+        return Meter(weighted=self.weighted, strict=self.strict, stage_bytes=size, **named)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Meter:
         return self.fresh().merge(self)

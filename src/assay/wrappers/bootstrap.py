@@ -18,7 +18,7 @@ from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
 from assay.meter.intervals import ConfidenceInterval, bootstrap, drawn_values, group_count
 from assay.stats.sampling import groups_of, numbers_of
-from assay.wrappers.nested_meters import like, load_meters, require_meter, save_meters
+from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 HELD_ROWS = 1 << 13
 HELD_BYTES = 1 << 24
@@ -68,7 +68,7 @@ class Bootstrap:
             do = "Say how many groups, or measure those metrics without a bootstrap"
             raise ConfigError(describe("groups", got, "a number from 16 to 4096", do))
         self._like, self._seed = meter.fresh(), int(seed)
-        group = like(meter, stage_bytes=_STAGE_BYTES)
+        group = meter.fresh(stage_bytes=_STAGE_BYTES)
         self._groups = [group.fresh() for _ in range(count)]
         self.reset()
 

@@ -1,4 +1,4 @@
-"""Meters that are part of something: made alike, checked, and saved in one state dictionary."""
+"""Meters that are part of something: checked, and saved in one state dictionary."""
 
 from __future__ import annotations
 
@@ -38,11 +38,6 @@ def load_meters(state: Mapping[str, Tensor], empty: Callable[[str], Meter | None
         meter.load_state_dict(part)
         meters[name] = meter
     return meters
-
-
-def like(meter: Meter, stage_bytes: int) -> Meter:
-    """A meter of the same metrics that has counted nothing, and stages otherwise."""
-    return Meter(weighted=meter.weighted, strict=meter.strict, stage_bytes=stage_bytes, **meter.metrics)
 
 
 def require_meter(name: str, given: object) -> Meter:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, StateError, describe
 from assay.meter import Meter
-from assay.wrappers.nested_meters import like, load_meters, require_meter, save_meters
+from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 
 class Running:
@@ -46,7 +46,7 @@ class Running:
         meter = require_meter("meter", meter)
         self.updates = updates
         self._like = meter.fresh()
-        self._next = like(meter, stage_bytes=0)
+        self._next = meter.fresh(stage_bytes=0)
         self._last: deque[Meter] = deque(maxlen=updates)
 
     @property
