@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from assay.meter import Meter
@@ -34,11 +34,12 @@ def _by_tally() -> list[TallyCase]:
     for case in CASES:
         key = (case.metric.tally(case.weighted), case.draw, case.weighted, case.whole_weights)
         groups.setdefault(key, []).append(case)
-    return [
-        TallyCase(first.metric, first.draw, first.weighted, first.whole_weights, tuple(case.metric for case in cases))
-        for cases in groups.values()
-        for first in cases[:1]
-    ]
+    return [_of_one_tally(cases) for cases in groups.values()]
+
+
+def _of_one_tally(cases: list[Case]) -> TallyCase:
+    shared = {field.name: getattr(cases[0], field.name) for field in fields(Case)}
+    return TallyCase(**shared, metrics=tuple(case.metric for case in cases))
 
 
 TALLY_CASES = _by_tally()
