@@ -22,7 +22,7 @@ from assay.errors import ShapeError, describe
 from assay.evaluation.batch import Reader
 from assay.evaluation.nested_batch import structure
 from assay.evaluation.ranks import Ranks
-from assay.meter.device_state import layout_of
+from assay.meter.device_counts import layout_of
 
 Array: TypeAlias = NDArray[Any]
 Tensors: TypeAlias = Mapping[str, Tensor]

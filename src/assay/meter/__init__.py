@@ -1,4 +1,4 @@
-"""Counting batches: the meter, its plan of tallies, a lane for each device, its sums over processes, its files."""
+"""Counting batches: the meter, its plan of tallies, counts for each device, its sums over processes, its files."""
 
 from assay.meter.meter import STAGE_BYTES, Meter
 

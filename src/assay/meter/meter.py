@@ -24,7 +24,7 @@ from assay.errors import (
     warn,
 )
 from assay.meter import file
-from assay.meter.device_state import DeviceState, layout_of
+from assay.meter.device_counts import DeviceCounts, layout_of
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.inputs import check_inputs, match_shapes, type_name
 from assay.meter.sync import synced
@@ -88,15 +88,15 @@ class Meter:
             self._forget()
 
     def _forget(self) -> None:
-        self._lanes: dict[torch.device, DeviceState] = {}
-        self._lane: DeviceState | None = None
+        self._by_device: dict[torch.device, DeviceCounts] = {}
+        self._current: DeviceCounts | None = None
         self._carried: list[State] | None = None
         self._carried_rows = 0
 
     @property
     def rows(self) -> int:
         """How many samples (rows of dimension 0) were given."""
-        return self._carried_rows + sum(lane.rows for lane in self._lanes.values())
+        return self._carried_rows + sum(counts.rows for counts in self._by_device.values())
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
@@ -116,7 +116,7 @@ class Meter:
         Staged rows are counted first. What was merged or loaded is on no device.
         """
         with self._alone():
-            return {device: lane.flushed() for device, lane in self._lanes.items()}
+            return {device: counts.flushed() for device, counts in self._by_device.items()}
 
     def update(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> None:
         """Count a batch.
@@ -137,8 +137,8 @@ class Meter:
         if not self._busy.acquire(False):
             raise _overlapping()
         try:
-            lane, batch = self._ready(preds, target, weights)
-            lane.push(*batch)
+            counts, batch = self._ready(preds, target, weights)
+            counts.push(*batch)
         finally:
             self._busy.release()
 
@@ -154,21 +154,21 @@ class Meter:
 
     def _ready(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> tuple[DeviceState, tuple[Tensor, Tensor | None, Tensor | None]]:
-        """The lane of a batch, and the batch as it takes it. A new layout is checked; nothing is counted."""
-        lane = self._lane
+    ) -> tuple[DeviceCounts, tuple[Tensor, Tensor | None, Tensor | None]]:
+        """The counts that a batch goes into, and the batch as it takes it. A new layout is checked; nothing is counted."""
+        counts = self._current
         try:
-            known = lane is not None and lane.layout == layout_of(preds, target, weights)
+            known = counts is not None and counts.layout == layout_of(preds, target, weights)
         except RuntimeError:  # a tensor without storage, or without a shape
             known = False
-        if lane is None or not known:
-            preds, target, weights, lane = self._prepare(preds, target, weights)
-        return lane, (preds, target, weights)
+        if counts is None or not known:
+            preds, target, weights, counts = self._prepare(preds, target, weights)
+        return counts, (preds, target, weights)
 
     def _trace(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
         """The update under `torch.compile`: metadata is checked while tracing, and what remains is the counting."""
         preds, target, weights = self._checked(preds, target, weights)
-        if preds.device not in self._lanes:
+        if preds.device not in self._by_device:
             raise StateError(
                 describe(
                     "update under torch.compile",
@@ -177,19 +177,19 @@ class Meter:
                     "Call update once outside of the compiled function, with no rows if you like",
                 )
             )
-        self._lanes[preds.device].count_on_device(preds, target, weights)
+        self._by_device[preds.device].count_on_device(preds, target, weights)
 
     def _prepare(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, DeviceState]:
-        """Check a batch of a new layout, and find or make the lane of its device."""
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, DeviceCounts]:
+        """Check a batch of a new layout, and find or make the counts of its device."""
         preds, target, weights = self._checked(preds, target, weights)
-        lane = self._lanes.get(preds.device)
-        if lane is None:
-            lane = self._lanes[preds.device] = DeviceState(self._plan.tallies, preds.device, self.stage_bytes)
-        lane.expect(preds, target, weights)
-        self._lane = lane
-        return preds, target, weights, lane
+        counts = self._by_device.get(preds.device)
+        if counts is None:
+            counts = self._by_device[preds.device] = DeviceCounts(self._plan.tallies, preds.device, self.stage_bytes)
+        counts.expect(preds, target, weights)
+        self._current = counts
+        return preds, target, weights, counts
 
     def _checked(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
@@ -255,7 +255,7 @@ class Meter:
 
     def _merged(self) -> list[State]:
         """The same, in a form that depends on how it was counted; the value does not."""
-        parts = [lane.host_states() for lane in self._lanes.values()]
+        parts = [counts.host_states() for counts in self._by_device.values()]
         if self._carried is not None:
             parts.append(self._carried)
         if not parts:

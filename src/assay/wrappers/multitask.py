@@ -84,8 +84,8 @@ class Multitask:
                     ready.append(self.meters[name]._ready(*batch))
                 except (InputError, ConfigError) as error:
                     raise type(error)(f"{name}: {error}") from error
-            for lane, batch in ready:
-                lane.push(*batch)
+            for counts, batch in ready:
+                counts.push(*batch)
 
     def _check_names(self, argument: str, tensors: object, known: Mapping[str, object]) -> None:
         if not isinstance(tensors, Mapping):

@@ -18,7 +18,7 @@ from assay.tally.base import Batch, State, Tally
 from assay.tally.samples import SampleStore
 
 
-class DeviceState:
+class DeviceCounts:
     """What was counted of one device's batches: the states of the tallies, and the rows staged for them."""
 
     def __init__(self, tallies: Sequence[Tally], device: torch.device, stage_bytes: int) -> None:
@@ -97,7 +97,7 @@ class DeviceState:
         """Count rows into all tallies, or into none.
 
         What can be known before is checked before: the metadata, and that samples have room. When counting fails
-        nevertheless (memory that runs out, an interrupt), the tallies may differ, and this lane cannot be read again.
+        nevertheless (memory that runs out, an interrupt), the tallies may differ, and these counts cannot be read again.
         """
         if is_compiling():
             self._count_chunks(preds, target, weights)
