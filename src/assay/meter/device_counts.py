@@ -97,7 +97,8 @@ class DeviceCounts:
         """Count rows into all tallies, or into none.
 
         What can be known before is checked before: the metadata, and that samples have room. When counting fails
-        nevertheless (memory that runs out, an interrupt), the tallies may differ, and these counts cannot be read again.
+        nevertheless (memory that runs out, an interrupt), the tallies may differ, and these counts cannot be read
+        again.
         """
         if is_compiling():
             self._count_chunks(preds, target, weights)

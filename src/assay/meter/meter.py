@@ -155,7 +155,7 @@ class Meter:
     def _ready(
         self, preds: Tensor, target: Tensor | None, weights: Tensor | None
     ) -> tuple[DeviceCounts, tuple[Tensor, Tensor | None, Tensor | None]]:
-        """The counts that a batch goes into, and the batch as it takes it. A new layout is checked; nothing is counted."""
+        """The counts that a batch goes into, and the batch. A new layout is checked; nothing is counted yet."""
         counts = self._current
         try:
             known = counts is not None and counts.layout == layout_of(preds, target, weights)
