@@ -203,7 +203,7 @@ def test_a_level_beyond_the_draws_takes_their_standard_error():
 
 @pytest.mark.parametrize("confidence_level", [0.0, 1.0, 95, math.nan])
 def test_a_level_is_between_0_and_1(confidence_level):
-    message = "confidence_level: got {confidence_level!r}, expected a number between 0 and 1. Pass 0.95 for 95 %"
+    message = f"confidence_level: got {confidence_level!r}, expected a number between 0 and 1"
     for call in (lambda: bootstrap([], confidence_level), lambda: closed_forms(Meter(Mean()), confidence_level)):
         with pytest.raises(ConfigError, match=re.escape(message)):
             call()
