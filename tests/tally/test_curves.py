@@ -57,7 +57,9 @@ def test_auroc_is_the_share_of_pairs_with_weights(rows):
     scores, positive, weights = columns(rows)
     expected = auroc_of_pairs(scores, positive, weights)
     got = curves.auroc(curves.of_samples(scores, positive, curves.whole_numbers(weights)))
-    assert got == curves.BoundedEstimate(expected, expected, expected) or (math.isnan(expected) and math.isnan(got.value))
+    assert got == curves.BoundedEstimate(expected, expected, expected) or (
+        math.isnan(expected) and math.isnan(got.value)
+    )
     ones = np.ones(len(scores))
     got = curves.auroc(curves.of_samples(scores, positive)).value
     assert got == auroc_of_pairs(scores, positive, ones) or math.isnan(got)
