@@ -12,7 +12,7 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, ShapeError, describe
 from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
-from assay.metrics.base import Direction, Metric, number
+from assay.metrics.base import Metric, number
 from assay.metrics.contributions import Contributions
 from assay.metrics.rational import quotient, rounded
 from assay.tally.base import Batch, Layout, Tally, shown
@@ -98,7 +98,7 @@ class MeanLoss(Metric):
     Source: Shannon, Bell System Technical Journal 30 (1951), 50-64.
     """
 
-    better: ClassVar[Direction] = "lower"
+    higher_is_better: ClassVar[bool | None] = False
 
     def tally(self, weighted: bool) -> Tally:
         return RowSum(GivenLoss(), weighted)

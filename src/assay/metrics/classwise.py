@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
+from assay.metrics.classification import Recall
 from assay.metrics.several import without_data
 from assay.tally.base import Tally
+
+__all__ = ["Classwise"]
 
 
 @dataclass(frozen=True)
@@ -19,11 +22,9 @@ class Classwise(Metric):
 
     `{names[k]: value[k]}`. Better values and intervals are those of the metric; nothing else is counted than for it.
 
-    Args:
-        metric: one with a value per class, as `Recall(num_classes=3, average=None)`.
-        names: as many names, each once.
+    Shapes: the arguments of an update are those of the metric.
 
-    The arguments of an update are those of the metric.
+    Rounding: as that of the metric.
 
     Returns:
         A dictionary from names to float64, shape `()`. In a report and in intervals, they are numbers `"recall cat"`.
@@ -41,8 +42,11 @@ class Classwise(Metric):
     Source: the values are those of the metric.
     """
 
-    metric: Metric
-    names: tuple[str, ...]
+    family = "metrics of metrics"
+    examples = ({"metric": Recall(num_labels=5, average=None), "names": tuple("abcde")},)
+
+    metric: Annotated[Metric, "one with a value per class, as `Recall(num_classes=3, average=None)`."]
+    names: Annotated[tuple[str, ...], "as many names, each once."]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,7 +66,7 @@ class Classwise(Metric):
         if len(value) != len(self.names):
             do = "Give a name for each value, in their order"
             raise ConfigError(describe("names", f"{len(self.names)} names", f"{len(value)}", do))
-        object.__setattr__(self, "better", self.metric.better)
+        object.__setattr__(self, "higher_is_better", self.metric.higher_is_better)
 
     @property
     def estimates(self) -> bool:

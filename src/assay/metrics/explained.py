@@ -1,17 +1,13 @@
-"""Regression metrics that set errors against the spread of the target: what a model explains of it.
-
-The values are those of exact arithmetic on the given inputs, rounded once to float64.
-"""
+"""Regression metrics that set errors against the spread of the target: what a model explains of it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction
 from assay.metrics.outputs import (
     OverOutputs,
     share_left,
@@ -21,22 +17,17 @@ from assay.metrics.outputs import (
 from assay.metrics.rational import combined, quotient, root
 from assay.tally.sums import PREDS, TARGET, Number, Totals
 
+__all__ = ["ExplainedVariance", "R2Score", "RelativeSquaredError"]
+
 
 @dataclass(frozen=True)
 class R2Score(OverOutputs):
     """Coefficient of determination R².
 
-    `1 - sum(w (target - preds)²) / sum(w (target - mean)²)`, with the weighted mean of the target. The value is that of
-    exact arithmetic on the given inputs, rounded once.
-
-    Args:
-        adjusted: the number of independent variables of the model; above 0 gives the adjusted
-            `1 - (1 - R²) (N - 1) / (N - adjusted - 1)`, with `N` the number of samples, weighted or not.
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
-        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
+    `1 - sum(w (target - preds)²) / sum(w (target - mean)²)`, with the weighted mean of the target.
 
     Returns:
-        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target reads 1 when it is met exactly, else
+        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target gives 1 when it is met exactly, else
         0 (as in scikit-learn). NaN for fewer than 2 samples, where all have weight 0, and adjusted for `adjusted + 1`
         samples or fewer.
 
@@ -53,7 +44,18 @@ class R2Score(OverOutputs):
 
     defined_for: ClassVar[str] = "samples with weight, 2 or more, and more than adjusted + 1 where it is adjusted"
 
-    adjusted: int = 0
+    adjusted: Annotated[
+        int,
+        "the number of independent variables of the model; above 0 gives the adjusted "
+        "`1 - (1 - R²) (N - 1) / (N - adjusted - 1)`, with `N` the number of samples, weighted or not.",
+    ] = 0
+
+    examples = (
+        {},
+        {"adjusted": 2},
+        *({"num_outputs": 2, "multioutput": k} for k in ("raw_values", "variance_weighted")),
+    )
+    unchanged_by = frozenset({"common affine"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,19 +80,11 @@ class R2Score(OverOutputs):
 class ExplainedVariance(OverOutputs):
     """Explained variance: as R², but a constant error costs nothing.
 
-    `1 - Var(target - preds) / Var(target)`, with weighted variances. The value is that of exact arithmetic on the given
-    inputs, rounded once.
-
-    Args:
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
-        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
+    `1 - Var(target - preds) / Var(target)`, with weighted variances.
 
     Returns:
-        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target reads 1 when the error is constant,
+        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target gives 1 when the error is constant,
         too, else 0 (as in scikit-learn). NaN without data.
-
-    Raises:
-        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
 
     Example:
         >>> import torch
@@ -99,6 +93,9 @@ class ExplainedVariance(OverOutputs):
 
     Source: scikit-learn user guide, explained variance score.
     """
+
+    examples = ({}, {"num_outputs": 2})
+    unchanged_by = frozenset({"common affine", "shift"})
 
     def value(self, counted: Totals, k: int) -> Number:
         error, weight = squared_error(counted, k), counted.weight[k]
@@ -112,20 +109,11 @@ class ExplainedVariance(OverOutputs):
 class RelativeSquaredError(OverOutputs):
     """Relative squared error: the squared error over that of always predicting the mean, or its root.
 
-    `sum(w (target - preds)²) / sum(w (target - mean)²)`. The value is that of exact arithmetic on the given inputs,
-    rounded once (for a mean of roots, each root is rounded and then their mean).
-
-    Args:
-        squared: False gives the square root.
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
-        multioutput: "uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.
+    `sum(w (target - preds)²) / sum(w (target - mean)²)`. For a mean of roots, each root is rounded and then their mean.
 
     Returns:
         float64, shape `()`, or `(num_outputs,)` for raw values. With a constant target: infinite, or NaN when there is
         no error either; weighted by the spread, such an output does not count unless all are. NaN without data.
-
-    Raises:
-        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
 
     Example:
         >>> import torch
@@ -135,9 +123,11 @@ class RelativeSquaredError(OverOutputs):
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
 
-    better: ClassVar[Direction] = "lower"
+    higher_is_better = False
+    examples = ({}, {"squared": False})
+    unchanged_by = frozenset({"common affine"})
 
-    squared: bool = True
+    squared: Annotated[bool, "False gives the square root."] = True
 
     def value(self, counted: Totals, k: int) -> Number:
         share = quotient(squared_error(counted, k), target_spread(counted, k))

@@ -7,13 +7,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric, number
+from assay.metrics.base import Inputs, Metric, number
 from assay.metrics.contributions import Contributions, single
 from assay.metrics.rational import combined, quotient, result, rounded
 from assay.tally.base import Batch, Tally
@@ -30,9 +30,21 @@ MultiOutput = Literal["uniform_average", "raw_values", "variance_weighted"]
 
 @dataclass(frozen=True)
 class OutputMetric(Metric):
-    """A metric with one value for each of `num_outputs` outputs."""
+    """A metric with one value for each of `num_outputs` outputs.
 
-    num_outputs: int = field(default=1, kw_only=True)
+    Shapes: `preds` and `target` `(N, num_outputs)`; for one output `(N,)` or `(N, 1)`. Weights are `(N,)` or one each.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for several outputs; NaN without data.
+
+    Raises:
+        ConfigError: `num_outputs` below 1.
+    """
+
+    family: ClassVar[str] = "regression"
+    inputs: ClassVar[Inputs] = "pairs"
+
+    num_outputs: Annotated[int, "how many outputs there are; one value for each."] = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,9 +66,12 @@ class OutputMetric(Metric):
 
 @dataclass(frozen=True)
 class ElementwiseMetric(OutputMetric):
-    """A metric whose one output takes arguments of any shape, every element of which is a sample."""
+    """A metric whose one output takes arguments of any shape, every element of which is a sample.
 
-    better: ClassVar[Direction] = "lower"
+    Shapes: `preds` and `target` `(N, num_outputs)`; for one output any shape, every element of which is a sample.
+    """
+
+    higher_is_better: ClassVar[bool | None] = False
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
@@ -75,6 +90,26 @@ class ElementwiseMetric(OutputMetric):
             return None
         (name, values), *over = ((name, of(preds, target)) for name, of in self.columns.items())
         return Contributions.of(name, values, *(over[0] if over else ()))
+
+
+@dataclass(frozen=True)
+class MeanTermMetric(ElementwiseMetric):
+    """The mean of a term that is computed in floating point for each sample."""
+
+    exact_terms: ClassVar[bool] = False
+    term: ClassVar[FloatTerm]
+    term_name: ClassVar[str]
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return frozenset({self.term})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {self.term_name: of_term(self.term)}
+
+    def value(self, counted: Totals, k: int) -> Number:
+        return mean_of(self.term, counted, k)
 
 
 Of = Callable[[Tensor, Tensor], Tensor]
@@ -117,11 +152,18 @@ def of_term(term: FloatTerm) -> Of:
 
 @dataclass(frozen=True)
 class OverOutputs(OutputMetric):
-    """A metric that sets errors against the spread of the target, and reduces over outputs."""
+    """A metric that sets errors against the spread of the target, and reduces over outputs.
 
-    better: ClassVar[Direction] = "higher"
+    Raises:
+        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
+    """
 
-    multioutput: MultiOutput = field(default="uniform_average", kw_only=True)
+    higher_is_better: ClassVar[bool | None] = True
+
+    multioutput: Annotated[
+        MultiOutput,
+        '"uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.',
+    ] = field(default="uniform_average", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
+from assay.metrics.rank_correlation import SpearmanCorrCoef
+from assay.metrics.regression import MeanSquaredError
 from assay.metrics.several import values_of, without_data
 from assay.tally.base import Tally
 from assay.tally.selected import of_column
 from assay.tally.together import together
+
+__all__ = ["PerOutput"]
 
 
 @dataclass(frozen=True)
@@ -22,12 +26,10 @@ class PerOutput(Metric):
 
     Many regression metrics take `num_outputs=` themselves, and are faster with it; this is for those that do not.
 
-    Args:
-        metric: any metric whose value is one tensor.
-        outputs: how many there are.
+    Shapes: `preds` and `target` are `(N, outputs, ...)`; without dimension 1, they are what the metric takes. Weights
+    are one per sample, `(N,)`, or one for each output as well.
 
-    `preds` and `target` have the shape `(N, outputs, ...)`; without dimension 1, they are what the metric takes.
-    Weights are one per sample, `(N,)`, or one for each output as well.
+    Rounding: as that of the metric.
 
     Returns:
         The values stacked: float64, shape `(outputs,)` for a metric with a single number.
@@ -35,7 +37,7 @@ class PerOutput(Metric):
     Raises:
         ConfigError: no metric, no output, or a metric whose value is a curve or a table.
         ShapeError: when updated, if dimension 1 is of another size.
-        InvalidValuesError: when read, as the metric does; says in which column.
+        InvalidValuesError: by `compute`, as the metric does; says in which column.
 
     Example:
         >>> import torch
@@ -47,8 +49,11 @@ class PerOutput(Metric):
     Source: the values are those of the metric.
     """
 
-    metric: Metric
-    outputs: int
+    family = "metrics of metrics"
+    examples = ({"metric": MeanSquaredError(), "outputs": 2}, {"metric": SpearmanCorrCoef(), "outputs": 2})
+
+    metric: Annotated[Metric, "any metric whose value is one tensor."]
+    outputs: Annotated[int, "how many there are."]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,7 +62,7 @@ class PerOutput(Metric):
         if not isinstance(without_data("metric", self.metric), Tensor):
             do = "Use a metric whose value is one tensor, or a meter for each output"
             raise ConfigError(describe("metric", f"{self.metric!r}, which reads several parts", "one tensor", do))
-        object.__setattr__(self, "better", self.metric.better)
+        object.__setattr__(self, "higher_is_better", self.metric.higher_is_better)
 
     @property
     def estimates(self) -> bool:

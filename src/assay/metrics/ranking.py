@@ -7,20 +7,31 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
-from assay.metrics.base import Direction, Metric, number, vector
+from assay.metrics.base import Metric, number, vector
 from assay.stats.intervals import Ends, delong_error, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, Interval, Ranking
 from assay.tally.scored import scored
 from assay.tally.scores import Scores
+
+__all__ = [
+    "AUROC",
+    "ROC",
+    "AveragePrecision",
+    "PrecisionAtFixedRecall",
+    "PrecisionRecallCurve",
+    "RecallAtFixedPrecision",
+    "SensitivityAtSpecificity",
+    "SpecificityAtSensitivity",
+]
 
 EXACT_UP_TO = 1 << 20
 """Scores: 4 MiB of float32."""
@@ -65,25 +76,38 @@ class OperatingPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingMetric(Metric):
-    """A metric of scores and labels that is read from rankings.
+    """A metric of scores and labels that is computed from rankings.
 
-    Without `num_classes` and `num_labels` the data is binary: `preds` are float scores of any shape, `target` 0 or 1 of
-    the same shape. With `num_classes=C`: `preds (N, C, ...)`, `target (N, ...)` in `0 ... C - 1`, and each class is
-    ranked against the rest. With `num_labels=L`: both `(N, L, ...)`, and each label is ranked for itself.
+    Shapes:
+        Binary, without `num_classes` and `num_labels`: `preds` are float scores of any shape, `target` 0 or 1 alike.
+        Multiclass: `preds (N, C, ...)`, `target (N, ...)` in `0 ... C - 1`. Multilabel: both `(N, num_labels, ...)`.
 
-    With `logits=True`, binary and multilabel logits are ranked as they are. Multiclass logits are ranked by the
-    log-odds of each class, `logit_c - logsumexp(the other logits)`: the order of the softmax, without its saturation.
-    Thresholds are then logits or log-odds; `torch.sigmoid(threshold)` is the probability.
+    Raises:
+        ConfigError: an argument that is out of range or unknown, or both `num_classes` and `num_labels`.
+        InvalidValuesError: by `compute`, for NaN, a target out of range, a score outside [0, 1] without `logits=True`;
+            a row of multiclass logits that has no softmax, because one is +inf or all are -inf.
     """
 
-    defined_for: ClassVar[str] = ""  # what is read says itself which class is missing
+    family = "ranking"
+    inputs = "labels"
+    unchanged_by = frozenset({"increasing"})
+    defined_for = ""  # `read` itself says which class is missing
 
-    num_classes: int | None = None
-    num_labels: int | None = None
-    ignore_index: int | None = None
-    logits: bool = False
-    exact: bool = False
-    exact_up_to: int = EXACT_UP_TO
+    num_classes: Annotated[int | None, "for multiclass data; each class is ranked against the rest."] = None
+    num_labels: Annotated[int | None, "for multilabel data; each label is ranked by itself."] = None
+    ignore_index: Annotated[int | None, "rows with this target are left out."] = None
+    logits: Annotated[
+        bool,
+        "scores are any real numbers, otherwise they are in [0, 1]. Binary and multilabel logits are ranked as they "
+        "are, multiclass ones by the log-odds of each class, `logit_c - logsumexp(the other logits)`: the order of the "
+        "softmax, without its saturation. Thresholds are then logits or log-odds, whose sigmoid is the probability.",
+    ] = False
+    exact: Annotated[bool, "keep all scores, on disk if need be."] = False
+    exact_up_to: Annotated[
+        int,
+        "how many scores are kept before they are counted in a histogram; 0 keeps none. Weighted scores are always "
+        "kept.",
+    ] = EXACT_UP_TO
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,12 +142,29 @@ class RankingMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingArea(RankingMetric):
-    """An area under a curve, averaged over classes or labels."""
+    """An area under a curve, averaged over classes or labels.
 
-    better: ClassVar[Direction] = "higher"
+    Rounding: up to `exact_up_to` scores (and with `exact=True`) the value is that of exact arithmetic, rounded once.
+    Beyond that, scores are counted in a histogram of 16.7 MB, and the value is between two certified bounds; it is
+    exact there, too, for binary scores that float16 or bfloat16 can hold (`docs/ranking.md`).
 
-    average: Average | None = "macro"
-    bounds: bool = False
+    Returns:
+        float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, where there are only
+        positives or only negatives.
+    """
+
+    higher_is_better = True
+    examples = ({"bounds": True}, {"exact_up_to": 16, "bounds": True}, {"exact_up_to": 0, "bounds": True})
+
+    average: Annotated[
+        Average | None,
+        '"macro": the mean over the classes or labels that have a value, with a `NoDataWarning` that names those left '
+        'out; "weighted": weighted by the positives; "micro" (multilabel): all labels in one ranking; None: one value '
+        "each.",
+    ] = "macro"
+    bounds: Annotated[bool, "give a `Bounded(value, lower, upper)`; the bounds equal the value when it is exact."] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,34 +247,7 @@ class AUROC(RankingArea):
 
     $$ \frac{1}{P N} \sum_{i: y_i = 1} \sum_{j: y_j = 0} [s_i > s_j] + \tfrac12 [s_i = s_j] $$
 
-    The sum is a whole number, so up to `exact_up_to` scores (and with `exact=True`) the value is the exact rational,
-    rounded once. Beyond that, scores are counted in a histogram of 16.7 MB, and the value is the middle of two
-    certified bounds; it is exact there, too, for binary scores that float16 or bfloat16 can hold (`docs/ranking.md`).
-
-    Args:
-        num_classes: for multiclass data, each class against the rest.
-        num_labels: for multilabel data.
-        average: `"macro"`: the mean over the classes or labels that have positives and negatives, with a
-            `NoDataWarning` that names those left out; `"weighted"`: weighted by the positives; `"micro"` (multilabel):
-            all labels in one ranking; `None`: one value each.
-        ignore_index: rows with this target are left out.
-        logits: scores are any real numbers: binary and multilabel ones are ranked as they are, multiclass ones in the
-            order of their softmax. Otherwise they are in [0, 1].
-        exact: keep all scores, on disk if need be.
-        exact_up_to: how many scores are kept before they are counted in a histogram; 0 keeps none. Weighted scores are
-            always kept.
-        bounds: give a `Bounded(value, lower, upper)`; the bounds equal the value when it is exact.
-
-    Shapes: see `RankingMetric`.
-
-    Returns:
-        float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, where there are only
-        positives or only negatives.
-
-    Raises:
-        ConfigError: an unknown average, or both num_classes and num_labels.
-        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`; a row
-            of multiclass logits that has no softmax, because one is +inf or all are -inf.
+    with s the scores and y the targets of P positives and N negatives.
 
     Example:
         >>> import torch
@@ -266,15 +280,13 @@ class AveragePrecision(RankingArea):
 
     $$ \sum_k (R_k - R_{k-1}) P_k $$
 
-    over the distinct scores from the highest down, with precision P and recall R of the rows that reach each. The terms
-    are rounded to float64 and summed exactly. Beyond `exact_up_to` scores there are certified bounds, as for `AUROC`.
+    over the distinct scores from the highest down, with precision P and recall R of the rows that reach each.
 
-    Args: as for `AUROC`.
+    Rounding: the terms are rounded to float64 and summed exactly. Beyond `exact_up_to` scores there are certified
+    bounds, as for `AUROC`.
 
     Returns:
         float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, without positives.
-
-    Raises: as `AUROC`.
 
     Example:
         >>> import torch
@@ -307,15 +319,10 @@ class ROC(RankingMetric):
 
     Points are those of scikit-learn with `drop_intermediate=False`: from (0, 0) at threshold inf up to (1, 1), at every
     distinct score, falling. From a histogram there is a point for every bin that is not empty; each is exact.
-    Thresholds are scores; with `logits=True` they are logits (multiclass: log-odds), whose sigmoid is the probability.
-
-    Args: those of `AUROC` without `average` and `bounds`.
 
     Returns:
         `ROCCurve(fpr, tpr, thresholds)`: float64 tensors of one length; tuples of them for several classes or labels.
         A rate is NaN, with a `NoDataWarning`, without negatives (fpr) or positives (tpr).
-
-    Raises: as `AUROC`.
 
     Example:
         >>> import torch
@@ -339,16 +346,11 @@ class PrecisionRecallCurve(RankingMetric):
 
     Order and end are scikit-learn's: thresholds rise, and behind the last one there is the point precision 1, recall 0,
     so precision and recall are one longer. From a histogram there is a point for every bin that is not empty; each is
-    exact. Thresholds are scores; with `logits=True` they are logits (multiclass: log-odds), whose sigmoid is the
-    probability.
-
-    Args: those of `AUROC` without `average` and `bounds`.
+    exact.
 
     Returns:
         `PRCurve(precision, recall, thresholds)`: float64 tensors; tuples of them for several classes or labels. The
         recall is NaN, with a `NoDataWarning`, without positives.
-
-    Raises: as `AUROC`.
 
     Example:
         >>> import torch
@@ -388,9 +390,13 @@ def _curve(columns: Sequence[Array], single: bool) -> Tensor | tuple[Tensor, ...
 
 @dataclass(frozen=True, kw_only=True)
 class OperatingPointMetric(RankingMetric):
-    """The highest value of one rate among the thresholds at which another reaches a minimum."""
+    """The highest value of one rate among the thresholds at which another reaches a minimum.
 
-    better: ClassVar[Direction] = "higher"
+    Returns:
+        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
+    """
+
+    higher_is_better = True
 
     @property
     @abstractmethod
@@ -436,12 +442,8 @@ class RecallAtFixedPrecision(OperatingPointMetric):
     precision, the value is 0 and the threshold infinite: nothing is predicted. From a histogram, the thresholds are the
     lower ends of its bins.
 
-    Args: `min_precision` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
     Returns:
         `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
-
-    Raises: as `AUROC`; ConfigError for a `min_precision` outside [0, 1].
 
     Example:
         >>> import torch
@@ -452,7 +454,9 @@ class RecallAtFixedPrecision(OperatingPointMetric):
     Source: TorchMetrics, `RecallAtFixedPrecision`.
     """
 
-    min_precision: float
+    min_precision: Annotated[float, "the least precision, in [0, 1]."]
+
+    examples = ({"min_precision": 0.5}, {"min_precision": 0.5, "exact_up_to": 0})
 
     @property
     def minimum(self) -> float:
@@ -469,12 +473,8 @@ class PrecisionAtFixedRecall(OperatingPointMetric):
 
     As `RecallAtFixedPrecision`, with the two exchanged.
 
-    Args: `min_recall` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
     Returns:
         `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
-
-    Raises: as `AUROC`; ConfigError for a `min_recall` outside [0, 1].
 
     Example:
         >>> import torch
@@ -485,7 +485,9 @@ class PrecisionAtFixedRecall(OperatingPointMetric):
     Source: TorchMetrics, `PrecisionAtFixedRecall`.
     """
 
-    min_recall: float
+    min_recall: Annotated[float, "the least recall, in [0, 1]."]
+
+    examples = ({"min_recall": 0.5}, {"min_recall": 0.5, "exact_up_to": 0})
 
     @property
     def minimum(self) -> float:
@@ -503,13 +505,6 @@ class SensitivityAtSpecificity(OperatingPointMetric):
     Predicting nothing, with an infinite threshold, has specificity 1, so there always is a value. Ties as in
     `RecallAtFixedPrecision`.
 
-    Args: `min_specificity` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
-
-    Raises: as `AUROC`; ConfigError for a `min_specificity` outside [0, 1].
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
@@ -519,7 +514,9 @@ class SensitivityAtSpecificity(OperatingPointMetric):
     Source: TorchMetrics, `SensitivityAtSpecificity`.
     """
 
-    min_specificity: float
+    min_specificity: Annotated[float, "the least specificity, in [0, 1]."]
+
+    examples = ({"min_specificity": 0.5}, {"min_specificity": 0.5, "exact_up_to": 0})
 
     @property
     def minimum(self) -> float:
@@ -536,13 +533,6 @@ class SpecificityAtSensitivity(OperatingPointMetric):
 
     As `SensitivityAtSpecificity`, with the two exchanged.
 
-    Args: `min_sensitivity` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
-
-    Raises: as `AUROC`; ConfigError for a `min_sensitivity` outside [0, 1].
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
@@ -552,7 +542,9 @@ class SpecificityAtSensitivity(OperatingPointMetric):
     Source: TorchMetrics, `SpecificityAtSensitivity`.
     """
 
-    min_sensitivity: float
+    min_sensitivity: Annotated[float, "the least sensitivity, in [0, 1]."]
+
+    examples = ({"min_sensitivity": 0.5}, {"min_sensitivity": 0.5, "exact_up_to": 0})
 
     @property
     def minimum(self) -> float:

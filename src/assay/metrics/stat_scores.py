@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import nan
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric, number, vector
+from assay.metrics.base import Inputs, Metric, number, vector
 from assay.metrics.contributions import Contributions
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
@@ -30,15 +30,32 @@ BITS = 128  # of the fractions that are averaged
 class LabelMetric(Metric):
     """A metric of predicted and true labels.
 
-    What the task is follows from what is said: multiclass with `num_classes`, multilabel with `num_labels`, else
-    binary.
+    The task is multiclass with `num_classes`, multilabel with `num_labels`, else binary.
+
+    Shapes:
+        Multiclass: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`, `target` is `(N, ...)`.
+        Multilabel: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+        Binary: `preds` are scores or labels of the shape of `target`, `(N, ...)`. Weights are `(N,)` or one per target.
+
+    Returns:
+        float64, shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: arguments that contradict each other, a class count below 2.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
     """
 
-    num_classes: int | None = None
-    num_labels: int | None = None
-    threshold: float = 0.5
-    logits: bool = False
-    ignore_index: int | None = None
+    family: ClassVar[str] = "classification"
+    inputs: ClassVar[Inputs] = "labels"
+
+    num_classes: Annotated[int | None, "for multiclass data."] = None
+    num_labels: Annotated[int | None, "for multilabel data. With neither, data is binary."] = None
+    threshold: Annotated[float, "binary and multilabel scores above this probability count as 1."] = 0.5
+    logits: Annotated[bool, "binary and multilabel scores are logits; the threshold is then compared as a logit."] = (
+        False
+    )
+    ignore_index: Annotated[int | None, "targets of this value are left out, whatever was predicted for them."] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,7 +207,10 @@ def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) 
 class TopKMetric(LabelMetric):
     """A metric of labels that may count the `top_k` highest scores of multiclass data as predictions."""
 
-    top_k: int = 1
+    top_k: Annotated[
+        int,
+        "multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.",
+    ] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -219,15 +239,28 @@ class RatioMetric(TopKMetric):
         share: of one class, the names in `ANSWERS` of what is divided; nothing is divided by where the second is empty.
         pooled: what the value is the share of where classes are pooled; empty where it is none.
         by_support: whether weighing the classes by how often each is the target gives the same as pooling them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is 0 for a class with data, NaN
+        without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
+
+    Raises:
+        ConfigError: arguments that contradict each other, an unknown average, a class count below 2.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
     """
 
-    better: ClassVar[Direction] = "higher"
+    higher_is_better: ClassVar[bool | None] = True
     undefined: ClassVar[int] = 0
     share: ClassVar[tuple[str, str]] = ("true positives", "positives")
     pooled: ClassVar[str] = ""
     by_support: ClassVar[bool] = False
 
-    average: Average | None = "macro"
+    average: Annotated[
+        Average | None,
+        '"micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how often '
+        "each is the target; None gives one value per class. Binary data has one value, of class 1.",
+    ] = "macro"
 
     def __post_init__(self) -> None:
         super().__post_init__()
