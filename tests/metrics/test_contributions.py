@@ -19,6 +19,7 @@ from assay.metrics import (
     Mean,
     MeanAbsoluteError,
     MeanSquaredError,
+    Metric,
     PearsonCorrCoef,
     Precision,
     R2Score,
@@ -27,35 +28,17 @@ from assay.metrics import (
 )
 from assay.metrics.contributions import contributions, decisions
 from assay.report import Samples, Value
-from laws import CASES, bits, value, wide, wide_values
+from laws import CASES, bits, leaves, value, wide, wide_values
 
 COUNT = 200
-
-WHY_NOT = {
-    "Arithmetic": "is computed from other values",
-    **dict.fromkeys(("AUROC", "AveragePrecision", "SpearmanCorrCoef", "KendallRankCorrCoef"), "compares pairs"),
-    **dict.fromkeys(("ROC", "PrecisionRecallCurve", "CalibrationCurve", "ConfusionMatrix"), "is no single number"),
-    **dict.fromkeys(("ClassReport", "StatScores"), "is no single number"),
-    **dict.fromkeys(("RecallAtFixedPrecision", "PrecisionAtFixedRecall"), "chooses a threshold"),
-    **dict.fromkeys(("SensitivityAtSpecificity", "SpecificityAtSensitivity"), "chooses a threshold"),
-    **dict.fromkeys(("R2Score", "ExplainedVariance", "RelativeSquaredError", "Variance"), "has a mean in squares"),
-    **dict.fromkeys(("PearsonCorrCoef", "ConcordanceCorrCoef", "MatthewsCorrCoef"), "is made of second moments"),
-    **dict.fromkeys(("Max", "Min", "Quantile"), "is one of the values"),
-    **dict.fromkeys(("Sum", "MinkowskiDistance"), "grows with the number of samples"),
-    "BalancedAccuracy": "averages over classes",
-    "CalibrationError": "averages over bins",
-    "CohenKappa": "is corrected by the totals",
-    "Perplexity": "is the exponential of a mean",
-}
-"""Metrics that never have contributions."""
 
 
 def reason(case):
     """Why a case has no contributions; empty where it must have some."""
     metric, name = case.metric, type(case.metric).__name__
     several = case.data(0, 2).preds.ndim > 1 and not hasattr(metric, "num_classes")
-    if name in WHY_NOT:
-        return WHY_NOT[name]
+    if type(metric).contribute is Metric.contribute:
+        return "is no mean"  # as the next test holds
     if getattr(metric, "reduction", "mean") == "sum":
         return "is a sum"
     if getattr(metric, "squared", True) is False and name == "MeanSquaredError":
@@ -102,6 +85,24 @@ def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count
     numbers = {name: column.numpy() for name, column in found.columns.items()}
     told = Value("value", float(expected), column=found.column, over=found.over)
     told.check_column(Samples.pack(range(COUNT), numbers))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_metric_without_contributions_is_no_mean(case):
+    """The mean over twice as many samples is that of the values of both halves."""
+    if case.weighted or type(case.metric).contribute is not Metric.contribute:
+        return
+    differs = set()
+    for seed in range(4):
+        data = case.data(seed, 2 * COUNT)
+        halves = (value(case.counted(data.rows(half)))["value"] for half in (slice(COUNT), slice(COUNT, None)))
+        whole, *parts = (
+            torch.cat([x.double().reshape(-1) for x in leaves(each)])
+            for each in (value(case.counted(data))["value"], *halves)
+        )
+        same = whole.shape == parts[0].shape == parts[1].shape
+        differs.add(not same or not torch.allclose(whole, (parts[0] + parts[1]) / 2, rtol=1e-6, equal_nan=True))
+    assert True in differs
 
 
 def test_equal_names_are_equal_numbers():

@@ -275,7 +275,7 @@ class HingeLoss(ScoreMetric):
     """
 
     exact_terms = False
-    examples = ({}, {"squared": True}, {"multiclass_mode": "one-vs-all"})
+    examples = ({}, {"squared": True}, {"num_classes": 4, "multiclass_mode": "one-vs-all"})
 
     squared: Annotated[bool, "the square of each term."] = False
     multiclass_mode: Annotated[MulticlassMode, '"crammer-singer" or "one-vs-all".'] = "crammer-singer"

@@ -10,14 +10,14 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.classification import Recall
-from assay.metrics.several import without_data
+from assay.metrics.several import WrapperMetric, without_data
 from assay.tally.base import Tally
 
 __all__ = ["Classwise"]
 
 
 @dataclass(frozen=True)
-class Classwise(Metric):
+class Classwise(WrapperMetric):
     """The values of a metric with one for each class, label or output, under their names.
 
     `{names[k]: value[k]}`. Better values and intervals are those of the metric; nothing else is counted than for it.
@@ -42,8 +42,7 @@ class Classwise(Metric):
     Source: the values are those of the metric.
     """
 
-    family = "metrics of metrics"
-    examples = ({"metric": Recall(num_labels=5, average=None), "names": tuple("abcde")},)
+    examples = ({"metric": Recall(num_labels=3, average=None), "names": ("a", "b", "c")},)
 
     metric: Annotated[Metric, "one with a value per class, as `Recall(num_classes=3, average=None)`."]
     names: Annotated[tuple[str, ...], "as many names, each once."]
@@ -66,11 +65,6 @@ class Classwise(Metric):
         if len(value) != len(self.names):
             do = "Give a name for each value, in their order"
             raise ConfigError(describe("names", f"{len(self.names)} names", f"{len(value)}", do))
-        object.__setattr__(self, "higher_is_better", self.metric.higher_is_better)
-
-    @property
-    def estimates(self) -> bool:
-        return self.metric.estimates
 
     def tally(self, weighted: bool) -> Tally:
         return self.metric.tally(weighted)

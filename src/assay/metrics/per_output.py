@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric
 from assay.metrics.rank_correlation import SpearmanCorrCoef
 from assay.metrics.regression import MeanSquaredError
-from assay.metrics.several import values_of, without_data
+from assay.metrics.several import WrapperMetric, values_of, without_data
 from assay.tally.base import Tally
 from assay.tally.selected import of_column
 from assay.tally.together import together
@@ -21,7 +20,7 @@ __all__ = ["PerOutput"]
 
 
 @dataclass(frozen=True)
-class PerOutput(Metric):
+class PerOutput(WrapperMetric):
     """A metric for each output by itself: of `preds[:, k]` and `target[:, k]`, for each k.
 
     Many regression metrics take `num_outputs=` themselves, and are faster with it; this is for those that do not.
@@ -49,10 +48,8 @@ class PerOutput(Metric):
     Source: the values are those of the metric.
     """
 
-    family = "metrics of metrics"
     examples = ({"metric": MeanSquaredError(), "outputs": 2}, {"metric": SpearmanCorrCoef(), "outputs": 2})
 
-    metric: Annotated[Metric, "any metric whose value is one tensor."]
     outputs: Annotated[int, "how many there are."]
 
     def __post_init__(self) -> None:
@@ -62,11 +59,6 @@ class PerOutput(Metric):
         if not isinstance(without_data("metric", self.metric), Tensor):
             do = "Use a metric whose value is one tensor, or a meter for each output"
             raise ConfigError(describe("metric", f"{self.metric!r}, which reads several parts", "one tensor", do))
-        object.__setattr__(self, "higher_is_better", self.metric.higher_is_better)
-
-    @property
-    def estimates(self) -> bool:
-        return self.metric.estimates
 
     def tally(self, weighted: bool) -> Tally:
         counted = self.metric.tally(weighted)

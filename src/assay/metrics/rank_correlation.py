@@ -138,8 +138,8 @@ class KendallRankCorrCoef(RankCorrelation):
 
     variant: Annotated[
         Variant,
-        '"b" allows for ties, "c" also for tables that are not square, "a" leaves ties in n_0. (TorchMetrics divides '
-        '"a" by C + D, which is Goodman and Kruskal\'s gamma.)',
+        '"b" allows for ties, "c" also for tables that are not square, "a" leaves ties in n_0. TorchMetrics divides '
+        '"a" by C + D, which gives the gamma of Goodman and Kruskal.',
     ] = "b"
 
     examples = ({}, {"variant": "a"}, {"variant": "c"}, {"num_outputs": 2})

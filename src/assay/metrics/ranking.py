@@ -154,7 +154,7 @@ class RankingArea(RankingMetric):
     """
 
     higher_is_better = True
-    examples = ({"bounds": True}, {"exact_up_to": 16, "bounds": True}, {"exact_up_to": 0, "bounds": True})
+    examples = ({}, {"bounds": True}, {"exact_up_to": 16, "bounds": True}, {"exact_up_to": 0, "bounds": True})
 
     average: Annotated[
         Average | None,

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import torch
 
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.metrics.base import Metric
 from assay.tally.together import Together, leaves, together
+
+
+@dataclass(frozen=True)
+class WrapperMetric(Metric):
+    """A metric whose values are those of another one."""
+
+    family: ClassVar[str] = "metrics of metrics"
+
+    metric: Annotated[Metric, "any metric whose value is one tensor."]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        without_data("metric", self.metric)  # raises for what is no metric
+        object.__setattr__(self, "higher_is_better", self.metric.higher_is_better)
+        object.__setattr__(self, "unchanged_by", self.metric.unchanged_by)
+
+    @property
+    def estimates(self) -> bool:
+        return self.metric.estimates
 
 
 def tally_of(metrics: Iterable[Metric], weighted: bool) -> Together:

@@ -49,7 +49,6 @@ class Perplexity(Metric):
     higher_is_better = False
     exact_terms = False
     inputs = "tokens"
-    examples = ({}, {"ignore_index": -100})
 
     ignore_index: Annotated[int | None, "tokens with this target are left out."] = None
 
