@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated
+
+from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.outputs import (
@@ -17,15 +20,16 @@ from assay.metrics.outputs import (
     MeanTermMetric,
     Of,
     absolute,
+    error,
     magnitude,
     mean_of,
     of_term,
     squared,
     squared_error,
 )
-from assay.metrics.rational import quotient, root, rounded
+from assay.metrics.rational import combined, quotient, root, rounded
 from assay.stats.intervals import Ends, wilson
-from assay.tally.sums import AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
+from assay.tally.sums import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
 from assay.tally.terms import (
     AbsolutePower,
     Exceeds,
@@ -44,6 +48,7 @@ __all__ = [
     "MeanSquaredError",
     "MeanSquaredLogError",
     "MinkowskiDistance",
+    "PinballLoss",
     "SymmetricMeanAbsolutePercentageError",
     "TweedieDevianceScore",
     "WeightedMeanAbsolutePercentageError",
@@ -389,3 +394,50 @@ class CriticalSuccessIndex(ElementwiseMetric):
 
     def value(self, counted: Totals, k: int) -> Number:
         return quotient(counted[self._hits][k], counted[self._events][k])
+
+
+@dataclass(frozen=True)
+class PinballLoss(ElementwiseMetric):
+    """Pinball (quantile) loss: the mean error of predictions of a quantile, low and high ones weighted differently.
+
+    `sum(w (alpha max(target - preds, 0) + (1 - alpha) max(preds - target, 0))) / sum(w)`. The expected loss is least
+    for the quantile `alpha` of the target's distribution; with 0.5 it is half of the mean absolute error.
+
+    Raises:
+        ConfigError: `alpha` outside [0, 1], `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> PinballLoss(alpha=0.75)(torch.tensor([1.0, 4.0]), torch.tensor([2.0, 3.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Koenker and Bassett, Econometrica 46 (1978), 33-50.
+    """
+
+    alpha: Annotated[float, "which quantile is predicted, in [0, 1]."] = 0.5
+
+    examples = ({}, {"alpha": 0.9}, {"num_outputs": 2})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.alpha <= 1:
+            raise ConfigError(describe("alpha", self.alpha, "a number in [0, 1]", "Give 0.9 for the upper decile"))
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return frozenset({PREDS, TARGET, AbsoluteError()})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        def loss(preds: Tensor, target: Tensor) -> Tensor:
+            excess = error(preds, target)
+            return excess.clamp(min=0) * (1 - self.alpha) - excess.clamp(max=0) * self.alpha
+
+        return {f"pinball loss, alpha {self.alpha}": loss}
+
+    def value(self, counted: Totals, k: int) -> Number:
+        bias = combined((1, counted[PREDS][k]), (-1, counted[TARGET][k]))
+        if isinstance(bias, float):
+            return bias
+        loss = combined((Fraction(1, 2), counted[AbsoluteError()][k]), (Fraction(1, 2) - Fraction(self.alpha), bias))
+        return quotient(loss, counted.weight[k])
