@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -141,8 +141,8 @@ class RankingMetric(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankingArea(RankingMetric):
-    """An area under a curve, averaged over classes or labels.
+class AveragedRankingMetric(RankingMetric):
+    """A number of each ranking, averaged over classes or labels.
 
     Rounding: up to `exact_up_to` scores (and with `exact=True`) the value is that of exact arithmetic, rounded once.
     Beyond that, scores are counted in a histogram of 16.7 MB, and the value is between two certified bounds; it is
@@ -153,7 +153,7 @@ class RankingArea(RankingMetric):
         positives or only negatives.
     """
 
-    higher_is_better = True
+    higher_is_better: ClassVar[bool | None] = True
     examples = ({}, {"bounds": True}, {"exact_up_to": 16, "bounds": True}, {"exact_up_to": 0, "bounds": True})
 
     average: Annotated[
@@ -179,8 +179,8 @@ class RankingArea(RankingMetric):
             raise ConfigError(describe("average", repr(self.average), expected, do))
 
     @abstractmethod
-    def area(self, ranking: Ranking) -> Interval:
-        """The area of one ranking."""
+    def bounded_value(self, ranking: Ranking) -> Interval:
+        """The value of one ranking, and two numbers between which the exact one lies."""
 
     @property
     @abstractmethod
@@ -190,7 +190,7 @@ class RankingArea(RankingMetric):
     def read(self, counted: Counted) -> Tensor | Bounded:
         if self.average == "micro":
             counted = (curves.pooled(counted),)
-        areas = [self.area(ranking) for ranking in counted]
+        areas = [self.bounded_value(ranking) for ranking in counted]
         each = self.average is None or len(areas) == 1
         weights = self._weights(counted)
         chosen = areas if each else [_averaged(areas, weights)]
@@ -242,7 +242,7 @@ def _down(value: Fraction | float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AUROC(RankingArea):
+class AUROC(AveragedRankingMetric):
     r"""The area under the receiver operating characteristic curve.
 
     $$ \frac{1}{P N} \sum_{i: y_i = 1} \sum_{j: y_j = 0} [s_i > s_j] + \tfrac12 [s_i = s_j] $$
@@ -268,14 +268,14 @@ class AUROC(RankingArea):
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
         error = delong_error(ranking.positives, ranking.negatives)
-        return on_logit_scale(float(self.area(ranking).value), error, confidence_level)
+        return on_logit_scale(float(self.bounded_value(ranking).value), error, confidence_level)
 
-    def area(self, ranking: Ranking) -> Interval:
+    def bounded_value(self, ranking: Ranking) -> Interval:
         return curves.auroc(ranking)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AveragePrecision(RankingArea):
+class AveragePrecision(AveragedRankingMetric):
     r"""The average precision, which summarises a precision-recall curve by steps, without interpolation.
 
     $$ \sum_k (R_k - R_{k-1}) P_k $$
@@ -306,10 +306,10 @@ class AveragePrecision(RankingArea):
         ranking = counted[0]
         if not self.closed_form or not 0 < ranking.num_positives <= rows - ranking.num_negatives:
             return None
-        value = float(self.area(ranking).value)
+        value = float(self.bounded_value(ranking).value)
         return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), confidence_level)
 
-    def area(self, ranking: Ranking) -> Interval:
+    def bounded_value(self, ranking: Ranking) -> Interval:
         return curves.average_precision(ranking)
 
 
