@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +27,7 @@ __all__ = [
     "AUROC",
     "ROC",
     "AveragePrecision",
+    "EqualErrorRate",
     "PrecisionAtFixedRecall",
     "PrecisionRecallCurve",
     "RecallAtFixedPrecision",
@@ -311,6 +313,50 @@ class AveragePrecision(AveragedRankingMetric):
 
     def bounded_value(self, ranking: Ranking) -> Interval:
         return curves.average_precision(ranking)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualErrorRate(AveragedRankingMetric):
+    """The equal error rate: the false positive rate where it is as high as the false negative rate.
+
+    It is the point of the ROC curve on the line `fpr = 1 - tpr`. The curve is the one whose area `AUROC` is: straight
+    from each distinct score to the next, so there is one such point, also where no threshold has equal rates. (That is
+    the value of guessing between the two nearest thresholds. TorchMetrics gives the mean of both rates at the threshold
+    where they are nearest.)
+
+    Example:
+        >>> import torch
+        >>> EqualErrorRate()(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: T. Fawcett, An introduction to ROC analysis, Pattern Recognition Letters 27 (2006), for the curve; A. Martin
+    et al., The DET curve in assessment of detection task performance, Eurospeech 1997, for the rate.
+    """
+
+    higher_is_better = False
+
+    needs = "positives and negatives"
+
+    def bounded_value(self, ranking: Ranking) -> Interval:
+        positives, negatives = ranking.num_positives, ranking.num_negatives
+        if not positives or not negatives:
+            return curves.NOTHING
+
+        def rates(k: int) -> tuple[Fraction, Fraction]:
+            """False positive and false negative rate at threshold k; below 0, where nothing is predicted positive."""
+            alarms, hits = (int(ranking.alarms[k]), int(ranking.hits[k])) if k >= 0 else (0, 0)
+            return Fraction(alarms, negatives), 1 - Fraction(hits, positives)
+
+        def gap(k: int) -> Fraction:
+            fpr, fnr = rates(k)
+            return fpr - fnr
+
+        k = bisect_left(range(len(ranking.alarms)), 0, key=gap)
+        (fpr, fnr), (next_fpr, next_fnr) = rates(k - 1), rates(k)
+        value = fpr + (next_fpr - fpr) * gap(k - 1) / (gap(k - 1) - gap(k))
+        if ranking.single[k]:
+            return Interval(value, value, value)
+        return Interval(value, max(fpr, next_fnr), min(next_fpr, fnr))  # positives first in the bin, or negatives
 
 
 @dataclass(frozen=True, kw_only=True)
