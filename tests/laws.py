@@ -82,7 +82,6 @@ from assay.metrics.samples import (
     vectors,
 )
 from assay.metrics.stat_scores import LabelMetric
-from assay.tally.extremes import Extremes
 from assay.tally.samples import Samples, SampleStore
 from assay.tally.scores import Scores
 
@@ -348,7 +347,8 @@ def shows_counts(metric: Metric) -> bool:
 
 def names_a_dtype(metric: Metric) -> bool:
     """Whether states keep float64 apart from narrower dtypes; the values have the same bits."""
-    return _counts_in(metric, Samples, Scores, Extremes)
+    largest = any("max" in each.tally(False).fields.values() for each in within(metric))
+    return largest or _counts_in(metric, Samples, Scores)
 
 
 def _counts_in(metric: Metric, *kinds: type) -> bool:

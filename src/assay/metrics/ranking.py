@@ -351,7 +351,7 @@ class EqualErrorRate(AveragedRankingMetric):
             fpr, fnr = rates(k)
             return fpr - fnr
 
-        k = bisect_left(range(len(ranking.alarms)), 0, key=gap)
+        k = bisect_left(range(len(ranking.alarms)), Fraction(0), key=gap)
         (fpr, fnr), (next_fpr, next_fnr) = rates(k - 1), rates(k)
         value = fpr + (next_fpr - fpr) * gap(k - 1) / (gap(k - 1) - gap(k))
         if ranking.single[k]:
