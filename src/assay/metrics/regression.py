@@ -14,6 +14,8 @@ from typing import Annotated
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric, number
+from assay.metrics.contributions import single
 from assay.metrics.outputs import (
     SQUARES,
     ElementwiseMetric,
@@ -29,6 +31,8 @@ from assay.metrics.outputs import (
 )
 from assay.metrics.rational import combined, quotient, root, rounded
 from assay.stats.intervals import Ends, wilson
+from assay.tally.base import Batch, Tally
+from assay.tally.largest_error import LargestError
 from assay.tally.sums import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
 from assay.tally.terms import (
     AbsolutePower,
@@ -43,6 +47,7 @@ from assay.tally.terms import (
 __all__ = [
     "CriticalSuccessIndex",
     "LogCoshError",
+    "MaximumAbsoluteError",
     "MeanAbsoluteError",
     "MeanAbsolutePercentageError",
     "MeanSquaredError",
@@ -441,3 +446,47 @@ class PinballLoss(ElementwiseMetric):
             return bias
         loss = combined((Fraction(1, 2), counted[AbsoluteError()][k]), (Fraction(1, 2) - Fraction(self.alpha), bias))
         return quotient(loss, counted.weight[k])
+
+
+@dataclass(frozen=True)
+class MaximumAbsoluteError(Metric):
+    """Largest absolute error. Weights have no influence.
+
+    `max |preds - target|`.
+
+    Shapes: `preds` and `target` of one shape, every element of which is a sample.
+
+    Rounding: the value is that of exact arithmetic on the given inputs, rounded once to float64.
+
+    Returns:
+        float64, shape `()`; NaN without data, and where a value is NaN or infinite.
+
+    Raises:
+        ShapeError: `preds` and `target` of different shapes.
+        DtypeError: integers beside floats that do not hold them all, as int64 beside float32.
+
+    Example:
+        >>> import torch
+        >>> MaximumAbsoluteError()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(1., dtype=torch.float64)
+
+    Source: Ignite, `ignite.metrics.regression.MaximumAbsoluteError`; scikit-learn, `max_error`.
+    """
+
+    family = "regression"
+    higher_is_better = False
+    inputs = "pairs"
+    unchanged_by = frozenset({"swap"})
+
+    @property
+    def estimates(self) -> bool:
+        return False
+
+    def tally(self, weighted: bool) -> Tally:
+        return LargestError()
+
+    def read(self, counted: float) -> Tensor:
+        return number(counted)
+
+    def decide(self, batch: Batch) -> Tensor | None:
+        return single(batch.preds)
