@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.metrics.confusion import *
     from assay.metrics.correlation import *
     from assay.metrics.explained import *
+    from assay.metrics.operating_points import *
     from assay.metrics.per_output import *
     from assay.metrics.quantile import *
     from assay.metrics.rank_correlation import *

@@ -28,11 +28,7 @@ __all__ = [
     "ROC",
     "AveragePrecision",
     "EqualErrorRate",
-    "PrecisionAtFixedRecall",
     "PrecisionRecallCurve",
-    "RecallAtFixedPrecision",
-    "SensitivityAtSpecificity",
-    "SpecificityAtSensitivity",
 ]
 
 EXACT_UP_TO = 1 << 20
@@ -64,16 +60,6 @@ class PRCurve(NamedTuple):
     precision: Tensor | tuple[Tensor, ...]
     recall: Tensor | tuple[Tensor, ...]
     thresholds: Tensor | tuple[Tensor, ...]
-
-
-class OperatingPoint(NamedTuple):
-    """The best value under a condition, and the threshold that gives it: scores that reach it are positive.
-
-    With `logits=True` the threshold is a logit (multiclass: log-odds), whose sigmoid is the probability.
-    """
-
-    value: Tensor
-    threshold: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +187,7 @@ class AveragedRankingMetric(RankingMetric):
             self._warn_of_missing(missing, self.needs)
         else:
             self._warn_of_left_out([k for k in missing if weights[k]])
-        shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else _first
+        shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else first_number
         values, lower, upper = (shaped(list(column)) for column in zip(*map(_rounded, chosen), strict=True))
         return Bounded(values, lower, upper) if self.bounds else values
 
@@ -225,7 +211,7 @@ def _averaged(areas: Sequence[Interval], weights: Sequence[int]) -> Interval:
     return Interval(*(sum(Fraction(area[k]) * weight for area, weight in some) / total for k in range(3)))
 
 
-def _first(values: Sequence[float]) -> Tensor:
+def first_number(values: Sequence[float]) -> Tensor:
     return number(values[0])
 
 
@@ -382,7 +368,7 @@ class ROC(RankingMetric):
     def read(self, counted: Counted) -> ROCCurve:
         missing = [k for k, of in enumerate(counted) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")
-        columns = zip(*(_roc(ranking) for ranking in counted), strict=True)
+        columns = zip(*(roc_points(ranking) for ranking in counted), strict=True)
         return ROCCurve(*(_curve(column, self._single) for column in columns))
 
 
@@ -413,7 +399,7 @@ class PrecisionRecallCurve(RankingMetric):
         return PRCurve(*(_curve(column, self._single) for column in columns))
 
 
-def _roc(ranking: Ranking) -> tuple[Array, Array, Array]:
+def roc_points(ranking: Ranking) -> tuple[Array, Array, Array]:
     """False and true positive rates, rising, from no positive prediction on."""
     fpr = curves.ratios(ranking.alarms, ranking.num_negatives)
     tpr = curves.ratios(ranking.hits, ranking.num_positives)
@@ -432,176 +418,3 @@ def _precision_recall(ranking: Ranking) -> tuple[Array, Array, Array]:
 def _curve(columns: Sequence[Array], single: bool) -> Tensor | tuple[Tensor, ...]:
     tensors = tuple(torch.from_numpy(np.ascontiguousarray(column)) for column in columns)
     return tensors[0] if single else tensors
-
-
-@dataclass(frozen=True, kw_only=True)
-class OperatingPointMetric(RankingMetric):
-    """The highest value of one rate among the thresholds at which another reaches a minimum.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
-    """
-
-    higher_is_better = True
-
-    @property
-    @abstractmethod
-    def minimum(self) -> float:
-        """What the other rate must reach."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.minimum <= 1:
-            raise ConfigError(describe(self._field, self.minimum, "a rate in [0, 1]", "Give a share, not per cent"))
-
-    @property
-    def _field(self) -> str:
-        return next(name for name in self.__dataclass_fields__ if name.startswith("min_"))
-
-    @abstractmethod
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        """The rate to be high, the one with a minimum, and the thresholds."""
-
-    def read(self, counted: Counted) -> OperatingPoint:
-        points = [self._best(ranking) for ranking in counted]
-        values, thresholds = ([point[k] for point in points] for k in range(2))
-        self._warn_of_missing([k for k, value in enumerate(values) if math.isnan(value)], "positives and negatives")
-        shaped: Callable[[list[float]], Tensor] = _first if self._single else vector
-        return OperatingPoint(shaped(values), shaped(thresholds))
-
-    def _best(self, ranking: Ranking) -> tuple[float, float]:
-        wanted, limited, thresholds = self.rates(ranking)
-        if np.isnan(wanted).all() or np.isnan(limited).all():
-            return math.nan, math.nan
-        allowed = np.flatnonzero(limited >= self.minimum)
-        if not len(allowed):
-            return 0.0, math.inf
-        best = allowed[np.lexsort([thresholds[allowed], limited[allowed], wanted[allowed]])[-1]]
-        return float(wanted[best]), float(thresholds[best])
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecallAtFixedPrecision(OperatingPointMetric):
-    """The highest recall at a precision of at least `min_precision`, and its threshold.
-
-    Among equal recalls the higher precision decides, then the higher threshold. Where no threshold reaches the
-    precision, the value is 0 and the threshold infinite: nothing is predicted. From a histogram, the thresholds are the
-    lower ends of its bins.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> RecallAtFixedPrecision(min_precision=0.9)(preds, target).value
-        tensor(0.5000, dtype=torch.float64)
-
-    Source: TorchMetrics, `RecallAtFixedPrecision`.
-    """
-
-    min_precision: Annotated[float, "the least precision, in [0, 1]."]
-
-    examples = ({"min_precision": 0.5}, {"min_precision": 0.5, "exact_up_to": 0})
-
-    @property
-    def minimum(self) -> float:
-        return self.min_precision
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        recall = curves.ratios(ranking.hits, ranking.num_positives)
-        return recall, curves.precisions(ranking), ranking.thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrecisionAtFixedRecall(OperatingPointMetric):
-    """The highest precision at a recall of at least `min_recall`, and its threshold.
-
-    As `RecallAtFixedPrecision`, with the two exchanged.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> PrecisionAtFixedRecall(min_recall=0.75)(preds, target).value
-        tensor(0.6667, dtype=torch.float64)
-
-    Source: TorchMetrics, `PrecisionAtFixedRecall`.
-    """
-
-    min_recall: Annotated[float, "the least recall, in [0, 1]."]
-
-    examples = ({"min_recall": 0.5}, {"min_recall": 0.5, "exact_up_to": 0})
-
-    @property
-    def minimum(self) -> float:
-        return self.min_recall
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        recall = curves.ratios(ranking.hits, ranking.num_positives)
-        return curves.precisions(ranking), recall, ranking.thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class SensitivityAtSpecificity(OperatingPointMetric):
-    """The highest sensitivity (recall) at a specificity of at least `min_specificity`, and its threshold.
-
-    Predicting nothing, with an infinite threshold, has specificity 1, so there always is a value. Ties as in
-    `RecallAtFixedPrecision`.
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> SensitivityAtSpecificity(min_specificity=0.5)(preds, target).value
-        tensor(1., dtype=torch.float64)
-
-    Source: TorchMetrics, `SensitivityAtSpecificity`.
-    """
-
-    min_specificity: Annotated[float, "the least specificity, in [0, 1]."]
-
-    examples = ({"min_specificity": 0.5}, {"min_specificity": 0.5, "exact_up_to": 0})
-
-    @property
-    def minimum(self) -> float:
-        return self.min_specificity
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        _, tpr, thresholds = _roc(ranking)
-        return tpr, _specificity(ranking), thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpecificityAtSensitivity(OperatingPointMetric):
-    """The highest specificity at a sensitivity (recall) of at least `min_sensitivity`, and its threshold.
-
-    As `SensitivityAtSpecificity`, with the two exchanged.
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> SpecificityAtSensitivity(min_sensitivity=0.75)(preds, target).value
-        tensor(0.5000, dtype=torch.float64)
-
-    Source: TorchMetrics, `SpecificityAtSensitivity`.
-    """
-
-    min_sensitivity: Annotated[float, "the least sensitivity, in [0, 1]."]
-
-    examples = ({"min_sensitivity": 0.5}, {"min_sensitivity": 0.5, "exact_up_to": 0})
-
-    @property
-    def minimum(self) -> float:
-        return self.min_sensitivity
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        _, tpr, thresholds = _roc(ranking)
-        return _specificity(ranking), tpr, thresholds
-
-
-def _specificity(ranking: Ranking) -> Array:
-    """The share of the negatives below every threshold, beginning with the infinite one."""
-    below = np.append(ranking.num_negatives, ranking.num_negatives - ranking.alarms)
-    return curves.ratios(below, ranking.num_negatives)
