@@ -59,6 +59,7 @@ from assay.metrics import (
     StatScores,
     Variance,
 )
+from assay.metrics.label_metrics import LabelMetric
 from assay.metrics.ranking import RankingMetric
 from assay.metrics.samples import (
     CLASSES,
@@ -81,7 +82,6 @@ from assay.metrics.samples import (
     tokens,
     vectors,
 )
-from assay.metrics.stat_scores import LabelMetric
 from assay.tally.samples import Samples, SampleStore
 from assay.tally.scores import Scores
 

@@ -60,7 +60,7 @@ PUBLIC_API = "__init__"
 STILL_CIRCULAR = {
     ("assay.cli.named.models", "assay.cli.named.huggingface"),
     ("assay.cli.named.models", "assay.cli.named.quantized"),
-    ("assay.metrics.contributions", "assay.meter.arguments"),
+    ("assay.metrics.per_sample", "assay.meter.arguments"),
     ("assay.metrics.operators", "assay.metrics.arithmetic"),
     ("assay.quantize.files.huggingface", "assay.quantize.files.quantizer"),
     ("assay.quantize.planning.plan", "assay.quantize.planning.apply"),

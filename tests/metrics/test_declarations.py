@@ -21,8 +21,8 @@ from assay.metrics import Metric
 from assay.metrics.base import named_numbers
 from assay.metrics.catalogue import PAGES, families, page
 from assay.metrics.documentation import SECTIONS, sections
+from assay.metrics.label_metrics import LabelMetric
 from assay.metrics.samples import draw_for, examples, public_metrics
-from assay.metrics.stat_scores import LabelMetric
 
 ROOT = Path(__file__).parents[2]
 every_metric = pytest.mark.parametrize("kind", public_metrics().values(), ids=public_metrics())

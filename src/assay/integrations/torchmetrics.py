@@ -468,7 +468,7 @@ class Foreign(Metric):
             raise ConfigError(describe(type(self.metric).__name__, "weights", "none, which it does not take", do))
         return Rows(self.preds, self.target)
 
-    def read(self, counted: Sequence[Tensor]) -> Any:
+    def compute(self, counted: Sequence[Tensor]) -> Any:
         metric = copy.deepcopy(self.metric).to("cpu")
         metric.reset()
         metric.sync_on_compute = metric._to_sync = False  # the meter has the samples of all processes

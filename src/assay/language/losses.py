@@ -13,8 +13,8 @@ from assay.errors import ConfigError, ShapeError, describe
 from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
 from assay.metrics.base import Metric, number
-from assay.metrics.contributions import Contributions
-from assay.metrics.rational import quotient, rounded
+from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Layout, Tally, shown
 from assay.tally.rowwise import Rows, RowSum, RowTerm
 from assay.tally.sums import PREDS, Totals
@@ -103,11 +103,11 @@ class MeanLoss(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSum(GivenLoss(), weighted)
 
-    def read(self, counted: Totals) -> Tensor:
+    def compute(self, counted: Totals) -> Tensor:
         total = counted[PREDS][0]
         return number(total if isinstance(total, float) else rounded(quotient(total, counted.weight[0])))
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         counted = torch.ne(batch.needed_target, IGNORED)
         losses = torch.where(counted, batch.preds, 0).flatten(1).sum(1)
-        return Contributions.of("nats", losses, "tokens", counted.flatten(1).sum(1))
+        return PerSample.of("nats", losses, "tokens", counted.flatten(1).sum(1))

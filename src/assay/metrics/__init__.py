@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from assay.metrics.agreement import *
     from assay.metrics.arithmetic import *
     from assay.metrics.base import *
-    from assay.metrics.calibration import *
     from assay.metrics.classification import *
     from assay.metrics.classwise import *
     from assay.metrics.confusion import *
     from assay.metrics.correlation import *
-    from assay.metrics.explained import *
+    from assay.metrics.explained_variance import *
     from assay.metrics.operating_points import *
     from assay.metrics.per_output import *
+    from assay.metrics.probabilities import *
     from assay.metrics.quantile import *
     from assay.metrics.rank_correlation import *
     from assay.metrics.ranking import *

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Inputs, Metric, number
-from assay.metrics.contributions import Contributions, single
-from assay.metrics.rational import quotient, rounded
+from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
 from assay.tally.extremes import Extremes, Range
 from assay.tally.sums import PREDS, Product, Sums, Term, Totals
@@ -72,18 +72,18 @@ class Mean(Aggregate):
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         values = single(batch.preds)
         if values is None:
             return None
         if self.nan_policy == "propagate" or not values.dtype.is_floating_point:
-            return Contributions.of("value", values)
+            return PerSample.of("value", values)
         known = values == values  # NaN is no number, not even itself
-        return Contributions.of("value, without NaN", torch.where(known, values, 0), "known value", known)
+        return PerSample.of("value, without NaN", torch.where(known, values, 0), "known value", known)
 
-    def read(self, counted: Totals) -> Tensor:
-        total = counted[PREDS][0]
-        return number(total if isinstance(total, float) else rounded(quotient(total, counted.weight[0])))
+    def compute(self, counts: Totals) -> Tensor:
+        total = counts[PREDS][0]
+        return number(total if isinstance(total, float) else rounded(quotient(total, counts.weight[0])))
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Sum(Aggregate):
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
 
-    def read(self, counted: Totals) -> Tensor:
-        return number(rounded(counted[PREDS][0]) if counted.count[0] else math.nan)
+    def compute(self, counts: Totals) -> Tensor:
+        return number(rounded(counts[PREDS][0]) if counts.count[0] else math.nan)
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class Variance(Aggregate):
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS, Product(PREDS, PREDS))
 
-    def read(self, counted: Totals) -> Tensor:
-        weight, total, squares = counted.weight[0], counted[PREDS][0], counted[Product(PREDS, PREDS)][0]
+    def compute(self, counts: Totals) -> Tensor:
+        weight, total, squares = counts.weight[0], counts[PREDS][0], counts[Product(PREDS, PREDS)][0]
         if isinstance(weight, float) or isinstance(total, float) or isinstance(squares, float) or weight <= self.ddof:
             return number(math.nan)
         return number(rounded(quotient(squares - total * total / weight, weight - self.ddof)))
@@ -184,8 +184,8 @@ class Max(Extreme):
     Source: IEEE 754-2019, section 9.6, `maximum` and `maximumNumber`.
     """
 
-    def read(self, counted: Range) -> Tensor:
-        return number(counted.largest)
+    def compute(self, counts: Range) -> Tensor:
+        return number(counts.largest)
 
 
 @dataclass(frozen=True)
@@ -200,5 +200,5 @@ class Min(Extreme):
     Source: IEEE 754-2019, section 9.6, `minimum` and `minimumNumber`.
     """
 
-    def read(self, counted: Range) -> Tensor:
-        return number(counted.smallest)
+    def compute(self, counts: Range) -> Tensor:
+        return number(counts.smallest)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number
-from assay.metrics.rational import over_root, rounded
-from assay.metrics.stat_scores import LabelMetric
+from assay.metrics.exact_arithmetic import over_root, rounded
+from assay.metrics.label_metrics import LabelMetric
 from assay.tally.base import Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
 
@@ -46,8 +46,8 @@ class MatthewsCorrCoef(LabelMetric):
     higher_is_better = True
     unchanged_by = frozenset({"swap"})
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        totals = counted.totals()
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        totals = counts.totals()
         target, predicted, hits = (each.sum(0) for each in (totals.target, totals.predicted, totals.hits))
         size = target.sum()
         if not size:
@@ -105,15 +105,15 @@ class CohenKappa(LabelMetric):
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.weights is None else Confusion(self.labels, weighted)
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        totals = counted.totals()
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        totals = counts.totals()
         target, predicted = totals.target[0], totals.predicted[0]
         size = target.sum()
-        if isinstance(counted, ClassTotals) or self.weights is None:
+        if isinstance(counts, ClassTotals) or self.weights is None:
             observed = size - totals.hits.sum()
             expected = size * size - (target * predicted).sum()
         else:
-            observed = _by_distance(counted.values[0], 1 if self.weights == "linear" else 2)
+            observed = _by_distance(counts.values[0], 1 if self.weights == "linear" else 2)
             expected = (_linear if self.weights == "linear" else _quadratic)(target, predicted)
         return number(rounded(1 - Fraction(observed * size, expected)) if expected else nan)
 

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, plain
-from assay.metrics.calibration import BrierScore
 from assay.metrics.classification import Accuracy, Recall
+from assay.metrics.composition import tally_of, values_of, without_data
 from assay.metrics.operators import Operation
+from assay.metrics.probabilities import BrierScore
 from assay.metrics.ranking import AUROC
-from assay.metrics.several import tally_of, values_of, without_data
 from assay.tally.base import Tally
 
 __all__ = ["Arithmetic"]
@@ -122,8 +122,8 @@ class Arithmetic(Metric):
     def tally(self, weighted: bool) -> Tally:
         return tally_of(self._metrics, weighted)
 
-    def read(self, counted: tuple[Any, ...]) -> Tensor:
-        return self._combined(list(values_of(self._metrics, counted)))
+    def compute(self, counts: tuple[Any, ...]) -> Tensor:
+        return self._combined(list(values_of(self._metrics, counts)))
 
     def _combined(self, values: list[Tensor]) -> Tensor:
         rest = iter(values)

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.contributions import Contributions
 from assay.metrics.documentation import docstring, field_hints, sections
 from assay.metrics.operators import Operators
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends
 from assay.tally.base import Batch, Tally
 
@@ -50,7 +50,7 @@ class Metric(Operators, ABC):
         inputs: what samples it takes; empty for metrics of metrics.
         examples: arguments with which it is tested and audited.
         unchanged_by: changes of the data that change no bit of the value.
-        defined_for: which samples define the value, for the warning that it is NaN; empty where `read` itself warns.
+        defined_for: which samples define the value, for the warning that it is NaN; empty where `compute` itself warns.
         arguments: the text of every field.
     """
 
@@ -89,11 +89,11 @@ class Metric(Operators, ABC):
         """The tally that this metric is read from, with or without sample weights."""
 
     @abstractmethod
-    def read(self, counted: Any) -> Any:
+    def compute(self, counts: Any) -> Any:
         """The value, from what the tally's `read` gives: a tensor, or a tuple or dictionary of them; on the host."""
 
-    def contribute(self, batch: Batch) -> Contributions | None:
-        """What each row contributes, where the value is a mean over rows or the quotient of two; see `contributions`.
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        """What each row contributes, where the value is a mean over rows or the quotient of two; see `per_sample_values`.
 
         No value may be read on the host. Weights are multiplied in afterwards.
         """
@@ -112,7 +112,7 @@ class Metric(Operators, ABC):
         """What the interval is called that `interval` gives; empty where it gives none."""
         return ""
 
-    def interval(self, counted: Any, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: Any, confidence_level: float, rows: int) -> Ends | None:
         """The interval of the value in closed form, for samples without weights.
 
         Args:
@@ -126,8 +126,8 @@ class Metric(Operators, ABC):
         """
         return None
 
-    def decide(self, batch: Batch) -> Tensor | None:
-        """What is decided for each row, of shape `(N,)`; None where that is not one thing."""
+    def predicted(self, batch: Batch) -> Tensor | None:
+        """What is predicted for each row, of shape `(N,)`; None where that is not one thing."""
         return None
 
     def __call__(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> Any:

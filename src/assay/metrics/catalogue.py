@@ -11,9 +11,9 @@ from pathlib import Path
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import DIRECTIONS, Metric, named_numbers
+from assay.metrics.composition import without_data
 from assay.metrics.documentation import sections
 from assay.metrics.samples import examples, public_metrics
-from assay.metrics.several import without_data
 
 
 def families() -> dict[str, dict[str, type[Metric]]]:

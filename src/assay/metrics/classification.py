@@ -16,8 +16,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number
-from assay.metrics.contributions import Contributions
-from assay.metrics.stat_scores import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean, of_jaccard
+from assay.metrics.label_metrics import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean, of_jaccard
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends
 from assay.tally.confusion import ClassTotals, Counts
 
@@ -181,7 +181,7 @@ class FBetaScore(RatioMetric):
     def closed_form(self) -> str:
         return "" if self.num_classes is None else super().closed_form
 
-    def quotient(self, of: Answers) -> Contributions:
+    def quotient(self, of: Answers) -> PerSample:
         square = self.beta**2
         mean = (square * of["positives"].float() + of["predicted positives"]) / (square + 1)
         return of.share("true positives", f"mean of positives and predicted positives, beta {self.beta}", mean)
@@ -253,8 +253,8 @@ class JaccardIndex(RatioMetric):
     unchanged_by = frozenset({"swap"})
     share = ("true positives", "positives or predicted positives")
 
-    def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
-        of = super().outcomes(counted)
+    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
+        of = super().outcomes(counts)
         return of if self.num_classes is None else replace(of, fp=of.fp * of.present)
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
@@ -310,8 +310,8 @@ class BalancedAccuracy(TopKMetric):
 
     higher_is_better = True
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        totals = counted.totals()
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        totals = counts.totals()
         labels = [self._mean_recall(*each) for each in zip(totals.hits, totals.target, strict=True)]
         values = [value for value in labels if value is not None]
         return number(mean(values, [1] * len(values)))

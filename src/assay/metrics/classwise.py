@@ -10,7 +10,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.classification import Recall
-from assay.metrics.several import WrapperMetric, without_data
+from assay.metrics.composition import WrapperMetric, without_data
 from assay.tally.base import Tally
 
 __all__ = ["Classwise"]
@@ -69,5 +69,5 @@ class Classwise(WrapperMetric):
     def tally(self, weighted: bool) -> Tally:
         return self.metric.tally(weighted)
 
-    def read(self, counted: Any) -> dict[str, Tensor]:
-        return dict(zip(self.names, self.metric.read(counted).unbind(), strict=True))
+    def compute(self, counts: Any) -> dict[str, Tensor]:
+        return dict(zip(self.names, self.metric.compute(counts).unbind(), strict=True))

@@ -14,8 +14,8 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number, vector
 from assay.metrics.classification import F1Score, Precision, Recall
-from assay.metrics.contributions import Contributions
-from assay.metrics.stat_scores import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
+from assay.metrics.label_metrics import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
@@ -68,8 +68,8 @@ class ConfusionMatrix(LabelMetric):
     def tally(self, weighted: bool) -> Tally:
         return Confusion(self.labels, weighted)
 
-    def read(self, counted: Counts) -> Tensor:
-        matrix = _counts(counted.values, counted.unit) if self.normalize is None else self._shares(counted.values)
+    def compute(self, counts: Counts) -> Tensor:
+        matrix = _counts(counts.values, counts.unit) if self.normalize is None else self._shares(counts.values)
         return matrix if self.num_labels is not None else matrix[0]
 
     def _shares(self, values: np.ndarray) -> Tensor:
@@ -134,8 +134,8 @@ class StatScores(TopKMetric):
     def estimates(self) -> bool:
         return False
 
-    def read(self, counted: Counts | ClassTotals) -> Stats:
-        of = self.outcomes(counted)
+    def compute(self, counts: Counts | ClassTotals) -> Stats:
+        of = self.outcomes(counts)
         every = (of.tp, of.fp, of.tn, of.fn, of.support)
         if self.num_classes is None and self.num_labels is None:
             return Stats(*(_counts(each, of.unit)[0] for each in every))
@@ -175,30 +175,30 @@ class ExactMatch(LabelMetric):
     def tally(self, weighted: bool) -> Tally:
         return SampleHits(self.labels, weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if self.num_labels is not None and batch.needed_target.ndim > 2:
             return None  # a sample is a position of a row
         answers = self.answers(batch)
-        right = answers["correct"] if answers.counted is None else answers["correct"] | ~answers.counted
+        right = answers["correct"] if answers.counts is None else answers["correct"] | ~answers.counts
         if right.ndim == 1:
             return answers.share("correct")
         name = "all labels correct" + answers.condition
-        if answers.counted is None:
-            return Contributions.of(name, right.flatten(1).all(1))
-        some = answers.counted.flatten(1).any(1)
-        return Contributions.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
+        if answers.counts is None:
+            return PerSample.of(name, right.flatten(1).all(1))
+        some = answers.counts.flatten(1).any(1)
+        return PerSample.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
 
     @property
     def closed_form(self) -> str:
         return "Wilson's interval"
 
-    def interval(self, counted: SampleTotals, confidence_level: float, rows: int) -> Ends | None:
-        samples = counted.right + counted.wrong
-        return wilson(counted.right, samples, confidence_level) if samples <= rows else None
+    def interval(self, counts: SampleTotals, confidence_level: float, rows: int) -> Ends | None:
+        samples = counts.right + counts.wrong
+        return wilson(counts.right, samples, confidence_level) if samples <= rows else None
 
-    def read(self, counted: SampleTotals) -> Tensor:
-        samples = counted.right + counted.wrong
-        return number(counted.right / samples if samples else nan)
+    def compute(self, counts: SampleTotals) -> Tensor:
+        samples = counts.right + counts.wrong
+        return number(counts.right / samples if samples else nan)
 
 
 class ClassTable(NamedTuple):
@@ -263,8 +263,8 @@ class ClassReport(TopKMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
-    def read(self, counted: Counts | ClassTotals) -> ClassTable:
-        of = outcomes(counted.totals(), self.num_labels is None, self.ignore_index)
+    def compute(self, counts: Counts | ClassTotals) -> ClassTable:
+        of = outcomes(counts.totals(), self.num_labels is None, self.ignore_index)
         kinds = [kind().ratio for kind in (Precision, Recall, F1Score)]
         precision, recall, f1 = (vector(averaged(kind, of, None)) for kind in kinds)
         micro, macro, weighted = (vector(averaged(kind, of, how)[0] for kind in kinds) for how in get_args(Average))

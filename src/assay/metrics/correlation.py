@@ -10,9 +10,9 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric
-from assay.metrics.contributions import Contributions
-from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
-from assay.metrics.rational import over_root, quotient, result, rounded
+from assay.metrics.exact_arithmetic import over_root, quotient, result, rounded
+from assay.metrics.output_metrics import MOMENTS, XX, XY, YY, OutputMetric
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.rowwise import Cosine, RowSum
@@ -32,10 +32,10 @@ class Spread:
     yy: Fraction
 
 
-def spread(counted: Totals, k: int) -> Spread | None:
+def spread(counts: Totals, k: int) -> Spread | None:
     """The spread of output `k`; None without data, or where the data was not finite."""
-    n, x, y = counted.weight[k], counted[PREDS][k], counted[TARGET][k]
-    xx, xy, yy = (counted[term][k] for term in (XX, XY, YY))
+    n, x, y = counts.weight[k], counts[PREDS][k], counts[TARGET][k]
+    xx, xy, yy = (counts[term][k] for term in (XX, XY, YY))
     if isinstance(n, float) or isinstance(x, float) or isinstance(y, float) or not n:
         return None
     if isinstance(xx, float) or isinstance(xy, float) or isinstance(yy, float):
@@ -59,8 +59,8 @@ class Correlation(OutputMetric):
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)
 
-    def read(self, counted: Totals) -> Tensor:
-        return result([self.value(counted, k) for k in range(self.num_outputs)])
+    def compute(self, counts: Totals) -> Tensor:
+        return result([self.value(counts, k) for k in range(self.num_outputs)])
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ class PearsonCorrCoef(Correlation):
     def closed_form(self) -> str:
         return "Fisher's z" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Totals, confidence_level: float, rows: int) -> Ends | None:
-        n = counted.count[0]
-        return fisher_z(rounded(self.value(counted, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
+    def interval(self, counts: Totals, confidence_level: float, rows: int) -> Ends | None:
+        n = counts.count[0]
+        return fisher_z(rounded(self.value(counts, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
 
-    def value(self, counted: Totals, k: int) -> Number:
-        found = spread(counted, k)
+    def value(self, counts: Totals, k: int) -> Number:
+        found = spread(counts, k)
         return float("nan") if found is None else over_root(found.xy, found.xx * found.yy)
 
 
@@ -130,8 +130,8 @@ class ConcordanceCorrCoef(Correlation):
         if self.ddof < 0:
             raise ConfigError(describe("ddof", self.ddof, "0 or more", "Use 0 for Lin's definition"))
 
-    def value(self, counted: Totals, k: int) -> Number:
-        found = spread(counted, k)
+    def value(self, counts: Totals, k: int) -> Number:
+        found = spread(counts, k)
         if found is None or found.weight <= self.ddof:
             return float("nan")
         # Everything times sum(w) (sum(w) - ddof).
@@ -185,11 +185,11 @@ class CosineSimilarity(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSum(Cosine(), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
-        return Contributions.of("cosine", Cosine()(batch).values) if self.reduction == "mean" else None
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return PerSample.of("cosine", Cosine()(batch).values) if self.reduction == "mean" else None
 
-    def read(self, counted: Totals) -> Tensor:
-        total = counted[PREDS][0]
-        if not counted.count[0]:
+    def compute(self, counts: Totals) -> Tensor:
+        total = counts[PREDS][0]
+        if not counts.count[0]:
             total = float("nan")
-        return result([total if self.reduction == "sum" else quotient(total, counted.weight[0])])
+        return result([total if self.reduction == "sum" else quotient(total, counts.weight[0])])

@@ -64,8 +64,8 @@ class OperatingPointMetric(RankingMetric):
     def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
         """The rate to be high, the one with a minimum, and the thresholds."""
 
-    def read(self, counted: Counted) -> OperatingPoint:
-        points = [self._best(ranking) for ranking in counted]
+    def compute(self, counts: Counted) -> OperatingPoint:
+        points = [self._best(ranking) for ranking in counts]
         values, thresholds = ([point[k] for point in points] for k in range(2))
         self._warn_of_missing([k for k, value in enumerate(values) if math.isnan(value)], "positives and negatives")
         shaped: Callable[[list[float]], Tensor] = first_number if self._single else vector

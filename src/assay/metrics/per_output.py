@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.metrics.composition import WrapperMetric, values_of, without_data
 from assay.metrics.rank_correlation import SpearmanCorrCoef
 from assay.metrics.regression import MeanSquaredError
-from assay.metrics.several import WrapperMetric, values_of, without_data
 from assay.tally.base import Tally
 from assay.tally.selected import of_column
 from assay.tally.together import together
@@ -61,8 +61,8 @@ class PerOutput(WrapperMetric):
             raise ConfigError(describe("metric", f"{self.metric!r}, which reads several parts", "one tensor", do))
 
     def tally(self, weighted: bool) -> Tally:
-        counted = self.metric.tally(weighted)
-        return together(of_column(counted, k, self.outputs) for k in range(self.outputs))
+        counts = self.metric.tally(weighted)
+        return together(of_column(counts, k, self.outputs) for k in range(self.outputs))
 
-    def read(self, counted: tuple[Any, ...]) -> Tensor:
-        return torch.stack(list(values_of([self.metric] * self.outputs, counted)))
+    def compute(self, counts: tuple[Any, ...]) -> Tensor:
+        return torch.stack(list(values_of([self.metric] * self.outputs, counts)))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric, number, plain, vector
-from assay.metrics.rational import rounded
+from assay.metrics.exact_arithmetic import rounded
 from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Tally
 from assay.tally.samples import Kept, Samples
@@ -102,9 +102,9 @@ class Quantile(Metric):
     def tally(self, weighted: bool) -> Tally:
         return Samples(("preds",), None if self.num_outputs == 1 else self.num_outputs, weighted)
 
-    def read(self, counted: Kept) -> Tensor:
-        weights = counted.weights
-        samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counted["preds"])]
+    def compute(self, counts: Kept) -> Tensor:
+        weights = counts.weights
+        samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counts["preds"])]
         values = [[self._value(s, Fraction(repr(q))) for s in samples] for q in self._shares]
         if self.num_outputs == 1 and not isinstance(self.q, tuple):
             return number(values[0][0])
@@ -117,8 +117,8 @@ class Quantile(Metric):
     def closed_form(self) -> str:
         return "order statistics" if self.num_outputs == 1 and not isinstance(self.q, tuple) else ""
 
-    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
-        values = counted["preds"][0]
+    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+        values = counts["preds"][0]
         if not self.closed_form or len(values) > rows or np.isnan(values).any():
             return None
         return order_statistics(np.sort(values), self._shares[0], confidence_level)

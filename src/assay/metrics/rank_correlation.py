@@ -13,8 +13,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric
-from assay.metrics.contributions import single
-from assay.metrics.rational import over_root, result
+from assay.metrics.exact_arithmetic import over_root, result
+from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.samples import Kept, Samples
@@ -56,13 +56,13 @@ class RankCorrelation(Metric):
     def tally(self, weighted: bool) -> Tally:
         return Samples(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
 
-    def read(self, counted: Kept) -> Tensor:
+    def compute(self, counts: Kept) -> Tensor:
         values = []
-        for k, (x, y) in enumerate(zip(counted["preds"], counted["target"], strict=True)):
-            weights = None if counted.weights is None else counted.weights[k]
+        for k, (x, y) in enumerate(zip(counts["preds"], counts["target"], strict=True)):
+            weights = None if counts.weights is None else counts.weights[k]
             nan = np.isnan(x).any() or np.isnan(y).any()
             values.append(math.nan if nan else self.value(*_weighed(x, y, weights)))
         return result(values)
@@ -95,8 +95,8 @@ class SpearmanCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Bonett and Wright" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
-        n, r = len(counted["preds"][0]), float(self.read(counted)) if self.num_outputs == 1 else math.nan
+    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+        n, r = len(counts["preds"][0]), float(self.compute(counts)) if self.num_outputs == 1 else math.nan
         return fisher_z(r, (1 + r * r / 2) / (n - 3), confidence_level) if 3 < n <= rows else None
 
     def value(self, x: Array, y: Array, weights: Array) -> float:
@@ -155,11 +155,11 @@ class KendallRankCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Fieller et al." if self.num_outputs == 1 and self.variant != "c" else ""
 
-    def interval(self, counted: Kept, confidence_level: float, rows: int) -> Ends | None:
-        n = len(counted["preds"][0])
+    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+        n = len(counts["preds"][0])
         if not self.closed_form or not 4 < n <= rows:
             return None
-        return fisher_z(float(self.read(counted)), 0.437 / (n - 4), confidence_level)
+        return fisher_z(float(self.compute(counts)), 0.437 / (n - 4), confidence_level)
 
     def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
         if not len(x):

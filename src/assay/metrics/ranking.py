@@ -79,7 +79,7 @@ class RankingMetric(Metric):
     family = "ranking"
     inputs = "labels"
     unchanged_by = frozenset({"increasing"})
-    defined_for = ""  # `read` itself says which class is missing
+    defined_for = ""  # `compute` itself says which class is missing
 
     num_classes: Annotated[int | None, "for multiclass data; each class is ranked against the rest."] = None
     num_labels: Annotated[int | None, "for multilabel data; each label is ranked by itself."] = None
@@ -175,12 +175,12 @@ class AveragedRankingMetric(RankingMetric):
     def needs(self) -> str:
         """What a ranking must have for a value."""
 
-    def read(self, counted: Counted) -> Tensor | Bounded:
+    def compute(self, counts: Counted) -> Tensor | Bounded:
         if self.average == "micro":
-            counted = (curves.pooled(counted),)
-        areas = [self.bounded_value(ranking) for ranking in counted]
+            counts = (curves.pooled(counts),)
+        areas = [self.bounded_value(ranking) for ranking in counts]
         each = self.average is None or len(areas) == 1
-        weights = self._weights(counted)
+        weights = self._weights(counts)
         chosen = areas if each else [_averaged(areas, weights)]
         missing = [k for k, area in enumerate(areas) if math.isnan(area.value)]
         if each or math.isnan(chosen[0].value):
@@ -198,8 +198,8 @@ class AveragedRankingMetric(RankingMetric):
             do = "The average leaves them out; average=None gives one value for each"
             warn(describe(type(self).__name__, got, f"{self.needs} of each", do), NoDataWarning)
 
-    def _weights(self, counted: Counted) -> list[int]:
-        return [1 if self.average == "macro" else ranking.num_positives for ranking in counted]
+    def _weights(self, counts: Counted) -> list[int]:
+        return [1 if self.average == "macro" else ranking.num_positives for ranking in counts]
 
 
 def _averaged(areas: Sequence[Interval], weights: Sequence[int]) -> Interval:
@@ -251,8 +251,8 @@ class AUROC(AveragedRankingMetric):
     def closed_form(self) -> str:
         return "DeLong's interval (logit)" if self._single and not self.bounds else ""
 
-    def interval(self, counted: Counted, confidence_level: float, rows: int) -> Ends | None:
-        ranking = counted[0]
+    def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
+        ranking = counts[0]
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
         error = delong_error(ranking.positives, ranking.negatives)
@@ -290,8 +290,8 @@ class AveragePrecision(AveragedRankingMetric):
     def closed_form(self) -> str:
         return "logit interval" if self._single and not self.bounds else ""
 
-    def interval(self, counted: Counted, confidence_level: float, rows: int) -> Ends | None:
-        ranking = counted[0]
+    def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
+        ranking = counts[0]
         if not self.closed_form or not 0 < ranking.num_positives <= rows - ranking.num_negatives:
             return None
         value = float(self.bounded_value(ranking).value)
@@ -365,10 +365,10 @@ class ROC(RankingMetric):
     Source: T. Fawcett, An introduction to ROC analysis, Pattern Recognition Letters 27 (2006).
     """
 
-    def read(self, counted: Counted) -> ROCCurve:
-        missing = [k for k, of in enumerate(counted) if not of.num_positives or not of.num_negatives]
+    def compute(self, counts: Counted) -> ROCCurve:
+        missing = [k for k, of in enumerate(counts) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")
-        columns = zip(*(roc_points(ranking) for ranking in counted), strict=True)
+        columns = zip(*(roc_points(ranking) for ranking in counts), strict=True)
         return ROCCurve(*(_curve(column, self._single) for column in columns))
 
 
@@ -393,9 +393,9 @@ class PrecisionRecallCurve(RankingMetric):
     Source: `sklearn.metrics.precision_recall_curve`, whose definition this is.
     """
 
-    def read(self, counted: Counted) -> PRCurve:
-        self._warn_of_missing([k for k, of in enumerate(counted) if not of.num_positives], "positives")
-        columns = zip(*(_precision_recall(ranking) for ranking in counted), strict=True)
+    def compute(self, counts: Counted) -> PRCurve:
+        self._warn_of_missing([k for k, of in enumerate(counts) if not of.num_positives], "positives")
+        columns = zip(*(_precision_recall(ranking) for ranking in counts), strict=True)
         return PRCurve(*(_curve(column, self._single) for column in columns))
 
 

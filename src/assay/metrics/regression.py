@@ -15,8 +15,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number
-from assay.metrics.contributions import single
-from assay.metrics.outputs import (
+from assay.metrics.exact_arithmetic import combined, quotient, root, rounded
+from assay.metrics.output_metrics import (
     SQUARES,
     ElementwiseMetric,
     MeanTermMetric,
@@ -29,7 +29,7 @@ from assay.metrics.outputs import (
     squared,
     squared_error,
 )
-from assay.metrics.rational import combined, quotient, root, rounded
+from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.largest_error import LargestError
@@ -87,8 +87,8 @@ class MeanSquaredError(ElementwiseMetric):
     def columns(self) -> Mapping[str, Of]:
         return {"squared error": squared} if self.squared else {}
 
-    def value(self, counted: Totals, k: int) -> Number:
-        mean = quotient(squared_error(counted, k), counted.weight[k])
+    def value(self, counts: Totals, k: int) -> Number:
+        mean = quotient(squared_error(counts, k), counts.weight[k])
         return mean if self.squared else root(mean)
 
 
@@ -117,8 +117,8 @@ class MeanAbsoluteError(ElementwiseMetric):
     def columns(self) -> Mapping[str, Of]:
         return {"absolute error": absolute}
 
-    def value(self, counted: Totals, k: int) -> Number:
-        return quotient(counted[AbsoluteError()][k], counted.weight[k])
+    def value(self, counts: Totals, k: int) -> Number:
+        return quotient(counts[AbsoluteError()][k], counts.weight[k])
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
     def columns(self) -> Mapping[str, Of]:
         return {"absolute error": absolute, "absolute target": magnitude}
 
-    def value(self, counted: Totals, k: int) -> Number:
-        return quotient(counted[AbsoluteError()][k], counted[AbsoluteValue("target")][k])
+    def value(self, counts: Totals, k: int) -> Number:
+        return quotient(counts[AbsoluteError()][k], counts[AbsoluteValue("target")][k])
 
 
 @dataclass(frozen=True)
@@ -271,14 +271,14 @@ class MinkowskiDistance(ElementwiseMetric):
             return SQUARES
         return frozenset({AbsoluteError() if self.p == 1 else AbsolutePower(self.p)})
 
-    def value(self, counted: Totals, k: int) -> Number:
-        if counted.count[k] == 0:
+    def value(self, counts: Totals, k: int) -> Number:
+        if counts.count[k] == 0:
             return math.nan
         if self.p == 2:
-            return root(squared_error(counted, k))
+            return root(squared_error(counts, k))
         if self.p == 1:
-            return counted[AbsoluteError()][k]
-        return math.pow(rounded(counted[AbsolutePower(self.p)][k]), 1 / self.p)
+            return counts[AbsoluteError()][k]
+        return math.pow(rounded(counts[AbsolutePower(self.p)][k]), 1 / self.p)
 
 
 @dataclass(frozen=True)
@@ -328,10 +328,10 @@ class TweedieDevianceScore(ElementwiseMetric):
             else {"squared error": squared}
         )
 
-    def value(self, counted: Totals, k: int) -> Number:
+    def value(self, counts: Totals, k: int) -> Number:
         if self.power:
-            return mean_of(TweedieDeviance(self.power), counted, k)
-        return quotient(squared_error(counted, k), counted.weight[k])
+            return mean_of(TweedieDeviance(self.power), counts, k)
+        return quotient(squared_error(counts, k), counts.weight[k])
 
 
 @dataclass(frozen=True)
@@ -391,14 +391,14 @@ class CriticalSuccessIndex(ElementwiseMetric):
     def closed_form(self) -> str:
         return "Wilson's interval" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Totals, confidence_level: float, rows: int) -> Ends | None:
-        hits, events = counted[self._hits][0], counted[self._events][0]
-        if isinstance(hits, float) or isinstance(events, float) or counted.count[0] > rows:
+    def interval(self, counts: Totals, confidence_level: float, rows: int) -> Ends | None:
+        hits, events = counts[self._hits][0], counts[self._events][0]
+        if isinstance(hits, float) or isinstance(events, float) or counts.count[0] > rows:
             return None
         return wilson(int(hits), int(events), confidence_level)
 
-    def value(self, counted: Totals, k: int) -> Number:
-        return quotient(counted[self._hits][k], counted[self._events][k])
+    def value(self, counts: Totals, k: int) -> Number:
+        return quotient(counts[self._hits][k], counts[self._events][k])
 
 
 @dataclass(frozen=True)
@@ -440,12 +440,12 @@ class PinballLoss(ElementwiseMetric):
 
         return {f"pinball loss, alpha {self.alpha}": loss}
 
-    def value(self, counted: Totals, k: int) -> Number:
-        bias = combined((1, counted[PREDS][k]), (-1, counted[TARGET][k]))
+    def value(self, counts: Totals, k: int) -> Number:
+        bias = combined((1, counts[PREDS][k]), (-1, counts[TARGET][k]))
         if isinstance(bias, float):
             return bias
-        loss = combined((Fraction(1, 2), counted[AbsoluteError()][k]), (Fraction(1, 2) - Fraction(self.alpha), bias))
-        return quotient(loss, counted.weight[k])
+        loss = combined((Fraction(1, 2), counts[AbsoluteError()][k]), (Fraction(1, 2) - Fraction(self.alpha), bias))
+        return quotient(loss, counts.weight[k])
 
 
 @dataclass(frozen=True)
@@ -485,8 +485,8 @@ class MaximumAbsoluteError(Metric):
     def tally(self, weighted: bool) -> Tally:
         return LargestError()
 
-    def read(self, counted: float) -> Tensor:
-        return number(counted)
+    def compute(self, counts: float) -> Tensor:
+        return number(counts)
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds)

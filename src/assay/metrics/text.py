@@ -9,7 +9,7 @@ from typing import Annotated
 from torch import Tensor
 
 from assay.metrics.base import Metric, number
-from assay.metrics.rational import quotient, rounded
+from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.tally.base import Tally
 from assay.tally.rowwise import NegativeLogLikelihood, RowSum
 from assay.tally.sums import PREDS, Totals
@@ -55,9 +55,9 @@ class Perplexity(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSum(NegativeLogLikelihood(self.ignore_index), weighted)
 
-    def read(self, counted: Totals) -> Tensor:
-        total = counted[PREDS][0]
-        mean = total if isinstance(total, float) else quotient(total, counted.weight[0])
+    def compute(self, counts: Totals) -> Tensor:
+        total = counts[PREDS][0]
+        mean = total if isinstance(total, float) else quotient(total, counts.weight[0])
         try:
             return number(math.exp(rounded(mean)))
         except OverflowError:

@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Inputs, Metric, number, vector
-from assay.metrics.contributions import Contributions
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Counts, class_tally
@@ -79,7 +79,7 @@ class LabelMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         return class_tally(self.labels, weighted)
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         if self.num_labels is not None or batch.needed_target.ndim > 1:
             return None
         labels = self.labels
@@ -89,8 +89,8 @@ class LabelMetric(Metric):
         """What was predicted and what is right, of the shape of the target."""
         shape = batch.needed_target.shape
         predicted, target = self.labels.predicted(batch).view(shape), true_labels(batch).view(shape)
-        counted = None if self.ignore_index is None else target != self.ignore_index
-        return Answers(predicted, target, counted, self.condition)
+        counts = None if self.ignore_index is None else target != self.ignore_index
+        return Answers(predicted, target, counts, self.condition)
 
     @property
     def condition(self) -> str:
@@ -112,28 +112,28 @@ class Answers:
 
     predicted: Tensor
     target: Tensor
-    counted: Tensor | None
+    counts: Tensor | None
     condition: str
 
     def __getitem__(self, what: str) -> Tensor:
         """A column by its name in `ANSWERS`; where a target is ignored it is False, or 0."""
         column = ANSWERS[what](self.predicted, self.target)
-        return column if self.counted is None else column * self.counted
+        return column if self.counts is None else column * self.counts
 
-    def share(self, column: str, over: str = "", counts: Tensor | None = None) -> Contributions:
+    def share(self, column: str, over: str = "", counts: Tensor | None = None) -> PerSample:
         """The mean of a column over that of another: of `counts`, or of what `over` names; else of all that counts."""
         if over:
             counts = self[over] if counts is None else counts
-        elif self.counted is not None:
-            over, counts = "counted", self.counted
+        elif self.counts is not None:
+            over, counts = "counted", self.counts
         return self._named(column, self[column], over, counts)
 
-    def _named(self, column: str, values: Tensor, over: str, counts: Tensor | None) -> Contributions:
+    def _named(self, column: str, values: Tensor, over: str, counts: Tensor | None) -> PerSample:
         """The columns; where a sample has several labels, their means over these."""
         if values.ndim > 1:
             values = values.float().mean(1)
             counts = None if counts is None else counts.float().mean(1)
-        return Contributions.of(column + self.condition, values, over + self.condition, counts)
+        return PerSample.of(column + self.condition, values, over + self.condition, counts)
 
 
 ANSWERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -225,9 +225,9 @@ class TopKMetric(LabelMetric):
     def condition(self) -> str:
         return ("" if self.top_k == 1 else f", top {self.top_k}") + super().condition
 
-    def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
+    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
         """The outcomes of each class, each label, or the positive class."""
-        return outcomes(counted.totals(), self.num_classes is not None, self.ignore_index)
+        return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,13 +270,13 @@ class RatioMetric(TopKMetric):
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         """Numerators and denominators, of shape `(K,)`."""
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        of = self.outcomes(counted)
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        of = self.outcomes(counts)
         binary = self.num_classes is None and self.num_labels is None
         values = averaged(self.ratio, of, None if binary else self.average, self.undefined)
         return vector(values) if self.average is None and not binary else number(values[0])
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
             return None
         if self.num_classes is not None:
@@ -290,10 +290,10 @@ class RatioMetric(TopKMetric):
         one = self.num_labels is None and (self.num_classes is None or self._pools)
         return "Wilson's interval" if one else ""
 
-    def interval(self, counted: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         if not self.closed_form:
             return None
-        of = self.outcomes(counted).pooled()
+        of = self.outcomes(counts).pooled()
         if self.num_classes is None:
             return self.of_class(of, confidence_level) if of.total[0] <= rows else None
         hits, total = of.tp[0], of.support[0]
@@ -313,7 +313,7 @@ class RatioMetric(TopKMetric):
         """Whether the value of several classes is a share of all samples."""
         return bool(self.pooled) and (self.average == "micro" or (self.average == "weighted" and self.by_support))
 
-    def quotient(self, of: Answers) -> Contributions:
+    def quotient(self, of: Answers) -> PerSample:
         """What each sample contributes to the value of one class, or to that of pooled labels."""
         return of.share(*self.share)
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from assay.decide import first_largest
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, vector
-from assay.metrics.contributions import Contributions
-from assay.metrics.rational import quotient, result, root, rounded
+from assay.metrics.exact_arithmetic import quotient, result, root, rounded
+from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
 from assay.tally.histogram import Bins, Confidence
 from assay.tally.losses import Divergence, Hinge, Losses, NegativeLogLikelihood, SquaredProbabilities, Summed
@@ -78,7 +78,7 @@ class ConfidenceMetric(ScoreMetric):
     def tally(self, weighted: bool) -> Tally:
         return Confidence(self.data, self.n_bins, weighted)
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         if self.num_classes is None or batch.needed_target.ndim > 1:
             return None
         return first_largest(scored(self.num_classes).rows(batch).scores)
@@ -120,11 +120,11 @@ class CalibrationError(ConfidenceMetric):
                 )
             )
 
-    def read(self, counted: Bins) -> Tensor:
-        total = sum(counted.weight, Fraction(0))
+    def compute(self, counts: Bins) -> Tensor:
+        total = sum(counts.weight, Fraction(0))
         if not total:
             return number(math.nan)
-        bins = zip(counted.weight, counted.right, counted.confidence, strict=True)
+        bins = zip(counts.weight, counts.right, counts.confidence, strict=True)
         gaps = [(weight, abs(right - confidence) / weight) for weight, right, confidence in bins if weight]
         if self.norm == "max":
             return number(rounded(max(gap for _, gap in gaps)))
@@ -162,12 +162,12 @@ class CalibrationCurve(ConfidenceMetric):
     higher_is_better = None
     examples = ({}, {"logits": True})
 
-    def read(self, counted: Bins) -> ReliabilityDiagram:
+    def compute(self, counts: Bins) -> ReliabilityDiagram:
         def means(sums: list[Fraction]) -> Tensor:
-            return vector(quotient(value, weight) for value, weight in zip(sums, counted.weight, strict=True))
+            return vector(quotient(value, weight) for value, weight in zip(sums, counts.weight, strict=True))
 
         edges = vector(Fraction(k, self.n_bins) for k in range(self.n_bins + 1))
-        return ReliabilityDiagram(means(counted.confidence), means(counted.right), torch.tensor(counted.count), edges)
+        return ReliabilityDiagram(means(counts.confidence), means(counts.right), torch.tensor(counts.count), edges)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ class BrierScore(ScoreMetric):
     def tally(self, weighted: bool) -> Tally:
         return Losses(self.data, SquaredProbabilities(), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         return _contributed("squared distance", self.data, batch, self._distances)
 
     def _distances(self, scores: Tensor, known: Tensor) -> Tensor:
@@ -207,9 +207,9 @@ class BrierScore(ScoreMetric):
         outcome = torch.zeros_like(scores).scatter_(1, known, 1)
         return (scores - outcome).square().sum(1, keepdim=True)
 
-    def read(self, counted: Summed) -> Tensor:
-        squares, (own,), (ones,) = counted.sums
-        return result([quotient(sum(squares) - 2 * own + ones, counted.weight)])
+    def compute(self, counts: Summed) -> Tensor:
+        squares, (own,), (ones,) = counts.sums
+        return result([quotient(sum(squares) - 2 * own + ones, counts.weight)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,14 +238,14 @@ class LogLoss(ScoreMetric):
     def tally(self, weighted: bool) -> Tally:
         return Losses(self.data, NegativeLogLikelihood(), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         data = self.data
         return _contributed(
             "log loss", data, batch, lambda scores, known: NegativeLogLikelihood()(data, scores, known)[0]
         )
 
-    def read(self, counted: Summed) -> Tensor:
-        return _means(counted)
+    def compute(self, counts: Summed) -> Tensor:
+        return _means(counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,14 +297,14 @@ class HingeLoss(ScoreMetric):
     def tally(self, weighted: bool) -> Tally:
         return Losses(self.data, Hinge(self.squared, self._each), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if self._each:
             return None
         name, data, loss = "squared hinge loss" if self.squared else "hinge loss", self.data, Hinge(self.squared)
         return _contributed(name, data, batch, lambda scores, known: loss(data, scores, known)[0])
 
-    def read(self, counted: Summed) -> Tensor:
-        return _means(counted)
+    def compute(self, counts: Summed) -> Tensor:
+        return _means(counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,21 +355,19 @@ class KLDivergence(Metric):
     def tally(self, weighted: bool) -> Tally:
         return Divergence(self.log_prob, weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if self.reduction == "sum":
             return None
-        return Contributions.of("Kullback-Leibler divergence", Divergence(self.log_prob).terms(batch).sum(1))
+        return PerSample.of("Kullback-Leibler divergence", Divergence(self.log_prob).terms(batch).sum(1))
 
-    def read(self, counted: Summed) -> Tensor:
-        (total,), (rows,) = counted.sums
-        if self.reduction == "sum" and counted.count:
+    def compute(self, counts: Summed) -> Tensor:
+        (total,), (rows,) = counts.sums
+        if self.reduction == "sum" and counts.count:
             return result([total])
         return result([_mean(total, rows)])
 
 
-def _contributed(
-    name: str, data: Scored, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]
-) -> Contributions | None:
+def _contributed(name: str, data: Scored, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]) -> PerSample | None:
     """The loss of each sample, `(N, 1)` from scores and classes; None where rows have several samples."""
     if batch.needed_target.ndim > 1:
         return None
@@ -378,14 +376,14 @@ def _contributed(
     values = loss(rows.scores, known.clamp(min=0))[:, 0]
     ignored = data.labels.ignore_index
     if ignored is None:
-        return Contributions.of(name, values)
-    counted = known[:, 0] >= 0
+        return PerSample.of(name, values)
+    counts = known[:, 0] >= 0
     without = f", without {ignored}"
-    return Contributions.of(name + without, torch.where(counted, values, 0), "counted" + without, counted)
+    return PerSample.of(name + without, torch.where(counts, values, 0), "counted" + without, counts)
 
 
-def _means(counted: Summed) -> Tensor:
-    return result([_mean(total, counted.weight) for total in counted.sums[0]])
+def _means(counts: Summed) -> Tensor:
+    return result([_mean(total, counts.weight) for total in counts.sums[0]])
 
 
 def _mean(total: Fraction | float, weight: Fraction | float) -> Fraction | float:

@@ -38,13 +38,13 @@ def tally_of(metrics: Iterable[Metric], weighted: bool) -> Together:
     return together(metric.tally(weighted) for metric in metrics)
 
 
-def values_of(metrics: Iterable[Metric], counted: Sequence[Any]) -> Iterator[Any]:
+def values_of(metrics: Iterable[Metric], counts: Sequence[Any]) -> Iterator[Any]:
     """The value of each metric, from what `tally_of` of them reads."""
     start = 0
     for metric in metrics:
         own = metric.tally(False)  # weighted or not, a metric is read from as many tallies
         stop = start + len(leaves(own))
-        yield metric.read(tuple(counted[start:stop]) if isinstance(own, Together) else counted[start])
+        yield metric.compute(tuple(counts[start:stop]) if isinstance(own, Together) else counts[start])
         start = stop
 
 
@@ -60,4 +60,4 @@ def without_data(name: str, metric: object) -> Any:
     tally = metric.tally(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        return metric.read(tally.read(tally.settle(tally.zero(torch.device("cpu")), 0)))
+        return metric.compute(tally.read(tally.settle(tally.zero(torch.device("cpu")), 0)))

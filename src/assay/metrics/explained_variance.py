@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
-from assay.metrics.outputs import (
+from assay.metrics.exact_arithmetic import combined, quotient, root
+from assay.metrics.output_metrics import (
     OverOutputs,
     share_left,
     squared_error,
     target_spread,
 )
-from assay.metrics.rational import combined, quotient, root
 from assay.tally.sums import PREDS, TARGET, Number, Totals
 
 __all__ = ["ExplainedVariance", "R2Score", "RelativeSquaredError"]
@@ -62,10 +62,10 @@ class R2Score(OverOutputs):
         if self.adjusted < 0:
             raise ConfigError(describe("adjusted", self.adjusted, "0 or more", "Give the number of variables"))
 
-    def value(self, counted: Totals, k: int) -> Number:
-        samples = counted.count[k]
-        score = share_left(squared_error(counted, k), target_spread(counted, k))
-        if isinstance(score, float) or samples < 2 or not counted.weight[k]:
+    def value(self, counts: Totals, k: int) -> Number:
+        samples = counts.count[k]
+        score = share_left(squared_error(counts, k), target_spread(counts, k))
+        if isinstance(score, float) or samples < 2 or not counts.weight[k]:
             return math.nan
         if not self.adjusted:
             return score
@@ -97,12 +97,12 @@ class ExplainedVariance(OverOutputs):
     examples = ({}, {"num_outputs": 2})
     unchanged_by = frozenset({"common affine", "shift"})
 
-    def value(self, counted: Totals, k: int) -> Number:
-        error, weight = squared_error(counted, k), counted.weight[k]
-        bias = combined((1, counted[PREDS][k]), (-1, counted[TARGET][k]))
+    def value(self, counts: Totals, k: int) -> Number:
+        error, weight = squared_error(counts, k), counts.weight[k]
+        bias = combined((1, counts[PREDS][k]), (-1, counts[TARGET][k]))
         if isinstance(error, float) or isinstance(weight, float) or isinstance(bias, float) or not weight:
             return math.nan
-        return share_left(error - bias * bias / weight, target_spread(counted, k))
+        return share_left(error - bias * bias / weight, target_spread(counts, k))
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,6 @@ class RelativeSquaredError(OverOutputs):
 
     squared: Annotated[bool, "False gives the square root."] = True
 
-    def value(self, counted: Totals, k: int) -> Number:
-        share = quotient(squared_error(counted, k), target_spread(counted, k))
+    def value(self, counts: Totals, k: int) -> Number:
+        share = quotient(squared_error(counts, k), target_spread(counts, k))
         return share if self.squared else root(share)
