@@ -60,6 +60,7 @@ from assay.metrics import (
     Variance,
 )
 from assay.metrics.label_metrics import LabelMetric
+from assay.metrics.operating_points import OperatingPointMetric
 from assay.metrics.ranking import RankingMetric
 from assay.metrics.samples import (
     CLASSES,
@@ -520,7 +521,9 @@ def _counts_samples(case: Case) -> bool:
 def _numbers_classes(case: Case) -> bool:
     """Whether the value has a place for each class, or depends on how far apart they are."""
     apart = _named(case, "CohenKappa") and _option(case, "weights") is not None
-    several = _named(case, "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "RecallAtFixedPrecision", "ROC")
+    several = _named(case, "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC") or isinstance(
+        case.metric, OperatingPointMetric
+    )
     each = hasattr(case.metric, "average") and _option(case, "average") is None
     return apart or several or each or _option(case, "multiclass_mode") == "one-vs-all"
 

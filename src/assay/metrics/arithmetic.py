@@ -103,6 +103,8 @@ class Arithmetic(Metric):
             expected = f"{wanted} for {self.operation}, with a metric among them"
             raise ConfigError(describe("operands", got, expected, "Write it with operators, as Precision() + Recall()"))
         self._combined([_single(metric, without_data("operands", metric)) for metric in self._metrics])
+        shared = frozenset.intersection(*(metric.unchanged_by for metric in self._metrics))
+        object.__setattr__(self, "unchanged_by", shared)
 
     @property
     def _metrics(self) -> tuple[Metric, ...]:

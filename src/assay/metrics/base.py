@@ -93,7 +93,7 @@ class Metric(Operators, ABC):
         """The value, from what the tally's `read` gives: a tensor, or a tuple or dictionary of them; on the host."""
 
     def per_sample(self, batch: Batch) -> PerSample | None:
-        """What each row contributes, where the value is a mean over rows or the quotient of two; see `per_sample_values`.
+        """The values of each row, where the metric is a mean over rows or the quotient of two; see `per_sample_values`.
 
         No value may be read on the host. Weights are multiplied in afterwards.
         """

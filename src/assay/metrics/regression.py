@@ -421,7 +421,7 @@ class PinballLoss(ElementwiseMetric):
 
     alpha: Annotated[float, "which quantile is predicted, in [0, 1]."] = 0.5
 
-    examples = ({}, {"alpha": 0.9}, {"num_outputs": 2})
+    examples = ({"alpha": 0.9}, {"alpha": 0.25, "num_outputs": 2})
 
     def __post_init__(self) -> None:
         super().__post_init__()
