@@ -7,78 +7,85 @@ the laws themselves.
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-import assay.metrics
 from assay.errors import AssayWarning, InvalidValuesError
 from assay.meter import Meter
-from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
-from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
-from assay.metrics.base import Metric
-from assay.metrics.calibration import (
+from assay.metrics import (
+    AUROC,
+    ROC,
+    Accuracy,
+    AveragePrecision,
     BrierScore,
     CalibrationCurve,
     CalibrationError,
-    HingeLoss,
-    KLDivergence,
-    LogLoss,
-)
-from assay.metrics.classification import (
-    Accuracy,
-    BalancedAccuracy,
-    DiceScore,
+    ClassReport,
+    Classwise,
+    CohenKappa,
+    ConcordanceCorrCoef,
+    ConfusionMatrix,
+    ExactMatch,
+    ExplainedVariance,
     F1Score,
     FBetaScore,
-    HammingDistance,
+    HingeLoss,
     JaccardIndex,
-    NegativePredictiveValue,
-    Precision,
-    Recall,
-    Specificity,
-)
-from assay.metrics.classwise import Classwise
-from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
-from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
-from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
-from assay.metrics.per_output import PerOutput
-from assay.metrics.quantile import Quantile
-from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
-from assay.metrics.ranking import (
-    AUROC,
-    ROC,
-    AveragePrecision,
-    PrecisionAtFixedRecall,
-    PrecisionRecallCurve,
-    RecallAtFixedPrecision,
-    SensitivityAtSpecificity,
-    SpecificityAtSensitivity,
-)
-from assay.metrics.regression import (
-    CriticalSuccessIndex,
+    KendallRankCorrCoef,
     LogCoshError,
+    LogLoss,
+    MatthewsCorrCoef,
+    Max,
+    Mean,
     MeanAbsoluteError,
-    MeanAbsolutePercentageError,
     MeanSquaredError,
-    MeanSquaredLogError,
-    MinkowskiDistance,
-    SymmetricMeanAbsolutePercentageError,
-    TweedieDevianceScore,
-    WeightedMeanAbsolutePercentageError,
+    Metric,
+    Min,
+    PearsonCorrCoef,
+    PerOutput,
+    Perplexity,
+    Precision,
+    PrecisionRecallCurve,
+    R2Score,
+    Recall,
+    RecallAtFixedPrecision,
+    RelativeSquaredError,
+    SpearmanCorrCoef,
+    StatScores,
+    Variance,
 )
-from assay.metrics.stat_scores import LabelMetric
-from assay.metrics.text import Perplexity
-from assay.tally.samples import SampleStore
+from assay.metrics.label_metrics import LabelMetric
+from assay.metrics.operating_points import OperatingPointMetric
+from assay.metrics.ranking import RankingMetric
+from assay.metrics.samples import (
+    CLASSES,
+    LABELS,
+    OUTPUTS,
+    binary,
+    binary_logits,
+    distributions,
+    draw_for,
+    examples,
+    integers,
+    multiclass,
+    multiclass_logits,
+    multilabel,
+    output_pairs,
+    pairs,
+    positive_pairs,
+    probabilities,
+    public_metrics,
+    tokens,
+    vectors,
+)
+from assay.tally.samples import Samples, SampleStore
+from assay.tally.scores import Scores
 
-CLASSES, LABELS, OUTPUTS = 4, 3, 2
 MANY = 300  # classes: more than a matrix is kept for, and few of them occur
 IGNORED = -100
 
@@ -103,7 +110,7 @@ class Data(NamedTuple):
         return self.map(lambda tensor: tensor[index])
 
 
-Draw = Callable[[torch.Generator, int], Data]
+Draw = Callable[[torch.Generator, int], tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +120,6 @@ class Case:
     metric: Metric
     draw: Draw
     weighted: bool = False
-    whole_weights: bool = False
 
     def __str__(self) -> str:
         return f"{self.metric!r}, {self.draw.__name__}{', weighted' if self.weighted else ''}"
@@ -121,11 +127,16 @@ class Case:
     def data(self, seed: int, count: int) -> Data:
         """`count` samples, with weights where the case has them."""
         generator = torch.Generator().manual_seed(seed)
-        data = self.draw(generator, count)
+        data = Data(*self.draw(generator, count))
         if self.weighted:
             weights = torch.randint(0, 9, (count,), generator=generator) / (1 if self.whole_weights else 4)
             data = data._replace(weights=weights)
         return data
+
+    @property
+    def whole_weights(self) -> bool:
+        """Whether a weight says how often its sample occurs."""
+        return _counts_in(self.metric, Samples)
 
     def meter(self, stage_bytes: int = 1 << 21) -> Meter:
         return Meter(value=self.metric, weighted=self.weighted, stage_bytes=stage_bytes)
@@ -178,121 +189,50 @@ def leaves(tree: Any) -> Iterator[Tensor]:
             yield from leaves(branch)
 
 
-def public_metrics() -> dict[str, type[Metric]]:
-    """Every metric that assay.metrics defines, by name."""
-    found = {}
-    for module in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."):
-        for name, thing in vars(importlib.import_module(module.name)).items():
-            if inspect.isclass(thing) and issubclass(thing, Metric) and not inspect.isabstract(thing):
-                found[name] = thing
-    return found
-
-
 # --- samples -------------------------------------------------------------------------------------------------------
 
 
-def _integers(generator: torch.Generator, low: int, high: int, *shape: int) -> Tensor:
-    return torch.randint(low, high, shape, generator=generator)
-
-
-def _probabilities(generator: torch.Generator, *shape: int) -> Tensor:
-    """Rows that sum to 1, in steps of 1/64."""
-    cuts = _integers(generator, 0, 65, *shape[:-1], shape[-1] - 1).sort(-1).values
-    ends = torch.zeros(*shape[:-1], 1, dtype=torch.int64)
-    return torch.cat([ends, cuts, ends + 64], -1).diff(dim=-1) / 64
-
-
-def binary(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, 0, 65, count) / 64, _integers(generator, 0, 2, count))
-
-
-def binary_logits(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, -128, 129, count) / 4, _integers(generator, 0, 2, count))
-
-
 def binary_labels(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, 0, 2, count), _integers(generator, 0, 2, count))
-
-
-def multiclass(generator: torch.Generator, count: int) -> Data:
-    return Data(_probabilities(generator, count, CLASSES), _integers(generator, 0, CLASSES, count))
-
-
-def multiclass_logits(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, -128, 129, count, CLASSES) / 4, _integers(generator, 0, CLASSES, count))
+    return Data(integers(generator, 0, 2, count), integers(generator, 0, 2, count))
 
 
 def multiclass_labels(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, 0, CLASSES, count), _integers(generator, 0, CLASSES, count))
+    return Data(integers(generator, 0, CLASSES, count), integers(generator, 0, CLASSES, count))
 
 
 def multiclass_images(generator: torch.Generator, count: int) -> Data:
-    scores = _probabilities(generator, count, 2, 3, CLASSES).movedim(-1, 1)
-    return Data(scores, _integers(generator, 0, CLASSES, count, 2, 3))
+    scores = probabilities(generator, count, 2, 3, CLASSES).movedim(-1, 1)
+    return Data(scores, integers(generator, 0, CLASSES, count, 2, 3))
 
 
 def many_classes(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, 0, 99, count, MANY) / 64, _integers(generator, 0, MANY, count))
-
-
-def multilabel(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, 0, 65, count, LABELS) / 64, _integers(generator, 0, 2, count, LABELS))
+    return Data(integers(generator, 0, 99, count, MANY) / 64, integers(generator, 0, MANY, count))
 
 
 def ignoring(draw: Draw) -> Draw:
     """Some targets are to be ignored."""
 
     def some_ignored(generator: torch.Generator, count: int) -> Data:
-        data = draw(generator, count)
+        data = Data(*draw(generator, count))
         assert data.target is not None
-        ignored = _integers(generator, 0, 4, *data.target.shape) == 0
+        ignored = integers(generator, 0, 4, *data.target.shape) == 0
         return data._replace(target=data.target.masked_fill(ignored, IGNORED))
 
     some_ignored.__name__ = f"{draw.__name__} with some ignored"
     return some_ignored
 
 
-def regression(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, -128, 129, count) / 8, _integers(generator, -128, 129, count) / 8)
-
-
-def regression_outputs(generator: torch.Generator, count: int) -> Data:
-    shape = (count, OUTPUTS)
-    return Data(_integers(generator, -128, 129, *shape) / 8, _integers(generator, -128, 129, *shape) / 8)
-
-
-def positive(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, 1, 129, count) / 8, _integers(generator, 1, 129, count) / 8)
-
-
 def wide(generator: torch.Generator, count: int) -> Data:
     """Values over the whole range of float32, whose sums cancel."""
     preds = torch.randint(-(2**31), 2**31, (count,), generator=generator, dtype=torch.int64).to(torch.int32)
-    target = preds.roll(1) ^ _integers(generator, 0, 2, count).to(torch.int32)
+    target = preds.roll(1) ^ integers(generator, 0, 2, count).to(torch.int32)
     exponent = 0x7F800000
     finite = [torch.where(x & exponent == exponent, x & 0x7FFFFF, x) for x in (preds, target)]
     return Data(*(x.view(torch.float32) for x in finite))
 
 
-def vectors(generator: torch.Generator, count: int) -> Data:
-    return Data(*(_integers(generator, -128, 129, count, 5) / 8 for _ in range(2)))
-
-
-def tokens(generator: torch.Generator, count: int) -> Data:
-    logits = _integers(generator, -128, 129, count, 3, 2 * CLASSES) / 4
-    return Data(logits, _integers(generator, 0, 2 * CLASSES, count, 3))
-
-
-def distributions(generator: torch.Generator, count: int) -> Data:
-    return Data(*((_probabilities(generator, count, CLASSES) * 64 + 1) / 128 for _ in range(2)))
-
-
 def wide_values(generator: torch.Generator, count: int) -> Data:
     return wide(generator, count)._replace(target=None)
-
-
-def values(generator: torch.Generator, count: int) -> Data:
-    return Data(_integers(generator, -128, 129, count) / 8)
 
 
 # --- cases ---------------------------------------------------------------------------------------------------------
@@ -311,29 +251,20 @@ TASKS: tuple[tuple[dict[str, int], tuple[Draw, ...]], ...] = (
 )
 
 
+def _declared() -> list[Case]:
+    """The examples of every metric."""
+    metrics = [metric for kind in public_metrics().values() for metric in examples(kind)]
+    return [case for metric in metrics for case in cases([metric], draw_for(metric))]
+
+
 def _classification() -> list[Case]:
     of_classes = {"num_classes": CLASSES}
-    kinds = [
-        BalancedAccuracy,
-        Precision,
-        Recall,
-        Specificity,
-        NegativePredictiveValue,
-        F1Score,
-        DiceScore,
-        JaccardIndex,
-    ]
-    kinds += [HammingDistance, MatthewsCorrCoef, StatScores, ExactMatch, ClassReport]
     found = []
     for task, draws in TASKS:
         found += cases([Accuracy(**task), ConfusionMatrix(**task)], *draws)
-        found += cases([kind(**task) for kind in kinds], draws[0])
-        found += cases([FBetaScore(beta=2.0, ignore_index=IGNORED, **task)], ignoring(draws[0]))
-        found += cases(
-            [kind(ignore_index=IGNORED, **task) for kind in (ConfusionMatrix, ExactMatch)], ignoring(draws[0])
-        )
-    for task, draws in TASKS[:2]:
-        found += cases([CohenKappa(weights=weights, **task) for weights in (None, "linear", "quadratic")], draws[0])
+        kinds = (FBetaScore, ConfusionMatrix, ExactMatch)
+        found += cases([kind(ignore_index=IGNORED, **task) for kind in kinds], ignoring(draws[0]))
+    found += cases([CohenKappa(weights=weights, **of_classes) for weights in ("linear", "quadratic")], multiclass)
     for average in ("micro", "macro", "weighted", None):
         found += cases(
             [Precision(average=average, **of_classes), StatScores(average=average, **of_classes)], multiclass
@@ -358,16 +289,10 @@ def _ranking() -> list[Case]:
         for limit in (1 << 20, 16, 0):
             found += cases([AUROC(exact_up_to=limit, bounds=True, **task)], draw)
             found += cases([AUROC(exact_up_to=limit, ignore_index=IGNORED, **task)], ignoring(draw))
-        found += cases([AveragePrecision(**task), ROC(**task), PrecisionRecallCurve(exact_up_to=0, **task)], draw)
-    found += cases([AveragePrecision(exact_up_to=limit, bounds=True) for limit in (16, 0)], binary)
-    found += cases([AveragePrecision(exact=True), PrecisionRecallCurve(), ROC(exact_up_to=0)], binary)
+        found += cases([AveragePrecision(**task), PrecisionRecallCurve(exact_up_to=0, **task)], draw)
+    found += cases([AveragePrecision(exact=True), ROC(exact_up_to=0)], binary)
     for limit in (1 << 20, 0):
-        found += cases([RecallAtFixedPrecision(min_precision=0.5, exact_up_to=limit)], binary)
-        found += cases([PrecisionAtFixedRecall(min_recall=0.5, exact_up_to=limit)], binary)
-        found += cases([SensitivityAtSpecificity(min_specificity=0.5, exact_up_to=limit)], binary)
-        found += cases([SpecificityAtSensitivity(min_sensitivity=0.5, exact_up_to=limit)], binary)
         found += cases([AUROC(logits=True, exact_up_to=limit)], binary_logits)
-    found += cases([RecallAtFixedPrecision(min_precision=0.5, num_classes=CLASSES)], multiclass)
     found += cases([AUROC(num_labels=LABELS, average="micro"), AUROC(num_labels=LABELS, average=None)], multilabel)
     of_logits = {"num_classes": CLASSES, "logits": True}
     found += cases([AUROC(average="weighted", **of_logits), AUROC(exact_up_to=0, **of_logits)], multiclass_logits)
@@ -376,78 +301,30 @@ def _ranking() -> list[Case]:
     return found
 
 
-def _calibration() -> list[Case]:
+def _of_scores() -> list[Case]:
     found = []
     for task, draw, logits in (({}, binary, binary_logits), ({"num_classes": CLASSES}, multiclass, multiclass_logits)):
         kinds = (CalibrationError, CalibrationCurve, BrierScore, LogLoss)
-        found += cases([kind(**task) for kind in kinds], draw)
         found += cases([kind(logits=True, **task) for kind in kinds], logits)
         found += cases([kind(ignore_index=IGNORED, **task) for kind in kinds], ignoring(draw))
         found += cases([CalibrationError(norm=norm, n_bins=4, **task) for norm in ("l2", "max")], draw)
-        found += cases([HingeLoss(squared=squared, **task) for squared in (False, True)], logits)
+        found += cases([HingeLoss(squared=True, **task)], logits)
     found += cases([BrierScore(num_classes=CLASSES)], multiclass_images)
-    found += cases([HingeLoss(num_classes=CLASSES, multiclass_mode="one-vs-all")], multiclass_logits)
-    return [*found, *cases([KLDivergence(), KLDivergence(reduction="sum")], distributions)]
+    return found + cases([Perplexity(ignore_index=IGNORED)], ignoring(tokens))
 
 
-def _regression() -> list[Case]:
-    plain = [
-        MeanSquaredError(),
-        MeanSquaredError(squared=False),
-        MeanAbsoluteError(),
-        WeightedMeanAbsolutePercentageError(),
-        MinkowskiDistance(1),
-        MinkowskiDistance(2),
-        MinkowskiDistance(3),
-        CriticalSuccessIndex(0.5),
-    ]
+def _of_numbers() -> list[Case]:
+    errors = [MeanSquaredError(), MeanSquaredError(squared=False), MeanAbsoluteError()]
     relative = [
-        R2Score(),
-        R2Score(adjusted=2),
-        ExplainedVariance(),
-        RelativeSquaredError(),
-        RelativeSquaredError(squared=False),
-        PearsonCorrCoef(),
-        ConcordanceCorrCoef(),
-        ConcordanceCorrCoef(ddof=1),
+        *(R2Score(), R2Score(adjusted=2), ExplainedVariance(), RelativeSquaredError()),
+        *(RelativeSquaredError(squared=False), PearsonCorrCoef(), ConcordanceCorrCoef(), ConcordanceCorrCoef(ddof=1)),
     ]
-    rounded = [MeanAbsolutePercentageError(), SymmetricMeanAbsolutePercentageError(), LogCoshError()]
-    of_positive = [MeanSquaredLogError(), *(TweedieDevianceScore(power) for power in (0, 1, 1.5, 2, 3))]
-    outputs = [
-        MeanSquaredError(num_outputs=OUTPUTS),
-        MeanAbsoluteError(num_outputs=OUTPUTS),
-        LogCoshError(num_outputs=OUTPUTS),
-        R2Score(num_outputs=OUTPUTS, multioutput="raw_values"),
-        R2Score(num_outputs=OUTPUTS, multioutput="variance_weighted"),
-        ExplainedVariance(num_outputs=OUTPUTS),
-        PearsonCorrCoef(num_outputs=OUTPUTS),
-        ConcordanceCorrCoef(num_outputs=OUTPUTS),
-    ]
-    return [
-        *cases([*plain, *relative, *rounded], regression),
-        *cases([*plain[:3], *relative], wide),
-        *cases([MeanSquaredError(), MeanAbsoluteError(), LogCoshError()], regression_outputs),
-        *cases(of_positive, positive),
-        *cases(outputs, regression_outputs),
-    ]
-
-
-def _of_samples() -> list[Case]:
     ranks = [SpearmanCorrCoef(), *(KendallRankCorrCoef(variant) for variant in ("a", "b", "c"))]
-    quantiles = [Quantile(0.5), Quantile((0.1, 0.9), "nearest")]
-    outputs = [SpearmanCorrCoef(num_outputs=OUTPUTS), KendallRankCorrCoef(num_outputs=OUTPUTS)]
-    found = [*cases(ranks, regression, wide), *cases(quantiles, values), *cases(outputs, regression_outputs)]
-    return [replace(case, whole_weights=True) for case in found]
-
-
-def _aggregation() -> list[Case]:
-    metrics = [Mean(), Mean(nan_policy="ignore"), Sum(), Variance(), Variance(ddof=1), Max(), Min()]
-    return [*cases(metrics, values), *cases([Mean(), Variance(), Max(), Min()], wide_values)]
-
-
-def _others() -> list[Case]:
-    cosines = cases([CosineSimilarity(), CosineSimilarity("mean")], vectors)
-    return [*cosines, *cases([Perplexity()], tokens), *cases([Perplexity(ignore_index=IGNORED)], ignoring(tokens))]
+    return [
+        *cases([*errors, *relative, *ranks], wide),
+        *cases([MeanSquaredError(), MeanAbsoluteError(), LogCoshError()], output_pairs),
+        *cases([Mean(), Variance(), Max(), Min()], wide_values),
+    ]
 
 
 def _of_metrics() -> list[Case]:
@@ -456,52 +333,27 @@ def _of_metrics() -> list[Case]:
     named = Classwise(AUROC(num_classes=CLASSES, average=None), classes)
     found = [*cases(arithmetic, binary), *cases([named], multiclass)]
     found += cases([PerOutput(AUROC(exact_up_to=0), LABELS)], multilabel)
-    several = cases([PerOutput((MeanSquaredError() + SpearmanCorrCoef()) / 2, OUTPUTS)], regression_outputs)
-    return found + [replace(case, whole_weights=True) for case in several]
+    return found + cases([PerOutput((MeanSquaredError() + SpearmanCorrCoef()) / 2, OUTPUTS)], output_pairs)
 
 
-CASES = [
-    *(*_classification(), *_ranking(), *_calibration(), *_regression(), *_of_samples(), *_aggregation()),
-    *(*_others(), *_of_metrics()),
-]
+_ALL = [*_declared(), *_classification(), *_ranking(), *_of_scores(), *_of_numbers(), *_of_metrics()]
+CASES = list({(case.metric, case.draw.__name__, case.weighted): case for case in _ALL}.values())
 
-# Metrics that read counts, which are 0 without data, edges, or curves, which have ends without it.
-COUNTS_WITHOUT_DATA = frozenset(
-    {"CalibrationCurve", "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC", "StatScores"}
-)
-# Metrics with terms that are computed in floating point: in float64 where an input is float64, else in float32.
-OF_ROUNDED_TERMS = frozenset(
-    {
-        "CosineSimilarity",
-        "HingeLoss",
-        "KLDivergence",
-        "LogCoshError",
-        "LogLoss",
-        "MeanAbsolutePercentageError",
-        "MeanSquaredLogError",
-        "MinkowskiDistance",
-        "Perplexity",
-        "SymmetricMeanAbsolutePercentageError",
-        "TweedieDevianceScore",
-    }
-)
-# Metrics that keep samples.
-OF_SAMPLES = frozenset({"KendallRankCorrCoef", "Quantile", "SpearmanCorrCoef"})
-# Metrics that keep a number of samples, as long as there are no more.
-OF_FEW_SAMPLES = frozenset(
-    {
-        "AUROC",
-        "AveragePrecision",
-        "PrecisionAtFixedRecall",
-        "PrecisionRecallCurve",
-        "ROC",
-        "RecallAtFixedPrecision",
-        "SensitivityAtSpecificity",
-        "SpecificityAtSensitivity",
-    }
-)
-# Metrics whose states keep float64 apart from narrower dtypes; what is read from them has the same bits.
-STATES_NAME_A_DTYPE = OF_SAMPLES | OF_FEW_SAMPLES | {"Max", "Min"} | {"Arithmetic", "Classwise", "PerOutput"}
+
+def shows_counts(metric: Metric) -> bool:
+    """Whether the value has counts, which are 0 without data, edges, or curves, which have ends without it."""
+    return metric.inputs == "labels" and metric.higher_is_better is None
+
+
+def names_a_dtype(metric: Metric) -> bool:
+    """Whether states keep float64 apart from narrower dtypes; the values have the same bits."""
+    largest = any("max" in each.tally(False).fields.values() for each in within(metric))
+    return largest or _counts_in(metric, Samples, Scores)
+
+
+def _counts_in(metric: Metric, *kinds: type) -> bool:
+    """Whether a metric, or one that it is made of, is computed from such a tally."""
+    return any(isinstance(each.tally(False), kinds) for each in within(metric))
 
 
 def within(metric: Metric) -> Iterator[Metric]:
@@ -515,18 +367,16 @@ def within(metric: Metric) -> Iterator[Metric]:
 def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
     return any(
-        (name := type(each).__name__) in OF_SAMPLES or (name in OF_FEW_SAMPLES and getattr(each, "exact_up_to", 0) > 0)
-        for each in within(metric)
+        isinstance(tally, Samples) or (isinstance(tally, Scores) and tally.keep != 0)
+        for tally in (each.tally(False) for each in within(metric))
     )
 
 
 def rounds(metric: Metric) -> bool:
     """Whether terms are rounded before they are summed, in the dtype they come in."""
-    scales = ("BrierScore", "CalibrationCurve", "CalibrationError")
-    name = type(metric).__name__
-    if name in OF_FEW_SAMPLES:  # log-odds of multiclass logits
-        return getattr(metric, "logits", False) and getattr(metric, "num_classes", None) is not None
-    return name in OF_ROUNDED_TERMS or (name in scales and getattr(metric, "logits", False))
+    scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
+    of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked
+    return not metric.exact_terms or (scaled and (of_classes or not isinstance(metric, RankingMetric)))
 
 
 # --- invariances ---------------------------------------------------------------------------------------------------
@@ -572,14 +422,14 @@ def _map_scores(case: Case, data: Data) -> tuple[Data, Data] | None:
         or getattr(case.metric, "exact_up_to", EXACT) < EXACT
     ):
         return None
-    if case.draw in (binary_logits, regression, regression_outputs):
+    if case.draw in (binary_logits, pairs, output_pairs):
         return data, data._replace(preds=data.preds**3)
     return (data, data._replace(preds=data.preds**2)) if case.draw in (binary, multiclass, multilabel) else None
 
 
 def _of_pairs(case: Case) -> bool:
     """Whether a prediction is compared with a target in the same unit."""
-    return case.draw in (regression, regression_outputs, positive, vectors)
+    return case.draw in (pairs, output_pairs, positive_pairs, vectors)
 
 
 def _map_each_affinely(case: Case, data: Data) -> tuple[Data, Data] | None:
@@ -640,16 +490,12 @@ def _renumber(case: Case, data: Data) -> tuple[Data, Data] | None:
 
 
 EXACT = 1 << 20
-_RANKS = ("KendallRankCorrCoef", "SpearmanCorrCoef")
-_CORRELATIONS = (*_RANKS, "PearsonCorrCoef")
-_SHARES_OF_SPREAD = ("ExplainedVariance", "R2Score", "RelativeSquaredError")
-_SYMMETRIC = (
-    *("Accuracy", "CohenKappa", "DiceScore", "ExactMatch", "F1Score", "JaccardIndex", "MatthewsCorrCoef"),
-    *("ConcordanceCorrCoef", "CosineSimilarity", "CriticalSuccessIndex", "LogCoshError", "MeanAbsoluteError"),
-    *("MeanSquaredError", "MeanSquaredLogError", "MinkowskiDistance", "SymmetricMeanAbsolutePercentageError"),
-    *("PerOutput", *_CORRELATIONS),
-)
 _COUNTS = ("ClassReport", "StatScores", "Sum", "MinkowskiDistance")
+
+
+def _unchanged(*changes: str) -> Callable[[Case], bool]:
+    """Whether the class of a metric declares one of these changes."""
+    return lambda case: any(change in case.metric.unchanged_by for change in changes)
 
 
 def _is_symmetric(case: Case) -> bool:
@@ -658,7 +504,7 @@ def _is_symmetric(case: Case) -> bool:
         return bool(_option(case, "num_classes")) and average in ("micro", *["macro"] * _named(case, "StatScores"))
     if _named(case, "HammingDistance"):  # of classes: one less the mean recall
         return _option(case, "num_classes") is None
-    return (_named(case, *_SYMMETRIC) and average != "weighted") or _option(case, "power") == 0
+    return ("swap" in case.metric.unchanged_by and average != "weighted") or _option(case, "power") == 0
 
 
 def _is_a_total(case: Case) -> bool:
@@ -674,7 +520,9 @@ def _counts_samples(case: Case) -> bool:
 def _numbers_classes(case: Case) -> bool:
     """Whether the value has a place for each class, or depends on how far apart they are."""
     apart = _named(case, "CohenKappa") and _option(case, "weights") is not None
-    several = _named(case, "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "RecallAtFixedPrecision", "ROC")
+    several = _named(case, "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC") or isinstance(
+        case.metric, OperatingPointMetric
+    )
     each = hasattr(case.metric, "average") and _option(case, "average") is None
     return apart or several or each or _option(case, "multiclass_mode") == "one-vs-all"
 
@@ -685,18 +533,12 @@ INVARIANCES = {
     ),
     "an increasing function of the scores": Invariance(
         _map_scores,
-        lambda case: _named(case, *OF_FEW_SAMPLES, *_RANKS, "Classwise") or isinstance(case.metric, LabelMetric),
+        lambda case: _unchanged("increasing")(case) or isinstance(case.metric, LabelMetric),
     ),
-    "scale and shift of each": Invariance(_map_each_affinely, lambda case: _named(case, *_CORRELATIONS)),
-    "scale and shift of both": Invariance(
-        _map_both_affinely, lambda case: _named(case, *_CORRELATIONS, *_SHARES_OF_SPREAD, "ConcordanceCorrCoef")
-    ),
-    "shift of the predictions": Invariance(
-        _shift_predictions, lambda case: _named(case, *_CORRELATIONS, "ExplainedVariance")
-    ),
-    "scale of the predictions": Invariance(
-        _scale_predictions, lambda case: _named(case, *_CORRELATIONS, "CosineSimilarity", "KLDivergence")
-    ),
+    "scale and shift of each": Invariance(_map_each_affinely, _unchanged("affine")),
+    "scale and shift of both": Invariance(_map_both_affinely, _unchanged("affine", "common affine")),
+    "shift of the predictions": Invariance(_shift_predictions, _unchanged("affine", "shift")),
+    "scale of the predictions": Invariance(_scale_predictions, _unchanged("affine", "scale")),
     "predictions and targets swapped": Invariance(_swap, _is_symmetric),
     "every sample twice": Invariance(_repeat, lambda case: not _counts_samples(case)),
     "weights times 2": Invariance(_double_weights, lambda case: not _is_a_total(case)),

@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import assay.metrics
-from assay.metrics import Metric
-
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -69,18 +66,3 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         )
         found_bugs = words[1] == "audit" and done.returncode == 1
         assert done.returncode == 0 or found_bugs, f"{words}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
-
-
-def test_the_readme_names_every_metric() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    table = text[text.index("| family | metrics") : text.index("`assay devices` prints")]
-    named = set(re.findall(r"\b[A-Z][A-Za-z0-9]+\b", table))
-    public = {name for name in assay.metrics.__all__ if name != Metric.__name__}
-    assert named == public
-
-
-@pytest.mark.parametrize("name", sorted(set(assay.metrics.__all__) - {"Metric"}))
-def test_every_metric_says_what_a_reader_needs(name: str) -> None:
-    text = getattr(assay.metrics, name).__doc__ or ""
-    for part in ("Example:", ">>>", "Source:", "Returns:"):
-        assert part in text, f"{name} lacks {part}"

@@ -44,7 +44,7 @@ def pairs(count, seed=0):
 class Moody(MeanSquaredError):  # noqa: N818 - not an exception
     """Reads its value when it is told that it may."""
 
-    def read(self, counted):
+    def compute(self, counted):
         if not ALLOWED:
             raise RuntimeError("not today")
         return super().read(counted)

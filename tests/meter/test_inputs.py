@@ -16,10 +16,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from assay.errors import DeviceError, DtypeError, ShapeError, StateError
 from assay.meter import Meter
 from assay.metrics.aggregation import Sum
-from assay.metrics.calibration import CalibrationError, LogLoss
 from assay.metrics.classification import Accuracy
-from assay.metrics.contributions import contributions
-from assay.metrics.explained import R2Score
+from assay.metrics.explained_variance import R2Score
+from assay.metrics.per_sample import per_sample_values
+from assay.metrics.probabilities import CalibrationError, LogLoss
 from assay.metrics.rank_correlation import SpearmanCorrCoef
 from assay.metrics.ranking import AUROC
 from assay.metrics.regression import LogCoshError, MeanAbsoluteError, MeanSquaredError
@@ -97,7 +97,7 @@ def test_a_large_batch_with_the_negative_bit_keeps_its_sign():
     values = torch.rand(300_000, generator=torch.Generator().manual_seed(0))
     assert Sum()(negative(values)).equal(Sum()(values))
     assert MeanSquaredError()(negative(values), values).item() == 0
-    found = contributions(MeanAbsoluteError(), negative(values), torch.zeros_like(values))
+    found = per_sample_values(MeanAbsoluteError(), negative(values), torch.zeros_like(values))
     assert found is not None
     assert found.columns["absolute error"].equal(values)
 
@@ -340,7 +340,7 @@ def test_one_output_of_a_network_is_taken_as_one_value_a_sample(metric):
         plain.update(preds, target, weights=weights)
     assert bits(meter) == bits(plain)
     assert bits(metric(preds[:, None], target)) == bits(metric(preds, target))
-    wide, flat = contributions(metric, preds[:, None], target), contributions(metric, preds, target)
+    wide, flat = per_sample_values(metric, preds[:, None], target), per_sample_values(metric, preds, target)
     assert (wide is None) == (flat is None)
     assert wide is None or flat is None or bits(dict(wide.columns)) == bits(dict(flat.columns))
 

@@ -16,7 +16,7 @@ from assay.meter import Meter
 from assay.metrics.aggregation import Max, Mean, Min
 from assay.metrics.classification import Accuracy, F1Score, JaccardIndex
 from assay.metrics.confusion import ConfusionMatrix
-from assay.metrics.explained import R2Score
+from assay.metrics.explained_variance import R2Score
 from assay.metrics.quantile import Quantile
 from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 from assay.metrics.ranking import AUROC

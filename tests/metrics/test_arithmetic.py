@@ -49,8 +49,8 @@ EXPRESSIONS = [
     2**P,
     P * -2,
     abs(P - R),
-    (P / R).with_better("higher") + 1,
-    ((P + R) / 2).with_better("lower"),
+    (P / R).with_direction(True) + 1,
+    ((P + R) / 2).with_direction(False),
 ]
 
 
@@ -64,7 +64,7 @@ def samples():
 def test_the_value_is_that_of_the_same_expression_of_values(metric, samples):
     names = {"Precision": lambda **_: p, "Recall": lambda **_: r}
     p, r = (float(each(*samples)) for each in (P, R))
-    text = repr(metric).removesuffix(".with_better('lower')").replace(".with_better('higher')", "")
+    text = repr(metric).removesuffix(".with_direction(False)").replace(".with_direction(True)", "")
     assert float(metric(*samples)) == eval(text, names)
 
 
@@ -105,12 +105,12 @@ def test_equal_expressions_are_equal_and_others_are_not():
     same = Precision() + Recall()
     assert same == P + R
     assert hash(same) == hash(P + R)
-    assert len({P + R, R + P, P - R, (P + R).with_better("higher")}) == 4
+    assert len({P + R, R + P, P - R, (P + R).with_direction(True)}) == 4
 
 
 def test_which_values_are_better_is_not_known_unless_it_is_said():
-    assert (P + R).better == ""
-    assert (P + R).with_better("higher").better == "higher"
+    assert (P + R).higher_is_better is None
+    assert (P + R).with_direction(True).higher_is_better is True
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_which_values_are_better_is_not_known_unless_it_is_said():
         (lambda: Arithmetic("+", (P,)), "operands: got 1, with 1 metrics, expected 2 for"),
         (lambda: Arithmetic("+", (1.0, 2.0)), "operands: got 2, with 0 metrics, expected 2 for"),
         (lambda: Arithmetic("abs", P), "operands: got Precision, expected a tuple"),
-        (lambda: (P + R).with_better("up"), "better: got 'up', expected 'higher', 'lower' or ''"),
+        (lambda: (P + R).with_direction("up"), "higher_is_better: got 'up', expected True or False"),
     ],
 )
 def test_what_is_no_expression_is_refused_when_it_is_made(make, message):
@@ -153,7 +153,7 @@ def test_bad_values_of_any_operand_raise_once():
 
 def test_files_hold_metrics_of_metrics(tmp_path, samples):
     named = Classwise(PerOutput(1 - AUROC(), 2), ("left", "right"))
-    meter = Meter(f=(2 * P * R / (P + R)).with_better("higher"), p=P)
+    meter = Meter(f=(2 * P * R / (P + R)).with_direction(True), p=P)
     columns = Meter(named=named)
     meter.update(*samples)
     columns.update(*(each.view(-1, 2) for each in samples))
@@ -191,7 +191,7 @@ def test_a_report_names_classes_and_has_their_intervals():
     preds, target = torch.rand(400, 3, generator=generator), torch.randint(3, (400,), generator=generator)
     recall = Classwise(Recall(num_classes=3, average=None), ("cat", "dog", "fish"))
     data = [(preds[:200], target[:200]), (preds[200:], target[200:])]
-    metrics = {"recall": recall, "half": (F1Score(num_classes=3) / 2).with_better("higher")}
+    metrics = {"recall": recall, "half": (F1Score(num_classes=3) / 2).with_direction(True)}
     report = evaluate(torch.nn.Identity(), data, metrics, device="cpu", progress=False)
     values = {value.name: value for value in report.sections[0].values}
     assert list(values) == ["recall cat", "recall dog", "recall fish", "half"]

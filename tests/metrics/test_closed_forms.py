@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,10 +33,9 @@ from assay.metrics import (
     SpearmanCorrCoef,
     Specificity,
 )
-from assay.metrics.base import named_numbers
 from assay.stats.intervals import delong_error, fisher_z, on_logit_scale, order_statistics, wilson
 from assay.tally.curves import of_samples
-from laws import CASES, CLASSES, public_metrics, value
+from laws import CASES, CLASSES, value
 
 LEVELS = st.floats(0.5, 0.999)
 
@@ -114,22 +111,6 @@ def test_order_statistics_cover_the_quantile_by_the_binomial_distribution(n, q):
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
-
-
-def with_closed_form():
-    """Every metric that has one in some case, and what it is called."""
-    return {(type(case.metric).__name__, case.metric.closed_form) for case in CASES if case.metric.closed_form}
-
-
-def test_which_metrics_have_a_closed_form():
-    assert {name for name, _ in with_closed_form()} == {
-        *("Accuracy", "Precision", "Recall", "Specificity", "NegativePredictiveValue", "HammingDistance"),
-        *("JaccardIndex", "F1Score", "DiceScore", "ExactMatch", "CriticalSuccessIndex"),
-        *("AUROC", "AveragePrecision", "PearsonCorrCoef", "SpearmanCorrCoef", "KendallRankCorrCoef", "Quantile"),
-    }
-    totals = {"Sum", "Max", "Min", "StatScores", "MinkowskiDistance", "CosineSimilarity", "KLDivergence"}
-    found = {type(case.metric).__name__ for case in CASES if not case.metric.estimates}
-    assert found == totals <= public_metrics().keys()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -244,29 +225,3 @@ def test_values_that_cannot_be_have_no_interval():
     meter = Meter(Accuracy(num_classes=CLASSES))
     meter.update(torch.tensor([1, 2, 9]), torch.tensor([1, 2, 3]))
     assert closed_forms(meter) == {}
-
-
-def page_rows():
-    """What the page says: the names of metrics for each way to an interval."""
-    page = (Path(__file__).parents[2] / "docs" / "intervals.md").read_text("utf-8")
-    table = page[page.index("| interval | of |") : page.index("The closed forms hold for")]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:] if line.startswith("|")]
-    return {way: set(re.findall(r"`(\w+)`", names)) for way, names in rows}
-
-
-def test_the_page_says_which_metric_has_which():
-    expected: dict[str, set[str]] = {}
-    for name in public_metrics():
-        mine = [case.metric for case in CASES if type(case.metric).__name__ == name]
-        closed = next((metric.closed_form for metric in mine if metric.closed_form), "")
-        numbers = [metric for metric in mine if any(list(named_numbers("", value(Meter(value=metric))["value"])))]
-        if closed:
-            way = closed
-        elif not numbers:
-            way = "none: no single number"
-        elif any(metric.estimates for metric in numbers):
-            way = "bootstrap"
-        else:
-            way = "none: a total, a count or an extreme, which says nothing of other samples"
-        expected.setdefault(way, set()).add(name)
-    assert page_rows() == expected

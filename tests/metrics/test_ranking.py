@@ -13,15 +13,17 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.meter import Meter
+from assay.metrics.operating_points import (
+    PrecisionAtFixedRecall,
+    RecallAtFixedPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+)
 from assay.metrics.ranking import (
     AUROC,
     ROC,
     AveragePrecision,
-    PrecisionAtFixedRecall,
     PrecisionRecallCurve,
-    RecallAtFixedPrecision,
-    SensitivityAtSpecificity,
-    SpecificityAtSensitivity,
 )
 from laws import bits
 

@@ -16,7 +16,7 @@ import torch
 from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
 from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
-from assay.metrics.explained import ExplainedVariance, R2Score, RelativeSquaredError
+from assay.metrics.explained_variance import ExplainedVariance, R2Score, RelativeSquaredError
 from assay.metrics.regression import (
     CriticalSuccessIndex,
     LogCoshError,

@@ -10,16 +10,14 @@ import torch
 from assay.errors import AssayWarning, InvalidValuesError, NoDataWarning
 from assay.meter import Meter
 from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
-from assay.metrics.explained import R2Score
-from laws import CASES, COUNTS_WITHOUT_DATA, Case, Data, leaves
-
-PER_CLASS = COUNTS_WITHOUT_DATA | {"Classwise"}
+from assay.metrics.explained_variance import R2Score
+from laws import CASES, Case, Data, leaves, shows_counts
 
 
 def first_cases() -> list[Case]:
     """One case of each metric, with what is ignored and with weights where there is one."""
     found = {(type(c.metric).__name__, c.weighted, "ignored" in str(c.draw.__name__)): c for c in reversed(CASES)}
-    return [case for (name, *_), case in found.items() if name not in PER_CLASS]
+    return [case for (name, *_), case in found.items() if not shows_counts(case.metric) and name != "Classwise"]
 
 
 def few(case: Case) -> dict[str, Data]:

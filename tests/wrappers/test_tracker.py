@@ -61,7 +61,7 @@ def test_metrics_say_which_values_are_better():
         counted = Meter(acc=Accuracy(), mse=MeanSquaredError(), recall=classes, table=ConfusionMatrix())
         counted.update(torch.tensor([0, 1, 0]), torch.tensor(target))
         tracker.record(counted if target[2] else counted.compute())
-    assert meter.metrics["mean"].better == ""
+    assert meter.metrics["mean"].higher_is_better is None
     assert tracker.names == ("acc", "mse", "recall cat", "recall dog")
     assert tracker.better("recall dog") == "higher"
     assert tracker.best("acc") == Best(1.0, 1)

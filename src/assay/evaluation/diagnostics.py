@@ -30,9 +30,9 @@ from assay.metrics import (
     Metric,
     PrecisionRecallCurve,
 )
-from assay.metrics.calibration import ConfidenceMetric
+from assay.metrics.label_metrics import LabelMetric
+from assay.metrics.probabilities import ConfidenceMetric
 from assay.metrics.ranking import RankingMetric
-from assay.metrics.stat_scores import LabelMetric
 from assay.report import (
     ConfusionPlot,
     Curve,

@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.metrics.base import Metric
-from assay.metrics.contributions import contributions, decisions
+from assay.metrics.per_sample import per_sample_values, predictions
 from assay.report import Samples
 from assay.stats.sampling import mixed
 
@@ -82,12 +82,12 @@ class PerSampleRecorder:
         values: dict[str, Tensor] = {}
         decided = None
         for name, metric in self._metrics.items():
-            each = contributions(metric, rows.preds, rows.target, rows.weights)
+            each = per_sample_values(metric, rows.preds, rows.target, rows.weights)
             if each is not None:
                 values.update(each.columns)
-                self.terms[name] = (each.column, each.over)
+                self.terms[name] = (each.numerator, each.denominator)
             if decided is None and rows.target is not None:
-                decided = decisions(metric, rows.preds, rows.target)
+                decided = predictions(metric, rows.preds, rows.target)
         tensors = {_COLUMN + name: column for name, column in values.items()}
         if decided is not None and decided.ndim == 1:
             tensors[_DECISION] = decided

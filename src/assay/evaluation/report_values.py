@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError
 from assay.evaluation.observers import Array
 from assay.meter.intervals import ConfidenceInterval
-from assay.metrics.base import Metric, named_numbers
+from assay.metrics.base import DIRECTIONS, Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
 from assay.report.inference import MeasuredValue, interval_of
 from assay.stats.intervals import wilson
@@ -88,7 +88,8 @@ def _between(value: Value, interval: ConfidenceInterval) -> Value:
 def values_of(values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
     """The single numbers that metrics read, each with the name of its metric."""
     for name, value in values.items():
-        better = "" if isinstance(value, tuple) else metrics[name].better  # parts of a tuple are of several kinds
+        several = isinstance(value, tuple)  # parts of a tuple are of several kinds
+        better = "" if several else DIRECTIONS[metrics[name].higher_is_better]
         for part, each in named_numbers(name, value):
             yield name, Value(part, each, count=rows, better=better)
 

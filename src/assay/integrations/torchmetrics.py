@@ -60,8 +60,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     @property
     def higher_is_better(self) -> bool | None:
         """Whether a higher value is better; None where that is not said, or where there are several metrics."""
-        directions = {metric.better for metric in self.meter.metrics.values()}
-        return {"higher": True, "lower": False}.get(directions.pop()) if len(directions) == 1 else None
+        directions = {metric.higher_is_better for metric in self.meter.metrics.values()}
+        return directions.pop() if len(directions) == 1 else None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -316,7 +316,7 @@ class _Member(AssayMetric):
     @property
     def higher_is_better(self) -> bool | None:
         """Whether a higher value is better; None where that is not said."""
-        return {"higher": True, "lower": False}.get(self.meter.metrics[self._name].better)
+        return self.meter.metrics[self._name].higher_is_better
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Refuse: what one member counted, the others would have counted, too."""
@@ -468,7 +468,7 @@ class Foreign(Metric):
             raise ConfigError(describe(type(self.metric).__name__, "weights", "none, which it does not take", do))
         return RowStore(self.preds, self.target)
 
-    def read(self, counted: Sequence[Tensor]) -> Any:
+    def compute(self, counted: Sequence[Tensor]) -> Any:
         metric = copy.deepcopy(self.metric).to("cpu")
         metric.reset()
         metric.sync_on_compute = metric._to_sync = False  # the meter has the samples of all processes

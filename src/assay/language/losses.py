@@ -12,9 +12,9 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, ShapeError, describe
 from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
-from assay.metrics.base import Direction, Metric, number
-from assay.metrics.contributions import Contributions
-from assay.metrics.rational import quotient, rounded
+from assay.metrics.base import Metric, number
+from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, BatchLayout, Tally, shown
 from assay.tally.row_sums import RowSum, RowTerm, RowValues
 from assay.tally.sums import PREDS, Totals
@@ -98,16 +98,16 @@ class MeanLoss(Metric):
     Source: Shannon, Bell System Technical Journal 30 (1951), 50-64.
     """
 
-    better: ClassVar[Direction] = "lower"
+    higher_is_better: ClassVar[bool | None] = False
 
     def tally(self, weighted: bool) -> Tally:
         return RowSum(GivenLoss(), weighted)
 
-    def read(self, counted: Totals) -> Tensor:
+    def compute(self, counted: Totals) -> Tensor:
         total = counted[PREDS][0]
         return number(total if isinstance(total, float) else rounded(quotient(total, counted.weight[0])))
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         counted = torch.ne(batch.needed_target, IGNORED)
         losses = torch.where(counted, batch.preds, 0).flatten(1).sum(1)
-        return Contributions.of("nats", losses, "tokens", counted.flatten(1).sum(1))
+        return PerSample.of("nats", losses, "tokens", counted.flatten(1).sum(1))

@@ -318,7 +318,7 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
                 if not k:
                     _refuse(wanted.invalid_values(state), names)
                 reading = wanted.compute(state)
-                numbers = [each for name in names for each in named_numbers(name, metrics[name].read(reading))]
+                numbers = [each for name in names for each in named_numbers(name, metrics[name].compute(reading))]
                 if not numbers:
                     break  # curves and tables have no intervals
                 for part, number in numbers:

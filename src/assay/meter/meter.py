@@ -241,7 +241,7 @@ class Meter:
         if tally not in counted:
             counted[tally] = tally.compute(state)
         metric = self.metrics[name]
-        value = metric.read(counted[tally])
+        value = metric.compute(counted[tally])
         if rows and not problems and metric.defined_for and _undefined(metric, value):
             do = "Add samples until that holds; the value is NaN"
             warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)

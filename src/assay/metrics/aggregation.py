@@ -4,27 +4,46 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric, number
-from assay.metrics.contributions import Contributions, single
-from assay.metrics.rational import quotient, rounded
+from assay.metrics.base import Examples, Inputs, Metric, number
+from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
 from assay.tally.extremes import Extremes, Range
 from assay.tally.sums import PREDS, Product, Sums, Term, Totals
+
+__all__ = ["Max", "Mean", "Min", "Sum", "Variance"]
 
 NanPolicy = Literal["propagate", "ignore"]
 
 
 @dataclass(frozen=True)
 class Aggregate(Metric):
-    """A metric of values of any shape, every element of which is a sample; there is no target."""
+    """A metric of values of any shape, every element of which is a sample; there is no target.
 
-    nan_policy: NanPolicy = "propagate"
+    Shapes: `preds` of any shape and real dtype, no `target`; weights `(N,)` or one each.
+
+    Returns:
+        float64, shape `()`. Infinite values give an infinite value, both infinities NaN; weighted, an infinite value
+        gives NaN. NaN without data.
+
+    Raises:
+        ConfigError: an unknown `nan_policy`.
+    """
+
+    family: ClassVar[str] = "aggregation"
+    inputs: ClassVar[Inputs] = "values"
+    examples: ClassVar[Examples] = ({}, {"nan_policy": "ignore"})
+
+    nan_policy: Annotated[
+        NanPolicy,
+        '"propagate": a NaN makes the value NaN, with a warning that says how many; "ignore" leaves them out.',
+    ] = "propagate"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,17 +59,7 @@ class Aggregate(Metric):
 class Mean(Aggregate):
     """Mean of the values.
 
-    `sum(w x) / sum(w)`. Both sums are exact and their quotient is rounded once.
-
-    Args:
-        nan_policy: "propagate": a NaN makes the mean NaN, with a warning that says how many; "ignore" leaves them out.
-
-    Returns:
-        float64, shape `()`. Infinite values give an infinite mean, both infinities NaN; weighted, an infinite value
-        gives NaN. NaN without data.
-
-    Raises:
-        ConfigError: an unknown `nan_policy`.
+    `sum(w x) / sum(w)`.
 
     Example:
         >>> import torch
@@ -63,35 +72,25 @@ class Mean(Aggregate):
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         values = single(batch.preds)
         if values is None:
             return None
         if self.nan_policy == "propagate" or not values.dtype.is_floating_point:
-            return Contributions.of("value", values)
+            return PerSample.of("value", values)
         known = values == values  # NaN is no number, not even itself
-        return Contributions.of("value, without NaN", torch.where(known, values, 0), "known value", known)
+        return PerSample.of("value, without NaN", torch.where(known, values, 0), "known value", known)
 
-    def read(self, counted: Totals) -> Tensor:
-        total = counted[PREDS][0]
-        return number(total if isinstance(total, float) else rounded(quotient(total, counted.weight[0])))
+    def compute(self, counts: Totals) -> Tensor:
+        total = counts[PREDS][0]
+        return number(total if isinstance(total, float) else rounded(quotient(total, counts.weight[0])))
 
 
 @dataclass(frozen=True)
 class Sum(Aggregate):
     """Sum of the values.
 
-    `sum(w x)`, exact and rounded once: it does not stop at 2 ** 24 and loses nothing to cancellation.
-
-    Args:
-        nan_policy: "propagate": a NaN makes the sum NaN, with a warning that says how many; "ignore" leaves them out.
-
-    Returns:
-        float64, shape `()`. Infinite values give an infinite sum, both infinities NaN; weighted, an infinite value
-        gives NaN. NaN without data.
-
-    Raises:
-        ConfigError: an unknown `nan_policy`.
+    `sum(w x)`: it does not stop at 2 ** 24 and loses nothing to cancellation.
 
     Example:
         >>> import torch
@@ -108,22 +107,15 @@ class Sum(Aggregate):
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
 
-    def read(self, counted: Totals) -> Tensor:
-        return number(rounded(counted[PREDS][0]) if counted.count[0] else math.nan)
+    def compute(self, counts: Totals) -> Tensor:
+        return number(rounded(counts[PREDS][0]) if counts.count[0] else math.nan)
 
 
 @dataclass(frozen=True)
 class Variance(Aggregate):
     """Variance of the values.
 
-    `sum(w (x - mean)²) / (sum(w) - ddof)`. The value is that of exact arithmetic on the given inputs, rounded once: a
-    large mean costs no digits. Weights count as frequencies.
-
-    Args:
-        nan_policy: "propagate": a NaN makes the variance NaN, with a warning that says how many; "ignore" leaves
-            them out.
-        ddof: what is subtracted from the sum of the weights: 0 for the variance of these values, 1 for the unbiased
-            estimate of that of the population they are a sample of.
+    `sum(w (x - mean)²) / (sum(w) - ddof)`: a large mean costs no digits. Weights count as frequencies.
 
     Returns:
         float64, shape `()`. NaN where a value is infinite, where the weights do not exceed `ddof`, and without data.
@@ -139,7 +131,13 @@ class Variance(Aggregate):
     Source: Chan, Golub, LeVeque, The American Statistician 37 (1983), 242-247, for what is avoided here.
     """
 
-    ddof: int = 0
+    ddof: Annotated[
+        int,
+        "what is subtracted from the sum of the weights: 0 for the variance of these values, 1 for the unbiased "
+        "estimate of that of the population they are a sample of.",
+    ] = 0
+
+    examples = ({}, {"ddof": 1})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -149,26 +147,34 @@ class Variance(Aggregate):
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS, Product(PREDS, PREDS))
 
-    def read(self, counted: Totals) -> Tensor:
-        weight, total, squares = counted.weight[0], counted[PREDS][0], counted[Product(PREDS, PREDS)][0]
+    def compute(self, counts: Totals) -> Tensor:
+        weight, total, squares = counts.weight[0], counts[PREDS][0], counts[Product(PREDS, PREDS)][0]
         if isinstance(weight, float) or isinstance(total, float) or isinstance(squares, float) or weight <= self.ddof:
             return number(math.nan)
         return number(rounded(quotient(squares - total * total / weight, weight - self.ddof)))
 
 
 @dataclass(frozen=True)
-class Max(Aggregate):
-    """Largest value. Weights have no influence.
-
-    Args:
-        nan_policy: "propagate": a NaN makes the maximum NaN, with a warning that says how many; "ignore" leaves
-            them out.
+class Extreme(Aggregate):
+    """The largest or smallest value. Weights have no influence.
 
     Returns:
         float64, shape `()`: the value as given, 64-bit integers rounded once. NaN without data.
+    """
 
-    Raises:
-        ConfigError: an unknown `nan_policy`.
+    examples: ClassVar[Examples] = ({},)
+
+    @property
+    def estimates(self) -> bool:
+        return False
+
+    def tally(self, weighted: bool) -> Tally:
+        return Extremes(self.nan_policy == "ignore")
+
+
+@dataclass(frozen=True)
+class Max(Extreme):
+    """Largest value. Weights have no influence.
 
     Example:
         >>> import torch
@@ -178,30 +184,13 @@ class Max(Aggregate):
     Source: IEEE 754-2019, section 9.6, `maximum` and `maximumNumber`.
     """
 
-    @property
-    def estimates(self) -> bool:
-        return False
-
-    def tally(self, weighted: bool) -> Tally:
-        return Extremes(self.nan_policy == "ignore")
-
-    def read(self, counted: Range) -> Tensor:
-        return number(counted.largest)
+    def compute(self, counts: Range) -> Tensor:
+        return number(counts.largest)
 
 
 @dataclass(frozen=True)
-class Min(Aggregate):
+class Min(Extreme):
     """Smallest value. Weights have no influence.
-
-    Args:
-        nan_policy: "propagate": a NaN makes the minimum NaN, with a warning that says how many; "ignore" leaves
-            them out.
-
-    Returns:
-        float64, shape `()`: the value as given, 64-bit integers rounded once. NaN without data.
-
-    Raises:
-        ConfigError: an unknown `nan_policy`.
 
     Example:
         >>> import torch
@@ -211,12 +200,5 @@ class Min(Aggregate):
     Source: IEEE 754-2019, section 9.6, `minimum` and `minimumNumber`.
     """
 
-    @property
-    def estimates(self) -> bool:
-        return False
-
-    def tally(self, weighted: bool) -> Tally:
-        return Extremes(self.nan_policy == "ignore")
-
-    def read(self, counted: Range) -> Tensor:
-        return number(counted.smallest)
+    def compute(self, counts: Range) -> Tensor:
+        return number(counts.smallest)

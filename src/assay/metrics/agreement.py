@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, number
-from assay.metrics.rational import over_root, rounded
-from assay.metrics.stat_scores import LabelMetric
+from assay.metrics.base import number
+from assay.metrics.exact_arithmetic import over_root, rounded
+from assay.metrics.label_metrics import LabelMetric
 from assay.tally.base import Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
+
+__all__ = ["CohenKappa", "MatthewsCorrCoef"]
 
 KappaWeights = Literal["linear", "quadratic"]
 
@@ -27,19 +29,10 @@ class MatthewsCorrCoef(LabelMetric):
     With `s` samples, `c` of them right, and `t_k`, `p_k` of class `k` in target and preds:
     `(c s - sum(p_k t_k)) / sqrt((s² - sum(p_k²)) (s² - sum(t_k²)))`; 0 where the root is 0, as one of them is constant.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`;
-            the counts of all labels are pooled. With neither, data is binary.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
+    The counts of several labels are pooled.
 
     Returns:
         float64, shape `()`, in [-1, 1]; NaN without data.
-
-    Raises:
-        ConfigError: arguments that do not go together, a class count below 2.
 
     Example:
         >>> import torch
@@ -50,10 +43,11 @@ class MatthewsCorrCoef(LabelMetric):
     Source: Gorodkin, Computational Biology and Chemistry 28 (2004), 367-374.
     """
 
-    better: ClassVar[Direction] = "higher"
+    higher_is_better = True
+    unchanged_by = frozenset({"swap"})
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        totals = counted.totals()
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        totals = counts.totals()
         target, predicted, hits = (each.sum(0) for each in (totals.target, totals.predicted, totals.hits))
         size = target.sum()
         if not size:
@@ -71,20 +65,10 @@ class CohenKappa(LabelMetric):
     with the same totals, and `w_ij` is 1 off the diagonal, `|i - j|` (linear) or `(i - j)²` (quadratic). NaN where
     chance cannot disagree: one class has all targets and all predictions.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`. Without
-            it, data is binary.
-        weights: how disagreements weigh: None, "linear" or "quadratic". With weights the whole confusion matrix is
-            counted, `8 (C + 3) (C + 2)` bytes, and 70 times that for weighted samples.
-        threshold: binary scores above this probability count as 1.
-        logits: binary scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
-
-    Returns:
-        float64, shape `()`; NaN without data.
-
     Raises:
         ConfigError: multilabel data, unknown weights, a class count below 2 or too large for a matrix.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
 
     Example:
         >>> import torch
@@ -95,9 +79,17 @@ class CohenKappa(LabelMetric):
     Source: Cohen, Psychological Bulletin 70 (1968), 213-220.
     """
 
-    better: ClassVar[Direction] = "higher"
+    higher_is_better = True
+    unchanged_by = frozenset({"swap"})
 
-    weights: KappaWeights | None = None
+    num_labels: Annotated[int | None, "None: multilabel data has no kappa."] = None
+    weights: Annotated[
+        KappaWeights | None,
+        'how disagreements weigh: None, "linear" or "quadratic". With weights the whole confusion matrix is counted, '
+        "`8 (C + 3) (C + 2)` bytes, and 70 times that for weighted samples.",
+    ] = None
+
+    examples = ({}, {"weights": "linear"}, {"weights": "quadratic"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,15 +105,15 @@ class CohenKappa(LabelMetric):
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.weights is None else Confusion(self.labels, weighted)
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        totals = counted.totals()
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        totals = counts.totals()
         target, predicted = totals.target[0], totals.predicted[0]
         size = target.sum()
-        if isinstance(counted, ClassTotals) or self.weights is None:
+        if isinstance(counts, ClassTotals) or self.weights is None:
             observed = size - totals.hits.sum()
             expected = size * size - (target * predicted).sum()
         else:
-            observed = _by_distance(counted.values[0], 1 if self.weights == "linear" else 2)
+            observed = _by_distance(counts.values[0], 1 if self.weights == "linear" else 2)
             expected = (_linear if self.weights == "linear" else _quadratic)(target, predicted)
         return number(rounded(1 - Fraction(observed * size, expected)) if expected else nan)
 

@@ -6,15 +6,20 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric, number, plain
+from assay.metrics.base import Metric, number, plain
+from assay.metrics.classification import Accuracy, Recall
+from assay.metrics.composition import tally_of, values_of, without_data
 from assay.metrics.operators import Operation
-from assay.metrics.several import tally_of, values_of, without_data
+from assay.metrics.probabilities import BrierScore
+from assay.metrics.ranking import AUROC
 from assay.tally.base import Tally
+
+__all__ = ["Arithmetic"]
 
 _APPLY: Mapping[str, Callable[..., Tensor]] = {
     "+": operator.add,
@@ -31,17 +36,12 @@ _APPLY: Mapping[str, Callable[..., Tensor]] = {
 class Arithmetic(Metric):
     """The value of an arithmetic expression of metrics; written with operators, as `(Precision() + Recall()) / 2`.
 
-    `a + b`, `a - b`, `a * b`, `a / b`, `a ** b`, `-a` and `abs(a)`, of metrics and numbers. It is computed from the
-    values of the metrics, in float64, where the metric is read. What is counted for them is shared: precision and
-    recall of the same labels need one confusion matrix, here and in the whole meter.
+    `a + b`, `a - b`, `a * b`, `a / b`, `a ** b`, `-a` and `abs(a)`, of metrics and numbers. What is counted for them is
+    shared: precision and recall of the same labels need one confusion matrix, here and in the whole meter.
 
-    Args:
-        operation: one of `+`, `-`, `*`, `/`, `**`, `neg` and `abs`.
-        operands: one or two metrics and finite numbers, with at least one metric; values per class or output are
-            combined one by one.
-        better: which values are better, where you know; see `with_better`.
+    Shapes: the arguments of an update are those that all of the metrics take.
 
-    The arguments of an update are those that all of the metrics take.
+    Rounding: the operations are those of float64, on the values of the metrics.
 
     Returns:
         float64, of the shape of the operands' values; NaN where one of them is, and for 0 / 0.
@@ -63,9 +63,21 @@ class Arithmetic(Metric):
     Source: IEEE 754-2019, for the operations.
     """
 
-    operation: Operation
-    operands: tuple[Metric | float, ...]
-    better: Direction = ""  # type: ignore[misc]  # of each expression, not of the class
+    family = "metrics of metrics"
+    examples = (
+        {"operation": "/", "operands": (Accuracy(), Recall())},
+        {"operation": "-", "operands": (AUROC(), BrierScore())},
+    )
+
+    operation: Annotated[Operation, "one of `+`, `-`, `*`, `/`, `**`, `neg` and `abs`."]
+    operands: Annotated[
+        tuple[Metric | float, ...],
+        "one or two metrics and finite numbers, with at least one metric; values per class or output are combined one "
+        "by one.",
+    ]
+    higher_is_better: Annotated[  # type: ignore[misc]  # of each expression, not of the class
+        bool | None, "whether higher values are better, where you know; see `with_direction`."
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,11 +91,6 @@ class Arithmetic(Metric):
                     "Write the arithmetic with operators, as in Precision() + Recall()",
                 )
             )
-        if self.better not in get_args(Direction):
-            expected = "'higher', 'lower' or ''"
-            raise ConfigError(
-                describe("better", repr(self.better), expected, "Say which values are better, or nothing")
-            )
         given: Any = self.operands
         if not isinstance(given, tuple | list):
             got = type(given).__name__
@@ -96,6 +103,8 @@ class Arithmetic(Metric):
             expected = f"{wanted} for {self.operation}, with a metric among them"
             raise ConfigError(describe("operands", got, expected, "Write it with operators, as Precision() + Recall()"))
         self._combined([_single(metric, without_data("operands", metric)) for metric in self._metrics])
+        shared = frozenset.intersection(*(metric.unchanged_by for metric in self._metrics))
+        object.__setattr__(self, "unchanged_by", shared)
 
     @property
     def _metrics(self) -> tuple[Metric, ...]:
@@ -105,18 +114,18 @@ class Arithmetic(Metric):
     def estimates(self) -> bool:
         return all(metric.estimates for metric in self._metrics)
 
-    def with_better(self, better: Direction) -> Arithmetic:
-        """The same, with a word on which values are better: `"higher"`, `"lower"`, or `""` for neither.
+    def with_direction(self, higher_is_better: bool | None) -> Arithmetic:
+        """The same metric, with whether higher values are better.
 
-        Comparisons, trackers and reports ask for it. It cannot be told from the operations.
+        Comparisons, trackers and reports ask for it. It does not follow from the operations.
         """
-        return replace(self, better=better)
+        return replace(self, higher_is_better=higher_is_better)
 
     def tally(self, weighted: bool) -> Tally:
         return tally_of(self._metrics, weighted)
 
-    def read(self, counted: tuple[Any, ...]) -> Tensor:
-        return self._combined(list(values_of(self._metrics, counted)))
+    def compute(self, counts: tuple[Any, ...]) -> Tensor:
+        return self._combined(list(values_of(self._metrics, counts)))
 
     def _combined(self, values: list[Tensor]) -> Tensor:
         rest = iter(values)
@@ -129,8 +138,8 @@ class Arithmetic(Metric):
         return _APPLY[self.operation](*parts)
 
     def __repr__(self) -> str:
-        if self.better:
-            return f"({replace(self, better='')!r}).with_better({self.better!r})"
+        if self.higher_is_better is not None:
+            return f"({self.with_direction(None)!r}).with_direction({self.higher_is_better!r})"
         first, *rest = self.operands
         if self.operation == "abs":
             return f"abs({_shown(first)})"
@@ -147,10 +156,11 @@ _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "**": 4}
 
 def _within(operand: Metric | float, binds: int) -> str:
     """An operand, in parentheses where it binds less tightly than what it is in asks for."""
-    if isinstance(operand, Metric):
-        tight = 5 if not isinstance(operand, Arithmetic) or operand.better else _BINDS.get(operand.operation, 5)
-    else:
-        tight = _BINDS["neg"] if operand < 0 else 5
+    tight = 5
+    if isinstance(operand, Arithmetic) and operand.higher_is_better is None:
+        tight = _BINDS.get(operand.operation, tight)
+    elif not isinstance(operand, Metric) and operand < 0:
+        tight = _BINDS["neg"]
     return _shown(operand) if tight >= binds else f"({_shown(operand)})"
 
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.contributions import Contributions
+from assay.metrics.documentation import docstring, field_hints, sections
 from assay.metrics.operators import Operators
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends
 from assay.tally.base import Batch, Tally
 
-Direction = Literal["higher", "lower", ""]
-"""Which values are better; empty where that is not so, or where a metric gives no single value."""
+__all__ = ["Metric"]
+
+Inputs = Literal["labels", "pairs", "positive pairs", "vectors", "distributions", "tokens", "values", ""]
+"""What samples a metric takes; `samples.draw` has some of each."""
+Change = Literal["swap", "increasing", "affine", "common affine", "shift", "scale"]
+"""Changes of preds and target: exchanged; preds through an increasing function; each to `a x + b`; both to the same
+`a x + b`; preds to `x + b`; preds to `a x` with `a` above 0."""
+
+
+DIRECTIONS: Mapping[bool | None, str] = {True: "higher", False: "lower", None: ""}
+"""What reports call `higher_is_better`."""
+Examples: TypeAlias = tuple[Mapping[str, Any], ...]
 
 
 class Metric(Operators, ABC):
@@ -28,32 +38,62 @@ class Metric(Operators, ABC):
     Subclasses are frozen dataclasses whose fields are plain values: numbers, strings, booleans, other metrics, tuples.
     Arithmetic with metrics gives metrics; see `operators`.
 
+    A class is the one declaration of its metric: `help`, the tables of the documentation, the laws in the tests and the
+    cases of the audit are made from it. Fields are annotated with their text, as in
+    `beta: Annotated[float, "how much recall counts against precision."]`. The docstring has a summary, the formula, an
+    example and the source; sections that it leaves out are those of its base class, and the arguments are added.
+
     Attributes:
-        better: which values are better; empty where neither is.
-        defined_for: which samples define the value, for the warning that it is NaN; empty where `read` itself warns.
+        family: under which it is listed.
+        higher_is_better: whether higher values are better; None where neither is, or where it gives no single number.
+        exact_terms: the value is that of exact arithmetic, rounded once. Otherwise each sample's term is rounded.
+        inputs: what samples it takes; empty for metrics of metrics.
+        examples: arguments with which it is tested and audited.
+        unchanged_by: changes of the data that change no bit of the value.
+        defined_for: which samples define the value, for the warning that it is NaN; empty where `compute` itself warns.
+        arguments: the text of every field.
     """
 
-    better: ClassVar[Direction] = ""
+    family: ClassVar[str] = "your own"
+    higher_is_better: ClassVar[bool | None] = None
+    exact_terms: ClassVar[bool] = True
+    inputs: ClassVar[Inputs] = ""
+    examples: ClassVar[Examples] = ({},)
+    unchanged_by: ClassVar[frozenset[Change]] = frozenset()
     defined_for: ClassVar[str] = "enough samples that have weight, are not ignored and differ"
+    arguments: ClassVar[Mapping[str, str]] = {}
+    _numbers: ClassVar[Mapping[str, tuple[str, bool]]] = {}
+    _sections: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Describe the arguments in the docstring, and note which of them are numbers."""
+        super().__init_subclass__(**options)
+        hints = field_hints(cls)
+        texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
+        numbers = {name: number for name, (kind, _) in hints.items() if (number := _number(kind))}
+        cls.arguments, cls._numbers = {**cls.arguments, **texts}, {**cls._numbers, **numbers}
+        if "__doc__" in cls.__dict__ and cls.__doc__:
+            written = sections(cls.__doc__)
+            cls.__doc__ = docstring(written, cls.arguments, cls._sections, cls.exact_terms)
+            cls._sections = {**cls._sections, **written}
 
     def __post_init__(self) -> None:
         """Make numbers of NumPy and torch plain ones; raise for what is no number where one is stated."""
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value, stated = getattr(self, field.name), str(field.type)
-            kind = stated.removesuffix(" | None")
-            if kind in _PLAIN and not (value is None and kind != stated):
-                object.__setattr__(self, field.name, plain(field.name, value, kind))
+        for name, (kind, optional) in self._numbers.items():
+            value = getattr(self, name)
+            if not (optional and value is None):
+                object.__setattr__(self, name, plain(name, value, kind))
 
     @abstractmethod
     def tally(self, weighted: bool) -> Tally:
         """The tally that this metric is read from, with or without sample weights."""
 
     @abstractmethod
-    def read(self, counted: Any) -> Any:
+    def compute(self, counts: Any) -> Any:
         """The value, from what the tally's `read` gives: a tensor, or a tuple or dictionary of them; on the host."""
 
-    def contribute(self, batch: Batch) -> Contributions | None:
-        """What each row contributes, where the value is a mean over rows or the quotient of two; see `contributions`.
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        """The values of each row, where the metric is a mean over rows or the quotient of two; see `per_sample_values`.
 
         No value may be read on the host. Weights are multiplied in afterwards.
         """
@@ -72,7 +112,7 @@ class Metric(Operators, ABC):
         """What the interval is called that `interval` gives; empty where it gives none."""
         return ""
 
-    def interval(self, counted: Any, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: Any, confidence_level: float, rows: int) -> Ends | None:
         """The interval of the value in closed form, for samples without weights.
 
         Args:
@@ -86,8 +126,8 @@ class Metric(Operators, ABC):
         """
         return None
 
-    def decide(self, batch: Batch) -> Tensor | None:
-        """What is decided for each row, of shape `(N,)`; None where that is not one thing."""
+    def predicted(self, batch: Batch) -> Tensor | None:
+        """What is predicted for each row, of shape `(N,)`; None where that is not one thing."""
         return None
 
     def __call__(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> Any:
@@ -148,6 +188,13 @@ _PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (_real, "a number"),
     "bool": (_truth, "True or False"),
 }
+
+
+def _number(kind: Any) -> tuple[str, bool] | None:
+    """What kind of number a type stands for, and whether it may be None; None where it is no number."""
+    options = [getattr(each, "__name__", str(each)) for each in get_args(kind) or (kind,)]
+    names = [name for name in options if name != "NoneType"]
+    return (names[0], len(options) > 1) if len(names) == 1 and names[0] in _PLAIN else None
 
 
 def number(value: float) -> Tensor:

@@ -9,17 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, number
-from assay.metrics.contributions import Contributions
-from assay.metrics.stat_scores import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean, of_jaccard
+from assay.metrics.base import number
+from assay.metrics.label_metrics import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean, of_jaccard
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends
 from assay.tally.confusion import ClassTotals, Counts
+
+__all__ = [
+    "Accuracy",
+    "BalancedAccuracy",
+    "DiceScore",
+    "F1Score",
+    "FBetaScore",
+    "HammingDistance",
+    "JaccardIndex",
+    "NegativePredictiveValue",
+    "Precision",
+    "Recall",
+    "Specificity",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,25 +41,6 @@ class Accuracy(RatioMetric):
     """The share of labels that are right.
 
     Micro: right labels / labels. Per class of multiclass data: tp / (tp + fn); per label: (tp + tn) / all.
-
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
 
     Example:
         >>> import torch
@@ -58,6 +53,7 @@ class Accuracy(RatioMetric):
 
     average: Average | None = "micro"
 
+    unchanged_by = frozenset({"swap"})
     share = ("correct", "")
     pooled = "correct"
     by_support = True
@@ -73,25 +69,6 @@ class Precision(RatioMetric):
     """The share of predictions of a class that are right.
 
     `tp / (tp + fp)`.
-
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
 
     Example:
         >>> import torch
@@ -114,25 +91,6 @@ class Recall(RatioMetric):
     """The share of targets of a class that were found.
 
     `tp / (tp + fn)`.
-
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
 
     Example:
         >>> import torch
@@ -157,25 +115,6 @@ class Specificity(RatioMetric):
 
     `tn / (tn + fp)`.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
@@ -196,25 +135,6 @@ class NegativePredictiveValue(RatioMetric):
     """The share of samples not predicted as a class that are not of it.
 
     `tn / (tn + fn)`.
-
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
 
     Example:
         >>> import torch
@@ -237,26 +157,6 @@ class FBetaScore(RatioMetric):
 
     `(1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp)`.
 
-    Args:
-        beta: how much recall counts against precision.
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
@@ -266,7 +166,9 @@ class FBetaScore(RatioMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
-    beta: float = 1.0
+    beta: Annotated[float, "how much recall counts against precision."] = 1.0
+
+    examples = ({"beta": 2.0},)
 
     pooled = "correct"
 
@@ -279,7 +181,7 @@ class FBetaScore(RatioMetric):
     def closed_form(self) -> str:
         return "" if self.num_classes is None else super().closed_form
 
-    def quotient(self, of: Answers) -> Contributions:
+    def quotient(self, of: Answers) -> PerSample:
         square = self.beta**2
         mean = (square * of["positives"].float() + of["predicted positives"]) / (square + 1)
         return of.share("true positives", f"mean of positives and predicted positives, beta {self.beta}", mean)
@@ -297,25 +199,6 @@ class F1Score(RatioMetric):
 
     `2 tp / (2 tp + fn + fp)`.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
@@ -325,6 +208,7 @@ class F1Score(RatioMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    unchanged_by = frozenset({"swap"})
     share = ("true positives", "mean of positives and predicted positives")
     pooled = "correct"
 
@@ -336,29 +220,10 @@ class F1Score(RatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiceScore(RatioMetric):
+class DiceScore(F1Score):
     """The Dice coefficient of the pixels, voxels or samples of each class, over all samples together.
 
     `2 tp / (2 tp + fn + fp)`: the F1 score by the name it has in segmentation.
-
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
 
     Example:
         >>> import torch
@@ -369,40 +234,12 @@ class DiceScore(RatioMetric):
     Source: Dice, Ecology 26 (1945), 297-302.
     """
 
-    share = ("true positives", "mean of positives and predicted positives")
-    pooled = "correct"
-
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-        return 2 * of.tp, 2 * of.tp + of.fn + of.fp
-
-    def of_class(self, of: Outcomes, confidence_level: float) -> Ends:
-        return of_jaccard(of, confidence_level)
-
 
 @dataclass(frozen=True, kw_only=True)
 class JaccardIndex(RatioMetric):
     """Intersection over union of what is of a class and what was predicted as it.
 
     `tp / (tp + fn + fp)`.
-
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 0 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
 
     Example:
         >>> import torch
@@ -413,10 +250,11 @@ class JaccardIndex(RatioMetric):
     Source: Jaccard, New Phytologist 11 (1912), 37-50.
     """
 
+    unchanged_by = frozenset({"swap"})
     share = ("true positives", "positives or predicted positives")
 
-    def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
-        of = super().outcomes(counted)
+    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
+        of = super().outcomes(counts)
         return of if self.num_classes is None else replace(of, fp=of.fp * of.present)
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
@@ -429,35 +267,20 @@ class HammingDistance(RatioMetric):
 
     1 - accuracy, for every average: per class of multiclass data `fn / (tp + fn)`, per label `(fp + fn) / all`.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        average: "micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how
-            often each is the target; None gives one value per class. Binary data has one value, of class 1.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 reads 1 for a class with
-        data; NaN without.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
         >>> HammingDistance(num_classes=3)(preds, target)
         tensor(0.1667, dtype=torch.float64)
 
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is 1 for a class with data, NaN
+        without.
+
     Source: Hamming, Bell System Technical Journal 29 (1950), 147-160.
     """
 
-    better: ClassVar[Direction] = "lower"
+    higher_is_better = False
     undefined: ClassVar[int] = 1
     share = ("wrong", "")
     pooled = "wrong"
@@ -476,21 +299,6 @@ class BalancedAccuracy(TopKMetric):
     Mean of `tp / (tp + fn)` over classes with `tp + fn > 0`; binary data has the classes 0 and 1, and so has each label
     of multilabel data, over which the mean is taken.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary: `preds` and `target` have one shape `(N, ...)`.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
-
-    Returns:
-        float64, shape `()`; NaN without data.
-
-    Raises:
-        ConfigError: arguments that do not go together, a class count below 2.
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([0, 2, 1, 2]), torch.tensor([0, 1, 1, 2])
@@ -500,10 +308,10 @@ class BalancedAccuracy(TopKMetric):
     Source: Brodersen et al., The balanced accuracy and its posterior distribution, ICPR 2010.
     """
 
-    better: ClassVar[Direction] = "higher"
+    higher_is_better = True
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        totals = counted.totals()
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        totals = counts.totals()
         labels = [self._mean_recall(*each) for each in zip(totals.hits, totals.target, strict=True)]
         values = [value for value in labels if value is not None]
         return number(mean(values, [1] * len(values)))

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
-from assay.metrics.several import without_data
+from assay.metrics.classification import Recall
+from assay.metrics.composition import WrapperMetric, without_data
 from assay.tally.base import Tally
+
+__all__ = ["Classwise"]
 
 
 @dataclass(frozen=True)
-class Classwise(Metric):
+class Classwise(WrapperMetric):
     """The values of a metric with one for each class, label or output, under their names.
 
     `{names[k]: value[k]}`. Better values and intervals are those of the metric; nothing else is counted than for it.
 
-    Args:
-        metric: one with a value per class, as `Recall(num_classes=3, average=None)`.
-        names: as many names, each once.
+    Shapes: the arguments of an update are those of the metric.
 
-    The arguments of an update are those of the metric.
+    Rounding: as that of the metric.
 
     Returns:
         A dictionary from names to float64, shape `()`. In a report and in intervals, they are numbers `"recall cat"`.
@@ -41,8 +42,10 @@ class Classwise(Metric):
     Source: the values are those of the metric.
     """
 
-    metric: Metric
-    names: tuple[str, ...]
+    examples = ({"metric": Recall(num_labels=3, average=None), "names": ("a", "b", "c")},)
+
+    metric: Annotated[Metric, "one with a value per class, as `Recall(num_classes=3, average=None)`."]
+    names: Annotated[tuple[str, ...], "as many names, each once."]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,14 +65,9 @@ class Classwise(Metric):
         if len(value) != len(self.names):
             do = "Give a name for each value, in their order"
             raise ConfigError(describe("names", f"{len(self.names)} names", f"{len(value)}", do))
-        object.__setattr__(self, "better", self.metric.better)
-
-    @property
-    def estimates(self) -> bool:
-        return self.metric.estimates
 
     def tally(self, weighted: bool) -> Tally:
         return self.metric.tally(weighted)
 
-    def read(self, counted: Any) -> dict[str, Tensor]:
-        return dict(zip(self.names, self.metric.read(counted).unbind(), strict=True))
+    def compute(self, counts: Any) -> dict[str, Tensor]:
+        return dict(zip(self.names, self.metric.compute(counts).unbind(), strict=True))

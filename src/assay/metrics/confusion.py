@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, number, vector
+from assay.metrics.base import number, vector
 from assay.metrics.classification import F1Score, Precision, Recall
-from assay.metrics.contributions import Contributions
-from assay.metrics.stat_scores import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
+from assay.metrics.label_metrics import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
 from assay.tally.sample_hits import SampleHits, SampleTotals
+
+__all__ = ["ClassReport", "ConfusionMatrix", "ExactMatch", "StatScores"]
 
 Normalize = Literal["true", "pred", "all"]
 
@@ -30,23 +32,15 @@ class ConfusionMatrix(LabelMetric):
 
     `M_ij` counts samples of true class `i` that were predicted as `j`.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary.
-        normalize: "true" divides by how often the true class occurs, "pred" by how often the predicted class does,
-            "all" by all; None counts. What would be divided by 0 is 0.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
-
     Returns:
         Shape `(C, C)`, `(num_labels, 2, 2)` or `(2, 2)`: int64 counts, or float64 when normalised or weighted;
         normalised, NaN without data. On the device the state takes `8 (C + 3) (C + 2)` bytes per label, and 70 times
         that when samples are weighted.
 
     Raises:
-        ConfigError: arguments that do not go together, an unknown `normalize`, a matrix of more than 2 GiB.
+        ConfigError: arguments that contradict each other, an unknown `normalize`, a matrix of more than 2 GiB.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
 
     Example:
         >>> import torch
@@ -59,7 +53,11 @@ class ConfusionMatrix(LabelMetric):
     Source: Provost and Kohavi, Machine Learning 30 (1998), 271-274.
     """
 
-    normalize: Normalize | None = None
+    normalize: Annotated[
+        Normalize | None,
+        '"true" divides by how often the true class occurs, "pred" by how often the predicted class does, "all" by '
+        "all; None counts. What would be divided by 0 is 0.",
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,8 +68,8 @@ class ConfusionMatrix(LabelMetric):
     def tally(self, weighted: bool) -> Tally:
         return Confusion(self.labels, weighted)
 
-    def read(self, counted: Counts) -> Tensor:
-        matrix = _counts(counted.values, counted.unit) if self.normalize is None else self._shares(counted.values)
+    def compute(self, counts: Counts) -> Tensor:
+        matrix = _counts(counts.values, counts.unit) if self.normalize is None else self._shares(counts.values)
         return matrix if self.num_labels is not None else matrix[0]
 
     def _shares(self, values: np.ndarray) -> Tensor:
@@ -109,23 +107,9 @@ class StatScores(TopKMetric):
     Of class `k`: `tp = M_kk`, `fn` the rest of row `k` of the confusion matrix, `fp` the rest of column `k`, `tn` all
     else, `support = tp + fn`.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary.
-        average: None counts per class; "micro" sums over classes; "macro" is the mean over all classes; "weighted"
-            weighs them by support.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
-
     Returns:
         `Stats` of int64 tensors (float64 when weighted or averaged by "macro" or "weighted"), of shape `(C,)` or
         `(num_labels,)` with `average=None`, else `()`.
-
-    Raises:
-        ConfigError: arguments that do not go together, an unknown average, a class count below 2.
 
     Example:
         >>> import torch
@@ -136,7 +120,11 @@ class StatScores(TopKMetric):
     Source: Fawcett, Pattern Recognition Letters 27 (2006), 861-874.
     """
 
-    average: Average | None = None
+    average: Annotated[
+        Average | None,
+        'None counts per class; "micro" sums over classes; "macro" is the mean over all classes; "weighted" weighs '
+        "them by support.",
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -146,8 +134,8 @@ class StatScores(TopKMetric):
     def estimates(self) -> bool:
         return False
 
-    def read(self, counted: Counts | ClassTotals) -> Stats:
-        of = self.outcomes(counted)
+    def compute(self, counts: Counts | ClassTotals) -> Stats:
+        of = self.outcomes(counts)
         every = (of.tp, of.fp, of.tn, of.fn, of.support)
         if self.num_classes is None and self.num_labels is None:
             return Stats(*(_counts(each, of.unit)[0] for each in every))
@@ -172,20 +160,6 @@ class ExactMatch(LabelMetric):
     positions; of multilabel data `(N, num_labels, ...)` a position with all its labels. Ignored labels are neither
     right nor wrong, and a sample of nothing else is left out.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them.
-
-    Returns:
-        float64, shape `()`; NaN without data.
-
-    Raises:
-        ConfigError: arguments that do not go together, a class count below 2.
-
     Example:
         >>> import torch
         >>> preds, target = torch.tensor([[1, 0], [1, 1]]), torch.tensor([[1, 0], [0, 1]])
@@ -195,35 +169,36 @@ class ExactMatch(LabelMetric):
     Source: Sorower, A literature survey on algorithms for multi-label learning (2010), section 7.
     """
 
-    better: ClassVar[Direction] = "higher"
+    higher_is_better = True
+    unchanged_by = frozenset({"swap"})
 
     def tally(self, weighted: bool) -> Tally:
         return SampleHits(self.labels, weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if self.num_labels is not None and batch.needed_target.ndim > 2:
             return None  # a sample is a position of a row
         answers = self.answers(batch)
-        right = answers["correct"] if answers.counted is None else answers["correct"] | ~answers.counted
+        right = answers["correct"] if answers.counts is None else answers["correct"] | ~answers.counts
         if right.ndim == 1:
             return answers.share("correct")
         name = "all labels correct" + answers.condition
-        if answers.counted is None:
-            return Contributions.of(name, right.flatten(1).all(1))
-        some = answers.counted.flatten(1).any(1)
-        return Contributions.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
+        if answers.counts is None:
+            return PerSample.of(name, right.flatten(1).all(1))
+        some = answers.counts.flatten(1).any(1)
+        return PerSample.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
 
     @property
     def closed_form(self) -> str:
         return "Wilson's interval"
 
-    def interval(self, counted: SampleTotals, confidence_level: float, rows: int) -> Ends | None:
-        samples = counted.right + counted.wrong
-        return wilson(counted.right, samples, confidence_level) if samples <= rows else None
+    def interval(self, counts: SampleTotals, confidence_level: float, rows: int) -> Ends | None:
+        samples = counts.right + counts.wrong
+        return wilson(counts.right, samples, confidence_level) if samples <= rows else None
 
-    def read(self, counted: SampleTotals) -> Tensor:
-        samples = counted.right + counted.wrong
-        return number(counted.right / samples if samples else nan)
+    def compute(self, counts: SampleTotals) -> Tensor:
+        samples = counts.right + counts.wrong
+        return number(counts.right / samples if samples else nan)
 
 
 class ClassTable(NamedTuple):
@@ -269,21 +244,9 @@ class ClassReport(TopKMetric):
     `tp / (tp + fp)`, `tp / (tp + fn)`, `2 tp / (2 tp + fp + fn)` and `tp + fn`. Binary data has rows for class 0 and
     class 1.
 
-    Args:
-        num_classes: for multiclass data: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`.
-        num_labels: for multilabel data: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
-            With neither, data is binary.
-        top_k: multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.
-        threshold: binary and multilabel scores above this probability count as 1.
-        logits: binary and multilabel scores are logits; the threshold is then compared as a logit.
-        ignore_index: targets of this value are left out, whatever was predicted for them. If it is a class, averages
-            over classes leave that class out, and its own value is NaN.
-
     Returns:
-        `ClassTable` of tensors on the host; `print` shows it. NaN for a class without data.
-
-    Raises:
-        ConfigError: arguments that do not go together, a class count below 2.
+        `ClassTable` of tensors on the CPU; `print` shows it. NaN for a class without data. If `ignore_index` is a
+        class, averages over classes leave it out, and its own values are NaN.
 
     Example:
         >>> import torch
@@ -300,8 +263,8 @@ class ClassReport(TopKMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
-    def read(self, counted: Counts | ClassTotals) -> ClassTable:
-        of = outcomes(counted.totals(), self.num_labels is None, self.ignore_index)
+    def compute(self, counts: Counts | ClassTotals) -> ClassTable:
+        of = outcomes(counts.totals(), self.num_labels is None, self.ignore_index)
         kinds = [kind().ratio for kind in (Precision, Recall, F1Score)]
         precision, recall, f1 = (vector(averaged(kind, of, None)) for kind in kinds)
         micro, macro, weighted = (vector(averaged(kind, of, how)[0] for kind in kinds) for how in get_args(Average))

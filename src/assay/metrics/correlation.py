@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric
-from assay.metrics.contributions import Contributions
-from assay.metrics.outputs import MOMENTS, XX, XY, YY, OutputMetric
-from assay.metrics.rational import over_root, quotient, result, rounded
+from assay.metrics.base import Examples, Metric
+from assay.metrics.exact_arithmetic import over_root, quotient, result, rounded
+from assay.metrics.output_metrics import MOMENTS, XX, XY, YY, OutputMetric
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import Cosine, RowSum
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
+
+__all__ = ["ConcordanceCorrCoef", "CosineSimilarity", "PearsonCorrCoef"]
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,10 @@ class Spread:
     yy: Fraction
 
 
-def spread(counted: Totals, k: int) -> Spread | None:
+def spread(counts: Totals, k: int) -> Spread | None:
     """The spread of output `k`; None without data, or where the data was not finite."""
-    n, x, y = counted.weight[k], counted[PREDS][k], counted[TARGET][k]
-    xx, xy, yy = (counted[term][k] for term in (XX, XY, YY))
+    n, x, y = counts.weight[k], counts[PREDS][k], counts[TARGET][k]
+    xx, xy, yy = (counts[term][k] for term in (XX, XY, YY))
     if isinstance(n, float) or isinstance(x, float) or isinstance(y, float) or not n:
         return None
     if isinstance(xx, float) or isinstance(xy, float) or isinstance(yy, float):
@@ -45,7 +47,9 @@ def spread(counted: Totals, k: int) -> Spread | None:
 class Correlation(OutputMetric):
     """A metric that is read from the spread of each output."""
 
-    better: ClassVar[Direction] = "higher"
+    family = "correlation"
+    higher_is_better = True
+    examples: ClassVar[Examples] = ({}, {"num_outputs": 2})
     defined_for: ClassVar[str] = "samples with weight in which neither preds nor target is constant"
 
     @property
@@ -55,26 +59,20 @@ class Correlation(OutputMetric):
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)
 
-    def read(self, counted: Totals) -> Tensor:
-        return result([self.value(counted, k) for k in range(self.num_outputs)])
+    def compute(self, counts: Totals) -> Tensor:
+        return result([self.value(counts, k) for k in range(self.num_outputs)])
 
 
 @dataclass(frozen=True)
 class PearsonCorrCoef(Correlation):
     """Pearson's correlation coefficient.
 
-    `sum(w (x - mean x)(y - mean y)) / sqrt(sum(w (x - mean x)²) sum(w (y - mean y)²))`. The value is that of exact
-    arithmetic on the given inputs, rounded once: neither a large mean nor an outlier costs digits.
-
-    Args:
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
+    `sum(w (x - mean x)(y - mean y)) / sqrt(sum(w (x - mean x)²) sum(w (y - mean y)²))`: neither a large mean nor an
+    outlier costs digits.
 
     Returns:
         float64 in [-1, 1], shape `()` or `(num_outputs,)`; NaN where preds or target are constant (as in SciPy), and
         without data.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
 
     Example:
         >>> import torch
@@ -84,16 +82,18 @@ class PearsonCorrCoef(Correlation):
     Source: Pearson, Proceedings of the Royal Society of London 58 (1895), 240-242.
     """
 
+    unchanged_by = frozenset({"swap", "affine"})
+
     @property
     def closed_form(self) -> str:
         return "Fisher's z" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Totals, confidence_level: float, rows: int) -> Ends | None:
-        n = counted.count[0]
-        return fisher_z(rounded(self.value(counted, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
+    def interval(self, counts: Totals, confidence_level: float, rows: int) -> Ends | None:
+        n = counts.count[0]
+        return fisher_z(rounded(self.value(counts, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
 
-    def value(self, counted: Totals, k: int) -> Number:
-        found = spread(counted, k)
+    def value(self, counts: Totals, k: int) -> Number:
+        found = spread(counts, k)
         return float("nan") if found is None else over_root(found.xy, found.xx * found.yy)
 
 
@@ -101,12 +101,7 @@ class PearsonCorrCoef(Correlation):
 class ConcordanceCorrCoef(Correlation):
     """Lin's concordance correlation coefficient: how close pairs are to the line of equality.
 
-    `2 s_xy / (s_xx + s_yy + (mean x - mean y)²)` with `s_xy = sum(w (x - mean x)(y - mean y)) / (sum(w) - ddof)`. The
-    value is that of exact arithmetic on the given inputs, rounded once.
-
-    Args:
-        ddof: 0 for the population moments of Lin's definition; 1 for the sample moments that TorchMetrics takes.
-        num_outputs: arguments are `(N, num_outputs)`; for 1, `(N,)` or `(N, 1)`.
+    `2 s_xy / (s_xx + s_yy + (mean x - mean y)²)` with `s_xy = sum(w (x - mean x)(y - mean y)) / (sum(w) - ddof)`.
 
     Returns:
         float64 in [-1, 1], shape `()` or `(num_outputs,)`; NaN where preds and target are the same constant (0 / 0),
@@ -123,15 +118,20 @@ class ConcordanceCorrCoef(Correlation):
     Source: Lin, Biometrics 45 (1989), 255-268.
     """
 
-    ddof: int = 0
+    ddof: Annotated[
+        int, "0 for the population moments of Lin's definition; 1 for the sample moments that TorchMetrics takes."
+    ] = 0
+
+    examples = ({}, {"ddof": 1}, {"num_outputs": 2})
+    unchanged_by = frozenset({"swap", "common affine"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ddof < 0:
             raise ConfigError(describe("ddof", self.ddof, "0 or more", "Use 0 for Lin's definition"))
 
-    def value(self, counted: Totals, k: int) -> Number:
-        found = spread(counted, k)
+    def value(self, counts: Totals, k: int) -> Number:
+        found = spread(counts, k)
         if found is None or found.weight <= self.ddof:
             return float("nan")
         # Everything times sum(w) (sum(w) - ddof).
@@ -143,13 +143,9 @@ class ConcordanceCorrCoef(Correlation):
 class CosineSimilarity(Metric):
     """Cosine of the angle between each row of predictions and of target, summed or averaged over the rows.
 
-    `sum(w x·y / (|x| |y|))`, over `sum(w)` for the mean. The cosine of each row is computed in float32 (float64 where
-    an argument is float64), scaled so that nothing overflows; the sum over the rows is exact.
+    `sum(w x·y / (|x| |y|))`, over `sum(w)` for the mean. Rows are scaled so that nothing overflows.
 
-    Args:
-        reduction: "sum" or "mean" over the rows.
-
-    Arguments are of shape `(N, D)`, weights `(N,)`.
+    Shapes: `preds` and `target` `(N, D)`, weights `(N,)`.
 
     Returns:
         float64, shape `()`. NaN where a row is all zeros or not finite, with a warning that says how many, and without
@@ -167,9 +163,14 @@ class CosineSimilarity(Metric):
     Source: Salton and McGill, Introduction to Modern Information Retrieval (1983), section 6.3.
     """
 
-    better: ClassVar[Direction] = "higher"
+    family = "correlation"
+    higher_is_better = True
+    exact_terms = False
+    inputs = "vectors"
+    examples = ({}, {"reduction": "mean"})
+    unchanged_by = frozenset({"swap", "scale"})
 
-    reduction: Literal["sum", "mean"] = "sum"
+    reduction: Annotated[Literal["sum", "mean"], '"sum" or "mean" over the rows.'] = "sum"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,11 +185,11 @@ class CosineSimilarity(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSum(Cosine(), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
-        return Contributions.of("cosine", Cosine()(batch).values) if self.reduction == "mean" else None
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return PerSample.of("cosine", Cosine()(batch).values) if self.reduction == "mean" else None
 
-    def read(self, counted: Totals) -> Tensor:
-        total = counted[PREDS][0]
-        if not counted.count[0]:
+    def compute(self, counts: Totals) -> Tensor:
+        total = counts[PREDS][0]
+        if not counts.count[0]:
             total = float("nan")
-        return result([total if self.reduction == "sum" else quotient(total, counted.weight[0])])
+        return result([total if self.reduction == "sum" else quotient(total, counts.weight[0])])

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric
-from assay.metrics.several import values_of, without_data
+from assay.metrics.composition import WrapperMetric, values_of, without_data
+from assay.metrics.rank_correlation import SpearmanCorrCoef
+from assay.metrics.regression import MeanSquaredError
 from assay.tally.base import Tally
 from assay.tally.column import of_column
 from assay.tally.composite import combine
 
+__all__ = ["PerOutput"]
+
 
 @dataclass(frozen=True)
-class PerOutput(Metric):
+class PerOutput(WrapperMetric):
     """A metric for each output by itself: of `preds[:, k]` and `target[:, k]`, for each k.
 
     Many regression metrics take `num_outputs=` themselves, and are faster with it; this is for those that do not.
 
-    Args:
-        metric: any metric whose value is one tensor.
-        outputs: how many there are.
+    Shapes: `preds` and `target` are `(N, outputs, ...)`; without dimension 1, they are what the metric takes. Weights
+    are one per sample, `(N,)`, or one for each output as well.
 
-    `preds` and `target` have the shape `(N, outputs, ...)`; without dimension 1, they are what the metric takes.
-    Weights are one per sample, `(N,)`, or one for each output as well.
+    Rounding: as that of the metric.
 
     Returns:
         The values stacked: float64, shape `(outputs,)` for a metric with a single number.
@@ -35,7 +36,7 @@ class PerOutput(Metric):
     Raises:
         ConfigError: no metric, no output, or a metric whose value is a curve or a table.
         ShapeError: when updated, if dimension 1 is of another size.
-        InvalidValuesError: when read, as the metric does; says in which column.
+        InvalidValuesError: by `compute`, as the metric does; says in which column.
 
     Example:
         >>> import torch
@@ -47,8 +48,9 @@ class PerOutput(Metric):
     Source: the values are those of the metric.
     """
 
-    metric: Metric
-    outputs: int
+    examples = ({"metric": MeanSquaredError(), "outputs": 2}, {"metric": SpearmanCorrCoef(), "outputs": 2})
+
+    outputs: Annotated[int, "how many there are."]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,15 +59,10 @@ class PerOutput(Metric):
         if not isinstance(without_data("metric", self.metric), Tensor):
             do = "Use a metric whose value is one tensor, or a meter for each output"
             raise ConfigError(describe("metric", f"{self.metric!r}, which reads several parts", "one tensor", do))
-        object.__setattr__(self, "better", self.metric.better)
-
-    @property
-    def estimates(self) -> bool:
-        return self.metric.estimates
 
     def tally(self, weighted: bool) -> Tally:
-        counted = self.metric.tally(weighted)
-        return combine(of_column(counted, k, self.outputs) for k in range(self.outputs))
+        counts = self.metric.tally(weighted)
+        return combine(of_column(counts, k, self.outputs) for k in range(self.outputs))
 
-    def read(self, counted: tuple[Any, ...]) -> Tensor:
-        return torch.stack(list(values_of([self.metric] * self.outputs, counted)))
+    def compute(self, counts: tuple[Any, ...]) -> Tensor:
+        return torch.stack(list(values_of([self.metric] * self.outputs, counts)))

@@ -8,17 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric, number, plain, vector
-from assay.metrics.rational import rounded
+from assay.metrics.exact_arithmetic import rounded
 from assay.stats.intervals import Ends, order_statistics
 from assay.tally.base import Tally
 from assay.tally.samples import SampleArrays, SampleTally
+
+__all__ = ["Quantile"]
 
 Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
@@ -38,15 +40,9 @@ class Quantile(Metric):
 
     over the n sorted samples, counted from 0. The position and the value are computed in exact arithmetic and rounded
     once; q is taken as the decimal number that is written, so 0.7 of 11 samples is the eighth, not just below it. All
-    samples are kept until it is read, in `O(n log n)`.
+    samples are kept, and the value takes `O(n log n)`.
 
     A weight says how often its sample occurs; it is a whole number.
-
-    Args:
-        q: in [0, 1], or a tuple of such numbers.
-        interpolation: between two neighbours: "linear" as above; "lower", "higher" or "nearest" of them (from halfway,
-            the one with the even index), or their "midpoint".
-        num_outputs: for more than one, the values have shape `(N, num_outputs)` and there are quantiles for each.
 
     Shapes: `preds` of any shape and real dtype; with one output every element is a sample. No target.
 
@@ -56,7 +52,7 @@ class Quantile(Metric):
 
     Raises:
         ConfigError: q outside [0, 1], an unknown interpolation, or `num_outputs` below 1.
-        InvalidValuesError: weights that are not whole numbers, when it is read.
+        InvalidValuesError: weights that are not whole numbers, by `compute`.
 
     Example:
         >>> import torch
@@ -68,9 +64,19 @@ class Quantile(Metric):
     Source: R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, Am. Stat. 50 (1996), definition 7.
     """
 
-    q: float | tuple[float, ...]
-    interpolation: Interpolation = "linear"
-    num_outputs: int = field(default=1, kw_only=True)
+    q: Annotated[float | tuple[float, ...], "in [0, 1], or a tuple of such numbers."]
+    interpolation: Annotated[
+        Interpolation,
+        'between two neighbours: "linear" as above; "lower", "higher" or "nearest" of them (from halfway, the one with '
+        'the even index), or their "midpoint".',
+    ] = "linear"
+    num_outputs: Annotated[
+        int, "for more than one, the values have shape `(N, num_outputs)` and there are quantiles for each."
+    ] = field(default=1, kw_only=True)
+
+    family = "aggregation"
+    inputs = "values"
+    examples = ({"q": 0.5}, {"q": (0.1, 0.9), "interpolation": "nearest"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,9 +102,9 @@ class Quantile(Metric):
     def tally(self, weighted: bool) -> Tally:
         return SampleTally(("preds",), None if self.num_outputs == 1 else self.num_outputs, weighted)
 
-    def read(self, counted: SampleArrays) -> Tensor:
-        weights = counted.weights
-        samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counted["preds"])]
+    def compute(self, counts: Kept) -> Tensor:
+        weights = counts.weights
+        samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counts["preds"])]
         values = [[self._value(s, Fraction(repr(q))) for s in samples] for q in self._shares]
         if self.num_outputs == 1 and not isinstance(self.q, tuple):
             return number(values[0][0])
@@ -111,8 +117,8 @@ class Quantile(Metric):
     def closed_form(self) -> str:
         return "order statistics" if self.num_outputs == 1 and not isinstance(self.q, tuple) else ""
 
-    def interval(self, counted: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
-        values = counted["preds"][0]
+    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+        values = counts["preds"][0]
         if not self.closed_form or len(values) > rows or np.isnan(values).any():
             return None
         return order_statistics(np.sort(values), self._shares[0], confidence_level)

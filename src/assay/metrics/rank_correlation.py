@@ -6,18 +6,20 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric
-from assay.metrics.contributions import single
-from assay.metrics.rational import over_root, result
+from assay.metrics.base import Examples, Metric
+from assay.metrics.exact_arithmetic import over_root, result
+from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.samples import SampleArrays, SampleTally
+
+__all__ = ["KendallRankCorrCoef", "SpearmanCorrCoef"]
 
 Variant = Literal["a", "b", "c"]
 Array = np.ndarray[Any, Any]
@@ -26,11 +28,25 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class RankCorrelation(Metric):
-    """A correlation that depends on the order of the samples' values only, with one value per output."""
+    """A correlation that depends on the order of the samples' values only, with one value per output.
 
-    better: ClassVar[Direction] = "higher"
+    Shapes: `preds` and `target` alike, of any real dtype: `(N, num_outputs)`; for one output any shape, every element
+    of which is a sample.
 
-    num_outputs: int = field(default=1, kw_only=True)
+    Returns:
+        float64 of shape `()`, or `(num_outputs,)`. NaN without two different values of each, or with a NaN.
+
+    Raises:
+        ConfigError: `num_outputs` below 1.
+    """
+
+    family = "correlation"
+    higher_is_better = True
+    inputs = "pairs"
+    examples: ClassVar[Examples] = ({}, {"num_outputs": 2})
+    unchanged_by = frozenset({"swap", "affine", "increasing"})
+
+    num_outputs: Annotated[int, "how many outputs there are; one value for each."] = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,13 +56,13 @@ class RankCorrelation(Metric):
     def tally(self, weighted: bool) -> Tally:
         return SampleTally(num_outputs=None if self.num_outputs == 1 else self.num_outputs, weighted=weighted)
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
 
-    def read(self, counted: SampleArrays) -> Tensor:
+    def compute(self, counts: Kept) -> Tensor:
         values = []
-        for k, (x, y) in enumerate(zip(counted["preds"], counted["target"], strict=True)):
-            weights = None if counted.weights is None else counted.weights[k]
+        for k, (x, y) in enumerate(zip(counts["preds"], counts["target"], strict=True)):
+            weights = None if counts.weights is None else counts.weights[k]
             nan = np.isnan(x).any() or np.isnan(y).any()
             values.append(math.nan if nan else self.value(*_weighed(x, y, weights)))
         return result(values)
@@ -62,22 +78,10 @@ class SpearmanCorrCoef(RankCorrelation):
 
     $$ \rho = \frac{\sum_i (r_i - \bar r)(s_i - \bar s)}{\sqrt{\sum_i (r_i - \bar r)^2 \sum_i (s_i - \bar s)^2}} $$
 
-    where r and s are the ranks of preds and of target; tied values share the mean of their ranks. The sums are whole
-    numbers, so the value is that of exact arithmetic, rounded once. All samples are kept until it is read, in
-    `O(n log n)`.
+    where r and s are the ranks of preds and of target; tied values share the mean of their ranks. All samples
+    are kept, and the value takes `O(n log n)`.
 
     A sample of weight w counts as w equal samples; only the ratios of the weights matter.
-
-    Args:
-        num_outputs: for more than one, preds and target have shape `(N, num_outputs)` and there is a value for each.
-
-    Shapes: `preds` and `target` alike, of any real dtype; with one output every element is a sample.
-
-    Returns:
-        float64 of shape `()`, or `(num_outputs,)`. NaN without two different values of each, or with a NaN.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
 
     Example:
         >>> import torch
@@ -91,8 +95,8 @@ class SpearmanCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Bonett and Wright" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
-        n, r = len(counted["preds"][0]), float(self.read(counted)) if self.num_outputs == 1 else math.nan
+    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+        n, r = len(counts["preds"][0]), float(self.compute(counts)) if self.num_outputs == 1 else math.nan
         return fisher_z(r, (1 + r * r / 2) / (n - 3), confidence_level) if 3 < n <= rows else None
 
     def value(self, x: Array, y: Array, weights: Array) -> float:
@@ -110,17 +114,10 @@ class KendallRankCorrCoef(RankCorrelation):
        \quad \tau_c = \frac{2 (C - D)}{n^2 (m - 1) / m} $$
 
     where C and D count the concordant and the discordant pairs of samples, n_0 all pairs, n_1 and n_2 the pairs tied in
-    preds and in target, and m is the smaller number of different values. Pairs are counted in whole numbers in
-    `O(n log n)`, and the value is rounded once. All samples are kept until it is read.
+    preds and in target, and m is the smaller number of different values. All samples
+    are kept, and the value takes `O(n log n)`.
 
     A pair counts as the product of the weights of its samples; only the ratios of the weights matter.
-
-    Args:
-        variant: "b" allows for ties, "c" also for tables that are not square, "a" leaves ties in n_0. (TorchMetrics
-            divides "a" by C + D, which is Goodman and Kruskal's gamma.)
-        num_outputs: for more than one, preds and target have shape `(N, num_outputs)` and there is a value for each.
-
-    Shapes: `preds` and `target` alike, of any real dtype; with one output every element is a sample.
 
     Returns:
         float64 of shape `()`, or `(num_outputs,)`. NaN without two samples or with a NaN; "b" and "c" also without two
@@ -139,7 +136,13 @@ class KendallRankCorrCoef(RankCorrelation):
     pairs follows W. R. Knight, A computer method for calculating Kendall's tau, JASA 61 (1966).
     """
 
-    variant: Variant = "b"
+    variant: Annotated[
+        Variant,
+        '"b" allows for ties, "c" also for tables that are not square, "a" leaves ties in n_0. TorchMetrics divides '
+        '"a" by C + D, which gives the gamma of Goodman and Kruskal.',
+    ] = "b"
+
+    examples = ({}, {"variant": "a"}, {"variant": "c"}, {"num_outputs": 2})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -152,11 +155,11 @@ class KendallRankCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Fieller et al." if self.num_outputs == 1 and self.variant != "c" else ""
 
-    def interval(self, counted: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
-        n = len(counted["preds"][0])
+    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+        n = len(counts["preds"][0])
         if not self.closed_form or not 4 < n <= rows:
             return None
-        return fisher_z(float(self.read(counted)), 0.437 / (n - 4), confidence_level)
+        return fisher_z(float(self.compute(counts)), 0.437 / (n - 4), confidence_level)
 
     def value(self, x: Array, y: Array, weights: Array) -> float | Fraction:
         if not len(x):

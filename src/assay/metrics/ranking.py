@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
-from assay.metrics.base import Direction, Metric, number, vector
+from assay.metrics.base import Metric, number, vector
 from assay.stats.intervals import Ends, delong_error, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, BoundedEstimate, Ranking
 from assay.tally.labelled_scores import score_spec
 from assay.tally.scores import ScoreTally
+
+__all__ = [
+    "AUROC",
+    "ROC",
+    "AveragePrecision",
+    "EqualErrorRate",
+    "PrecisionRecallCurve",
+]
 
 EXACT_UP_TO = 1 << 20
 """Scores: 4 MiB of float32."""
@@ -53,37 +62,40 @@ class PRCurve(NamedTuple):
     thresholds: Tensor | tuple[Tensor, ...]
 
 
-class OperatingPoint(NamedTuple):
-    """The best value under a condition, and the threshold that gives it: scores that reach it are positive.
-
-    With `logits=True` the threshold is a logit (multiclass: log-odds), whose sigmoid is the probability.
-    """
-
-    value: Tensor
-    threshold: Tensor
-
-
 @dataclass(frozen=True, kw_only=True)
 class RankingMetric(Metric):
-    """A metric of scores and labels that is read from rankings.
+    """A metric of scores and labels that is computed from rankings.
 
-    Without `num_classes` and `num_labels` the data is binary: `preds` are float scores of any shape, `target` 0 or 1 of
-    the same shape. With `num_classes=C`: `preds (N, C, ...)`, `target (N, ...)` in `0 ... C - 1`, and each class is
-    ranked against the rest. With `num_labels=L`: both `(N, L, ...)`, and each label is ranked for itself.
+    Shapes:
+        Binary, without `num_classes` and `num_labels`: `preds` are float scores of any shape, `target` 0 or 1 alike.
+        Multiclass: `preds (N, C, ...)`, `target (N, ...)` in `0 ... C - 1`. Multilabel: both `(N, num_labels, ...)`.
 
-    With `logits=True`, binary and multilabel logits are ranked as they are. Multiclass logits are ranked by the
-    log-odds of each class, `logit_c - logsumexp(the other logits)`: the order of the softmax, without its saturation.
-    Thresholds are then logits or log-odds; `torch.sigmoid(threshold)` is the probability.
+    Raises:
+        ConfigError: an argument that is out of range or unknown, or both `num_classes` and `num_labels`.
+        InvalidValuesError: by `compute`, for NaN, a target out of range, a score outside [0, 1] without `logits=True`;
+            a row of multiclass logits that has no softmax, because one is +inf or all are -inf.
     """
 
-    defined_for: ClassVar[str] = ""  # what is read says itself which class is missing
+    family = "ranking"
+    inputs = "labels"
+    unchanged_by = frozenset({"increasing"})
+    defined_for = ""  # `compute` itself says which class is missing
 
-    num_classes: int | None = None
-    num_labels: int | None = None
-    ignore_index: int | None = None
-    logits: bool = False
-    exact: bool = False
-    exact_up_to: int = EXACT_UP_TO
+    num_classes: Annotated[int | None, "for multiclass data; each class is ranked against the rest."] = None
+    num_labels: Annotated[int | None, "for multilabel data; each label is ranked by itself."] = None
+    ignore_index: Annotated[int | None, "rows with this target are left out."] = None
+    logits: Annotated[
+        bool,
+        "scores are any real numbers, otherwise they are in [0, 1]. Binary and multilabel logits are ranked as they "
+        "are, multiclass ones by the log-odds of each class, `logit_c - logsumexp(the other logits)`: the order of the "
+        "softmax, without its saturation. Thresholds are then logits or log-odds, whose sigmoid is the probability.",
+    ] = False
+    exact: Annotated[bool, "keep all scores, on disk if need be."] = False
+    exact_up_to: Annotated[
+        int,
+        "how many scores are kept before they are counted in a histogram; 0 keeps none. Weighted scores are always "
+        "kept.",
+    ] = EXACT_UP_TO
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,13 +129,30 @@ class RankingMetric(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankingArea(RankingMetric):
-    """An area under a curve, averaged over classes or labels."""
+class AveragedRankingMetric(RankingMetric):
+    """A number of each ranking, averaged over classes or labels.
 
-    better: ClassVar[Direction] = "higher"
+    Rounding: up to `exact_up_to` scores (and with `exact=True`) the value is that of exact arithmetic, rounded once.
+    Beyond that, scores are counted in a histogram of 16.7 MB, and the value is between two certified bounds; it is
+    exact there, too, for binary scores that float16 or bfloat16 can hold (`docs/ranking.md`).
 
-    average: Average | None = "macro"
-    bounds: bool = False
+    Returns:
+        float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, where there are only
+        positives or only negatives.
+    """
+
+    higher_is_better: ClassVar[bool | None] = True
+    examples = ({}, {"bounds": True}, {"exact_up_to": 16, "bounds": True}, {"exact_up_to": 0, "bounds": True})
+
+    average: Annotated[
+        Average | None,
+        '"macro": the mean over the classes or labels that have a value, with a `NoDataWarning` that names those left '
+        'out; "weighted": weighted by the positives; "micro" (multilabel): all labels in one ranking; None: one value '
+        "each.",
+    ] = "macro"
+    bounds: Annotated[bool, "give a `Bounded(value, lower, upper)`; the bounds equal the value when it is exact."] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,27 +167,27 @@ class RankingArea(RankingMetric):
             raise ConfigError(describe("average", repr(self.average), expected, do))
 
     @abstractmethod
-    def area(self, ranking: Ranking) -> BoundedEstimate:
-        """The area of one ranking."""
+    def bounded_value(self, ranking: Ranking) -> Interval:
+        """The value of one ranking, and two numbers between which the exact one lies."""
 
     @property
     @abstractmethod
     def needs(self) -> str:
         """What a ranking must have for a value."""
 
-    def read(self, counted: Counted) -> Tensor | Bounded:
+    def compute(self, counts: Counted) -> Tensor | Bounded:
         if self.average == "micro":
-            counted = (curves.pooled(counted),)
-        areas = [self.area(ranking) for ranking in counted]
+            counts = (curves.pooled(counts),)
+        areas = [self.bounded_value(ranking) for ranking in counts]
         each = self.average is None or len(areas) == 1
-        weights = self._weights(counted)
+        weights = self._weights(counts)
         chosen = areas if each else [_averaged(areas, weights)]
         missing = [k for k, area in enumerate(areas) if math.isnan(area.value)]
         if each or math.isnan(chosen[0].value):
             self._warn_of_missing(missing, self.needs)
         else:
             self._warn_of_left_out([k for k in missing if weights[k]])
-        shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else _first
+        shaped: Callable[[list[float]], Tensor] = vector if self.average is None and not self._single else first_number
         values, lower, upper = (shaped(list(column)) for column in zip(*map(_rounded, chosen), strict=True))
         return Bounded(values, lower, upper) if self.bounds else values
 
@@ -169,8 +198,8 @@ class RankingArea(RankingMetric):
             do = "The average leaves them out; average=None gives one value for each"
             warn(describe(type(self).__name__, got, f"{self.needs} of each", do), NoDataWarning)
 
-    def _weights(self, counted: Counted) -> list[int]:
-        return [1 if self.average == "macro" else ranking.num_positives for ranking in counted]
+    def _weights(self, counts: Counted) -> list[int]:
+        return [1 if self.average == "macro" else ranking.num_positives for ranking in counts]
 
 
 def _averaged(areas: Sequence[BoundedEstimate], weights: Sequence[int]) -> BoundedEstimate:
@@ -182,7 +211,7 @@ def _averaged(areas: Sequence[BoundedEstimate], weights: Sequence[int]) -> Bound
     return BoundedEstimate(*(sum(Fraction(area[k]) * weight for area, weight in some) / total for k in range(3)))
 
 
-def _first(values: Sequence[float]) -> Tensor:
+def first_number(values: Sequence[float]) -> Tensor:
     return number(values[0])
 
 
@@ -201,39 +230,12 @@ def _down(value: Fraction | float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AUROC(RankingArea):
+class AUROC(AveragedRankingMetric):
     r"""The area under the receiver operating characteristic curve.
 
     $$ \frac{1}{P N} \sum_{i: y_i = 1} \sum_{j: y_j = 0} [s_i > s_j] + \tfrac12 [s_i = s_j] $$
 
-    The sum is a whole number, so up to `exact_up_to` scores (and with `exact=True`) the value is the exact rational,
-    rounded once. Beyond that, scores are counted in a histogram of 16.7 MB, and the value is the middle of two
-    certified bounds; it is exact there, too, for binary scores that float16 or bfloat16 can hold (`docs/ranking.md`).
-
-    Args:
-        num_classes: for multiclass data, each class against the rest.
-        num_labels: for multilabel data.
-        average: `"macro"`: the mean over the classes or labels that have positives and negatives, with a
-            `NoDataWarning` that names those left out; `"weighted"`: weighted by the positives; `"micro"` (multilabel):
-            all labels in one ranking; `None`: one value each.
-        ignore_index: rows with this target are left out.
-        logits: scores are any real numbers: binary and multilabel ones are ranked as they are, multiclass ones in the
-            order of their softmax. Otherwise they are in [0, 1].
-        exact: keep all scores, on disk if need be.
-        exact_up_to: how many scores are kept before they are counted in a histogram; 0 keeps none. Weighted scores are
-            always kept.
-        bounds: give a `Bounded(value, lower, upper)`; the bounds equal the value when it is exact.
-
-    Shapes: see `RankingMetric`.
-
-    Returns:
-        float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, where there are only
-        positives or only negatives.
-
-    Raises:
-        ConfigError: an unknown average, or both num_classes and num_labels.
-        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`; a row
-            of multiclass logits that has no softmax, because one is +inf or all are -inf.
+    with s the scores and y the targets of P positives and N negatives.
 
     Example:
         >>> import torch
@@ -249,32 +251,30 @@ class AUROC(RankingArea):
     def closed_form(self) -> str:
         return "DeLong's interval (logit)" if self._single and not self.bounds else ""
 
-    def interval(self, counted: Counted, confidence_level: float, rows: int) -> Ends | None:
-        ranking = counted[0]
+    def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
+        ranking = counts[0]
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
         error = delong_error(ranking.positives, ranking.negatives)
-        return on_logit_scale(float(self.area(ranking).value), error, confidence_level)
+        return on_logit_scale(float(self.bounded_value(ranking).value), error, confidence_level)
 
-    def area(self, ranking: Ranking) -> BoundedEstimate:
+    def bounded_value(self, ranking: Ranking) -> Interval:
         return curves.auroc(ranking)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AveragePrecision(RankingArea):
+class AveragePrecision(AveragedRankingMetric):
     r"""The average precision, which summarises a precision-recall curve by steps, without interpolation.
 
     $$ \sum_k (R_k - R_{k-1}) P_k $$
 
-    over the distinct scores from the highest down, with precision P and recall R of the rows that reach each. The terms
-    are rounded to float64 and summed exactly. Beyond `exact_up_to` scores there are certified bounds, as for `AUROC`.
+    over the distinct scores from the highest down, with precision P and recall R of the rows that reach each.
 
-    Args: as for `AUROC`.
+    Rounding: the terms are rounded to float64 and summed exactly. Beyond `exact_up_to` scores there are certified
+    bounds, as for `AUROC`.
 
     Returns:
         float64 of shape `()`, or `(classes,)` with `average=None`. NaN, with a `NoDataWarning`, without positives.
-
-    Raises: as `AUROC`.
 
     Example:
         >>> import torch
@@ -290,15 +290,59 @@ class AveragePrecision(RankingArea):
     def closed_form(self) -> str:
         return "logit interval" if self._single and not self.bounds else ""
 
-    def interval(self, counted: Counted, confidence_level: float, rows: int) -> Ends | None:
-        ranking = counted[0]
+    def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
+        ranking = counts[0]
         if not self.closed_form or not 0 < ranking.num_positives <= rows - ranking.num_negatives:
             return None
-        value = float(self.area(ranking).value)
+        value = float(self.bounded_value(ranking).value)
         return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), confidence_level)
 
-    def area(self, ranking: Ranking) -> BoundedEstimate:
+    def bounded_value(self, ranking: Ranking) -> Interval:
         return curves.average_precision(ranking)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualErrorRate(AveragedRankingMetric):
+    """The equal error rate: the false positive rate where it is as high as the false negative rate.
+
+    It is the point of the ROC curve on the line `fpr = 1 - tpr`. The curve is the one whose area `AUROC` is: straight
+    from each distinct score to the next, so there is one such point, also where no threshold has equal rates. (That is
+    the value of guessing between the two nearest thresholds. TorchMetrics gives the mean of both rates at the threshold
+    where they are nearest.)
+
+    Example:
+        >>> import torch
+        >>> EqualErrorRate()(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: T. Fawcett, An introduction to ROC analysis, Pattern Recognition Letters 27 (2006), for the curve; A. Martin
+    et al., The DET curve in assessment of detection task performance, Eurospeech 1997, for the rate.
+    """
+
+    higher_is_better = False
+
+    needs = "positives and negatives"
+
+    def bounded_value(self, ranking: Ranking) -> Interval:
+        positives, negatives = ranking.num_positives, ranking.num_negatives
+        if not positives or not negatives:
+            return curves.NOTHING
+
+        def rates(k: int) -> tuple[Fraction, Fraction]:
+            """False positive and false negative rate at threshold k; below 0, where nothing is predicted positive."""
+            alarms, hits = (int(ranking.alarms[k]), int(ranking.hits[k])) if k >= 0 else (0, 0)
+            return Fraction(alarms, negatives), 1 - Fraction(hits, positives)
+
+        def gap(k: int) -> Fraction:
+            fpr, fnr = rates(k)
+            return fpr - fnr
+
+        k = bisect_left(range(len(ranking.alarms)), Fraction(0), key=gap)
+        (fpr, fnr), (next_fpr, next_fnr) = rates(k - 1), rates(k)
+        value = fpr + (next_fpr - fpr) * gap(k - 1) / (gap(k - 1) - gap(k))
+        if ranking.single[k]:
+            return Interval(value, value, value)
+        return Interval(value, max(fpr, next_fnr), min(next_fpr, fnr))  # positives first in the bin, or negatives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,15 +351,10 @@ class ROC(RankingMetric):
 
     Points are those of scikit-learn with `drop_intermediate=False`: from (0, 0) at threshold inf up to (1, 1), at every
     distinct score, falling. From a histogram there is a point for every bin that is not empty; each is exact.
-    Thresholds are scores; with `logits=True` they are logits (multiclass: log-odds), whose sigmoid is the probability.
-
-    Args: those of `AUROC` without `average` and `bounds`.
 
     Returns:
         `ROCCurve(fpr, tpr, thresholds)`: float64 tensors of one length; tuples of them for several classes or labels.
         A rate is NaN, with a `NoDataWarning`, without negatives (fpr) or positives (tpr).
-
-    Raises: as `AUROC`.
 
     Example:
         >>> import torch
@@ -326,10 +365,10 @@ class ROC(RankingMetric):
     Source: T. Fawcett, An introduction to ROC analysis, Pattern Recognition Letters 27 (2006).
     """
 
-    def read(self, counted: Counted) -> ROCCurve:
-        missing = [k for k, of in enumerate(counted) if not of.num_positives or not of.num_negatives]
+    def compute(self, counts: Counted) -> ROCCurve:
+        missing = [k for k, of in enumerate(counts) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")
-        columns = zip(*(_roc(ranking) for ranking in counted), strict=True)
+        columns = zip(*(roc_points(ranking) for ranking in counts), strict=True)
         return ROCCurve(*(_curve(column, self._single) for column in columns))
 
 
@@ -339,16 +378,11 @@ class PrecisionRecallCurve(RankingMetric):
 
     Order and end are scikit-learn's: thresholds rise, and behind the last one there is the point precision 1, recall 0,
     so precision and recall are one longer. From a histogram there is a point for every bin that is not empty; each is
-    exact. Thresholds are scores; with `logits=True` they are logits (multiclass: log-odds), whose sigmoid is the
-    probability.
-
-    Args: those of `AUROC` without `average` and `bounds`.
+    exact.
 
     Returns:
         `PRCurve(precision, recall, thresholds)`: float64 tensors; tuples of them for several classes or labels. The
         recall is NaN, with a `NoDataWarning`, without positives.
-
-    Raises: as `AUROC`.
 
     Example:
         >>> import torch
@@ -359,13 +393,13 @@ class PrecisionRecallCurve(RankingMetric):
     Source: `sklearn.metrics.precision_recall_curve`, whose definition this is.
     """
 
-    def read(self, counted: Counted) -> PRCurve:
-        self._warn_of_missing([k for k, of in enumerate(counted) if not of.num_positives], "positives")
-        columns = zip(*(_precision_recall(ranking) for ranking in counted), strict=True)
+    def compute(self, counts: Counted) -> PRCurve:
+        self._warn_of_missing([k for k, of in enumerate(counts) if not of.num_positives], "positives")
+        columns = zip(*(_precision_recall(ranking) for ranking in counts), strict=True)
         return PRCurve(*(_curve(column, self._single) for column in columns))
 
 
-def _roc(ranking: Ranking) -> tuple[Array, Array, Array]:
+def roc_points(ranking: Ranking) -> tuple[Array, Array, Array]:
     """False and true positive rates, rising, from no positive prediction on."""
     fpr = curves.ratios(ranking.alarms, ranking.num_negatives)
     tpr = curves.ratios(ranking.hits, ranking.num_positives)
@@ -384,186 +418,3 @@ def _precision_recall(ranking: Ranking) -> tuple[Array, Array, Array]:
 def _curve(columns: Sequence[Array], single: bool) -> Tensor | tuple[Tensor, ...]:
     tensors = tuple(torch.from_numpy(np.ascontiguousarray(column)) for column in columns)
     return tensors[0] if single else tensors
-
-
-@dataclass(frozen=True, kw_only=True)
-class OperatingPointMetric(RankingMetric):
-    """The highest value of one rate among the thresholds at which another reaches a minimum."""
-
-    better: ClassVar[Direction] = "higher"
-
-    @property
-    @abstractmethod
-    def minimum(self) -> float:
-        """What the other rate must reach."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.minimum <= 1:
-            raise ConfigError(describe(self._field, self.minimum, "a rate in [0, 1]", "Give a share, not per cent"))
-
-    @property
-    def _field(self) -> str:
-        return next(name for name in self.__dataclass_fields__ if name.startswith("min_"))
-
-    @abstractmethod
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        """The rate to be high, the one with a minimum, and the thresholds."""
-
-    def read(self, counted: Counted) -> OperatingPoint:
-        points = [self._best(ranking) for ranking in counted]
-        values, thresholds = ([point[k] for point in points] for k in range(2))
-        self._warn_of_missing([k for k, value in enumerate(values) if math.isnan(value)], "positives and negatives")
-        shaped: Callable[[list[float]], Tensor] = _first if self._single else vector
-        return OperatingPoint(shaped(values), shaped(thresholds))
-
-    def _best(self, ranking: Ranking) -> tuple[float, float]:
-        wanted, limited, thresholds = self.rates(ranking)
-        if np.isnan(wanted).all() or np.isnan(limited).all():
-            return math.nan, math.nan
-        allowed = np.flatnonzero(limited >= self.minimum)
-        if not len(allowed):
-            return 0.0, math.inf
-        best = allowed[np.lexsort([thresholds[allowed], limited[allowed], wanted[allowed]])[-1]]
-        return float(wanted[best]), float(thresholds[best])
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecallAtFixedPrecision(OperatingPointMetric):
-    """The highest recall at a precision of at least `min_precision`, and its threshold.
-
-    Among equal recalls the higher precision decides, then the higher threshold. Where no threshold reaches the
-    precision, the value is 0 and the threshold infinite: nothing is predicted. From a histogram, the thresholds are the
-    lower ends of its bins.
-
-    Args: `min_precision` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
-
-    Raises: as `AUROC`; ConfigError for a `min_precision` outside [0, 1].
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> RecallAtFixedPrecision(min_precision=0.9)(preds, target).value
-        tensor(0.5000, dtype=torch.float64)
-
-    Source: TorchMetrics, `RecallAtFixedPrecision`.
-    """
-
-    min_precision: float
-
-    @property
-    def minimum(self) -> float:
-        return self.min_precision
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        recall = curves.ratios(ranking.hits, ranking.num_positives)
-        return recall, curves.precisions(ranking), ranking.thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrecisionAtFixedRecall(OperatingPointMetric):
-    """The highest precision at a recall of at least `min_recall`, and its threshold.
-
-    As `RecallAtFixedPrecision`, with the two exchanged.
-
-    Args: `min_recall` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives.
-
-    Raises: as `AUROC`; ConfigError for a `min_recall` outside [0, 1].
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> PrecisionAtFixedRecall(min_recall=0.75)(preds, target).value
-        tensor(0.6667, dtype=torch.float64)
-
-    Source: TorchMetrics, `PrecisionAtFixedRecall`.
-    """
-
-    min_recall: float
-
-    @property
-    def minimum(self) -> float:
-        return self.min_recall
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        recall = curves.ratios(ranking.hits, ranking.num_positives)
-        return curves.precisions(ranking), recall, ranking.thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class SensitivityAtSpecificity(OperatingPointMetric):
-    """The highest sensitivity (recall) at a specificity of at least `min_specificity`, and its threshold.
-
-    Predicting nothing, with an infinite threshold, has specificity 1, so there always is a value. Ties as in
-    `RecallAtFixedPrecision`.
-
-    Args: `min_specificity` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
-
-    Raises: as `AUROC`; ConfigError for a `min_specificity` outside [0, 1].
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> SensitivityAtSpecificity(min_specificity=0.5)(preds, target).value
-        tensor(1., dtype=torch.float64)
-
-    Source: TorchMetrics, `SensitivityAtSpecificity`.
-    """
-
-    min_specificity: float
-
-    @property
-    def minimum(self) -> float:
-        return self.min_specificity
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        _, tpr, thresholds = _roc(ranking)
-        return tpr, _specificity(ranking), thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpecificityAtSensitivity(OperatingPointMetric):
-    """The highest specificity at a sensitivity (recall) of at least `min_sensitivity`, and its threshold.
-
-    As `SensitivityAtSpecificity`, with the two exchanged.
-
-    Args: `min_sensitivity` in [0, 1], and those of `AUROC` without `average` and `bounds`.
-
-    Returns:
-        `OperatingPoint(value, threshold)`: float64 of shape `()`, or `(classes,)`. NaN without positives or negatives.
-
-    Raises: as `AUROC`; ConfigError for a `min_sensitivity` outside [0, 1].
-
-    Example:
-        >>> import torch
-        >>> preds, target = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1])
-        >>> SpecificityAtSensitivity(min_sensitivity=0.75)(preds, target).value
-        tensor(0.5000, dtype=torch.float64)
-
-    Source: TorchMetrics, `SpecificityAtSensitivity`.
-    """
-
-    min_sensitivity: float
-
-    @property
-    def minimum(self) -> float:
-        return self.min_sensitivity
-
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
-        _, tpr, thresholds = _roc(ranking)
-        return _specificity(ranking), tpr, thresholds
-
-
-def _specificity(ranking: Ranking) -> Array:
-    """The share of the negatives below every threshold, beginning with the infinite one."""
-    below = np.append(ranking.num_negatives, ranking.num_negatives - ranking.alarms)
-    return curves.ratios(below, ranking.num_negatives)

@@ -1,8 +1,4 @@
-"""Regression metrics: each is read from exact sums over the samples.
-
-Where a metric is made of differences, squares and products, the value is that of exact arithmetic on the given inputs,
-rounded once to float64. Where each sample needs a logarithm, an exponential or a division, its term is computed in
-float32 (float64 where an argument is float64), and the sum of the terms is exact.
+"""Errors of predictions of numbers, computed from exact sums over the samples.
 
 Values that are NaN or infinite make what is computed from them NaN, with a warning that says how many there were.
 """
@@ -12,24 +8,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from typing import Annotated
+
+from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction
-from assay.metrics.outputs import (
+from assay.metrics.base import Metric, number
+from assay.metrics.exact_arithmetic import combined, quotient, root, rounded
+from assay.metrics.output_metrics import (
     SQUARES,
     ElementwiseMetric,
+    MeanTermMetric,
     Of,
     absolute,
+    error,
     magnitude,
     mean_of,
     of_term,
     squared,
     squared_error,
 )
-from assay.metrics.rational import quotient, root, rounded
+from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, wilson
-from assay.tally.sums import AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
+from assay.tally.base import Batch, Tally
+from assay.tally.largest_error import LargestError
+from assay.tally.sums import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
 from assay.tally.terms import (
     AbsolutePower,
     Exceeds,
@@ -40,22 +44,27 @@ from assay.tally.terms import (
     TweedieDeviance,
 )
 
+__all__ = [
+    "CriticalSuccessIndex",
+    "LogCoshError",
+    "MaximumAbsoluteError",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanSquaredError",
+    "MeanSquaredLogError",
+    "MinkowskiDistance",
+    "PinballLoss",
+    "SymmetricMeanAbsolutePercentageError",
+    "TweedieDevianceScore",
+    "WeightedMeanAbsolutePercentageError",
+]
+
 
 @dataclass(frozen=True)
 class MeanSquaredError(ElementwiseMetric):
     """Mean squared error, or its root.
 
-    `sum(w (preds - target)²) / sum(w)`. The value is that of exact arithmetic on the given inputs, rounded once.
-
-    Args:
-        squared: False gives the square root.
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()`, or `(num_outputs,)` for several outputs; NaN without data.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
+    `sum(w (preds - target)²) / sum(w)`.
 
     Example:
         >>> import torch
@@ -65,7 +74,10 @@ class MeanSquaredError(ElementwiseMetric):
     Source: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, 2nd ed., section 2.4.
     """
 
-    squared: bool = True
+    squared: Annotated[bool, "False gives the square root."] = True
+
+    examples = ({}, {"squared": False}, {"num_outputs": 2})
+    unchanged_by = frozenset({"swap"})
 
     @property
     def terms(self) -> frozenset[Term]:
@@ -75,8 +87,8 @@ class MeanSquaredError(ElementwiseMetric):
     def columns(self) -> Mapping[str, Of]:
         return {"squared error": squared} if self.squared else {}
 
-    def value(self, counted: Totals, k: int) -> Number:
-        mean = quotient(squared_error(counted, k), counted.weight[k])
+    def value(self, counts: Totals, k: int) -> Number:
+        mean = quotient(squared_error(counts, k), counts.weight[k])
         return mean if self.squared else root(mean)
 
 
@@ -84,16 +96,7 @@ class MeanSquaredError(ElementwiseMetric):
 class MeanAbsoluteError(ElementwiseMetric):
     """Mean absolute error.
 
-    `sum(w |preds - target|) / sum(w)`. The value is that of exact arithmetic on the given inputs, rounded once.
-
-    Args:
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()` or `(num_outputs,)`; NaN without data.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
+    `sum(w |preds - target|) / sum(w)`.
 
     Example:
         >>> import torch
@@ -103,6 +106,9 @@ class MeanAbsoluteError(ElementwiseMetric):
     Source: Willmott and Matsuura, Climate Research 30 (2005), 79-82.
     """
 
+    examples = ({}, {"num_outputs": 2})
+    unchanged_by = frozenset({"swap"})
+
     @property
     def terms(self) -> frozenset[Term]:
         return frozenset({AbsoluteError()})
@@ -111,25 +117,15 @@ class MeanAbsoluteError(ElementwiseMetric):
     def columns(self) -> Mapping[str, Of]:
         return {"absolute error": absolute}
 
-    def value(self, counted: Totals, k: int) -> Number:
-        return quotient(counted[AbsoluteError()][k], counted.weight[k])
+    def value(self, counts: Totals, k: int) -> Number:
+        return quotient(counts[AbsoluteError()][k], counts.weight[k])
 
 
 @dataclass(frozen=True)
-class MeanAbsolutePercentageError(ElementwiseMetric):
+class MeanAbsolutePercentageError(MeanTermMetric):
     """Mean absolute percentage error, as a fraction: 0.1 is ten percent.
 
-    `sum(w |preds - target| / max(|target|, 1.17e-6)) / sum(w)`. Each sample's term is computed in float32 (float64
-    where an argument is float64); their sum is exact.
-
-    Args:
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()` or `(num_outputs,)`; NaN without data.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
+    `sum(w |preds - target| / max(|target|, 1.17e-6)) / sum(w)`.
 
     Example:
         >>> import torch
@@ -139,33 +135,14 @@ class MeanAbsolutePercentageError(ElementwiseMetric):
     Source: de Myttenaere, Golden, Le Grand, Rossi, Neurocomputing 192 (2016), 38-48; the bound is TorchMetrics'.
     """
 
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({PercentageError()})
-
-    @property
-    def columns(self) -> Mapping[str, Of]:
-        return {"percentage error": of_term(PercentageError())}
-
-    def value(self, counted: Totals, k: int) -> Number:
-        return mean_of(PercentageError(), counted, k)
+    term, term_name = PercentageError(), "percentage error"
 
 
 @dataclass(frozen=True)
-class SymmetricMeanAbsolutePercentageError(ElementwiseMetric):
+class SymmetricMeanAbsolutePercentageError(MeanTermMetric):
     """Symmetric mean absolute percentage error, between 0 and 2.
 
-    `sum(w 2 |preds - target| / max(|preds| + |target|, 1.17e-6)) / sum(w)`. Each sample's term is computed in float32
-    (float64 where an argument is float64); their sum is exact.
-
-    Args:
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()` or `(num_outputs,)`; NaN without data.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
+    `sum(w 2 |preds - target| / max(|preds| + |target|, 1.17e-6)) / sum(w)`.
 
     Example:
         >>> import torch
@@ -175,33 +152,18 @@ class SymmetricMeanAbsolutePercentageError(ElementwiseMetric):
     Source: Makridakis, International Journal of Forecasting 9 (1993), 527-529; the bound is TorchMetrics'.
     """
 
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({SymmetricPercentageError()})
-
-    @property
-    def columns(self) -> Mapping[str, Of]:
-        return {"symmetric percentage error": of_term(SymmetricPercentageError())}
-
-    def value(self, counted: Totals, k: int) -> Number:
-        return mean_of(SymmetricPercentageError(), counted, k)
+    term, term_name = SymmetricPercentageError(), "symmetric percentage error"
+    unchanged_by = frozenset({"swap"})
 
 
 @dataclass(frozen=True)
 class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
     """Weighted mean absolute percentage error: the total error as a fraction of the total target.
 
-    `sum(w |preds - target|) / sum(w |target|)`. The value is that of exact arithmetic on the given inputs, rounded
-    once.
-
-    Args:
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
+    `sum(w |preds - target|) / sum(w |target|)`.
 
     Returns:
         float64, shape `()` or `(num_outputs,)`. With a target of zeros: infinite, or NaN when there is no error either.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
 
     Example:
         >>> import torch
@@ -219,27 +181,20 @@ class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
     def columns(self) -> Mapping[str, Of]:
         return {"absolute error": absolute, "absolute target": magnitude}
 
-    def value(self, counted: Totals, k: int) -> Number:
-        return quotient(counted[AbsoluteError()][k], counted[AbsoluteValue("target")][k])
+    def value(self, counts: Totals, k: int) -> Number:
+        return quotient(counts[AbsoluteError()][k], counts[AbsoluteValue("target")][k])
 
 
 @dataclass(frozen=True)
-class MeanSquaredLogError(ElementwiseMetric):
+class MeanSquaredLogError(MeanTermMetric):
     """Mean squared logarithmic error.
 
-    `sum(w log((1 + preds) / (1 + target))²) / sum(w)`. Each sample's term is computed in float32 (float64 where an
-    argument is float64), from the difference of the arguments, so that nearly equal ones lose no digits; the sum of the
-    terms is exact.
-
-    Args:
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()` or `(num_outputs,)`; NaN without data.
+    `sum(w log((1 + preds) / (1 + target))²) / sum(w)`. Each term is computed from the difference of the arguments, so
+    that nearly equal ones lose no digits.
 
     Raises:
         ConfigError: `num_outputs` below 1.
-        InvalidValuesError: when read, if a value was -1 or less.
+        InvalidValuesError: by `compute`, if a value was -1 or less.
 
     Example:
         >>> import torch
@@ -249,33 +204,17 @@ class MeanSquaredLogError(ElementwiseMetric):
     Source: scikit-learn user guide, mean squared logarithmic error.
     """
 
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({SquaredLogError()})
-
-    @property
-    def columns(self) -> Mapping[str, Of]:
-        return {"squared log error": of_term(SquaredLogError())}
-
-    def value(self, counted: Totals, k: int) -> Number:
-        return mean_of(SquaredLogError(), counted, k)
+    term, term_name = SquaredLogError(), "squared log error"
+    inputs = "positive pairs"
+    unchanged_by = frozenset({"swap"})
 
 
 @dataclass(frozen=True)
-class LogCoshError(ElementwiseMetric):
+class LogCoshError(MeanTermMetric):
     """Mean of the logarithm of the hyperbolic cosine of the error.
 
-    `sum(w log(cosh(preds - target))) / sum(w)`. Each sample's term is computed in float32 (float64 where an argument is
-    float64) in a form that neither overflows for large errors nor loses digits for small ones; their sum is exact.
-
-    Args:
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()` or `(num_outputs,)`; NaN without data.
-
-    Raises:
-        ConfigError: `num_outputs` below 1.
+    `sum(w log(cosh(preds - target))) / sum(w)`. Each term is computed in a form that neither overflows for large errors
+    nor loses digits for small ones.
 
     Example:
         >>> import torch
@@ -285,32 +224,20 @@ class LogCoshError(ElementwiseMetric):
     Source: Saleh and Saleh, Statistical Properties of the log-cosh Loss Function, arXiv:2208.04564.
     """
 
-    @property
-    def terms(self) -> frozenset[Term]:
-        return frozenset({LogCosh()})
-
-    @property
-    def columns(self) -> Mapping[str, Of]:
-        return {"log-cosh error": of_term(LogCosh())}
-
-    def value(self, counted: Totals, k: int) -> Number:
-        return mean_of(LogCosh(), counted, k)
+    term, term_name = LogCosh(), "log-cosh error"
+    examples = ({}, {"num_outputs": 2})
+    unchanged_by = frozenset({"swap"})
 
 
 @dataclass(frozen=True)
 class MinkowskiDistance(ElementwiseMetric):
     """Minkowski distance between predictions and target.
 
-    `sum(w |preds - target| ** p) ** (1 / p)`. For `p` of 1 and 2 the value is that of exact arithmetic on the given
-    inputs, rounded once; for another `p` each sample's power is computed in float32 (float64 where an argument is
-    float64), and their sum is exact: powers below 1e-38 count as 0 in float32, so pass tiny errors as float64.
+    `sum(w |preds - target| ** p) ** (1 / p)`.
 
-    Args:
-        p: the exponent, 1 or more.
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()` or `(num_outputs,)`; NaN without data.
+    Rounding: for `p` of 1 and 2 the value is that of exact arithmetic on the given inputs, rounded once. For another
+    `p` each sample's power is computed in float32 (float64 where an argument is float64), and their sum is exact:
+    powers below 1e-38 count as 0 in float32, so pass tiny errors as float64.
 
     Raises:
         ConfigError: `p` below 1 or not finite.
@@ -323,7 +250,11 @@ class MinkowskiDistance(ElementwiseMetric):
     Source: SciPy, scipy.spatial.distance.minkowski.
     """
 
-    p: float
+    p: Annotated[float, "the exponent, 1 or more."]
+
+    exact_terms = False
+    examples = ({"p": 1}, {"p": 2}, {"p": 3})
+    unchanged_by = frozenset({"swap"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -340,14 +271,14 @@ class MinkowskiDistance(ElementwiseMetric):
             return SQUARES
         return frozenset({AbsoluteError() if self.p == 1 else AbsolutePower(self.p)})
 
-    def value(self, counted: Totals, k: int) -> Number:
-        if counted.count[k] == 0:
+    def value(self, counts: Totals, k: int) -> Number:
+        if counts.count[k] == 0:
             return math.nan
         if self.p == 2:
-            return root(squared_error(counted, k))
+            return root(squared_error(counts, k))
         if self.p == 1:
-            return counted[AbsoluteError()][k]
-        return math.pow(rounded(counted[AbsolutePower(self.p)][k]), 1 / self.p)
+            return counts[AbsoluteError()][k]
+        return math.pow(rounded(counts[AbsolutePower(self.p)][k]), 1 / self.p)
 
 
 @dataclass(frozen=True)
@@ -357,19 +288,13 @@ class TweedieDevianceScore(ElementwiseMetric):
     `sum(w d(preds, target)) / sum(w)` with the unit deviances `(target - preds)²` for power 0,
     `2 (target log(target / preds) + preds - target)` for 1, `2 (log(preds / target) + target / preds - 1)` for 2, and
     `2 (max(target, 0)^(2-p) / ((1-p)(2-p)) - target preds^(1-p) / (1-p) + preds^(2-p) / (2-p))` for another power `p`.
-    Power 0 is exact and rounded once. Otherwise each sample's term is computed in float32 (float64 where an argument is
-    float64), without cancellation and so never negative, and their sum is exact.
 
-    Args:
-        power: of the variance as a function of the mean; not between 0 and 1.
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
-
-    Returns:
-        float64, shape `()` or `(num_outputs,)`; NaN without data.
+    Rounding: power 0 is exact and rounded once. Otherwise each sample's term is computed in float32 (float64 where an
+    argument is float64), without cancellation and so never negative, and their sum is exact.
 
     Raises:
         ConfigError: a power between 0 and 1, for which there is no distribution.
-        InvalidValuesError: when read, if preds or target were outside the domain of the power.
+        InvalidValuesError: by `compute`, if preds or target were outside the domain of the power.
 
     Example:
         >>> import torch
@@ -379,7 +304,11 @@ class TweedieDevianceScore(ElementwiseMetric):
     Source: Jørgensen, Journal of the Royal Statistical Society B 49 (1987), 127-162.
     """
 
-    power: float = 0.0
+    power: Annotated[float, "of the variance as a function of the mean; not between 0 and 1."] = 0.0
+
+    exact_terms = False
+    inputs = "positive pairs"
+    examples = ({}, {"power": 1}, {"power": 1.5}, {"power": 2}, {"power": 3})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -399,21 +328,17 @@ class TweedieDevianceScore(ElementwiseMetric):
             else {"squared error": squared}
         )
 
-    def value(self, counted: Totals, k: int) -> Number:
+    def value(self, counts: Totals, k: int) -> Number:
         if self.power:
-            return mean_of(TweedieDeviance(self.power), counted, k)
-        return quotient(squared_error(counted, k), counted.weight[k])
+            return mean_of(TweedieDeviance(self.power), counts, k)
+        return quotient(squared_error(counts, k), counts.weight[k])
 
 
 @dataclass(frozen=True)
 class CriticalSuccessIndex(ElementwiseMetric):
     """Critical success index (threat score): of the events that were forecast or happened, how many were both.
 
-    `hits / (hits + misses + false alarms)`, where a value that reaches the threshold is an event. Exact, rounded once.
-
-    Args:
-        threshold: values of this or more are events; compared in float32 (float64 where an argument is float64).
-        num_outputs: for arguments of shape `(N, num_outputs)`, one value each; with 1, every element is a sample.
+    `hits / (hits + misses + false alarms)`, where a value that reaches the threshold is an event.
 
     Returns:
         float64, shape `()` or `(num_outputs,)`; NaN when there is no event, or where a value is NaN.
@@ -429,9 +354,14 @@ class CriticalSuccessIndex(ElementwiseMetric):
     Source: Schaefer, Weather and Forecasting 5 (1990), 570-575.
     """
 
-    better: ClassVar[Direction] = "higher"
+    higher_is_better = True
 
-    threshold: float
+    threshold: Annotated[
+        float, "values of this or more are events; compared in float32 (float64 where an argument is float64)."
+    ]
+
+    examples = ({"threshold": 0.5},)
+    unchanged_by = frozenset({"swap"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -461,11 +391,102 @@ class CriticalSuccessIndex(ElementwiseMetric):
     def closed_form(self) -> str:
         return "Wilson's interval" if self.num_outputs == 1 else ""
 
-    def interval(self, counted: Totals, confidence_level: float, rows: int) -> Ends | None:
-        hits, events = counted[self._hits][0], counted[self._events][0]
-        if isinstance(hits, float) or isinstance(events, float) or counted.count[0] > rows:
+    def interval(self, counts: Totals, confidence_level: float, rows: int) -> Ends | None:
+        hits, events = counts[self._hits][0], counts[self._events][0]
+        if isinstance(hits, float) or isinstance(events, float) or counts.count[0] > rows:
             return None
         return wilson(int(hits), int(events), confidence_level)
 
-    def value(self, counted: Totals, k: int) -> Number:
-        return quotient(counted[self._hits][k], counted[self._events][k])
+    def value(self, counts: Totals, k: int) -> Number:
+        return quotient(counts[self._hits][k], counts[self._events][k])
+
+
+@dataclass(frozen=True)
+class PinballLoss(ElementwiseMetric):
+    """Pinball (quantile) loss: the mean error of predictions of a quantile, low and high ones weighted differently.
+
+    `sum(w (alpha max(target - preds, 0) + (1 - alpha) max(preds - target, 0))) / sum(w)`. The expected loss is least
+    for the quantile `alpha` of the target's distribution; with 0.5 it is half of the mean absolute error.
+
+    Raises:
+        ConfigError: `alpha` outside [0, 1], `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> PinballLoss(alpha=0.75)(torch.tensor([1.0, 4.0]), torch.tensor([2.0, 3.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Koenker and Bassett, Econometrica 46 (1978), 33-50.
+    """
+
+    alpha: Annotated[float, "which quantile is predicted, in [0, 1]."] = 0.5
+
+    examples = ({"alpha": 0.9}, {"alpha": 0.25, "num_outputs": 2})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.alpha <= 1:
+            raise ConfigError(describe("alpha", self.alpha, "a number in [0, 1]", "Give 0.9 for the upper decile"))
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return frozenset({PREDS, TARGET, AbsoluteError()})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        def loss(preds: Tensor, target: Tensor) -> Tensor:
+            excess = error(preds, target)
+            return excess.clamp(min=0) * (1 - self.alpha) - excess.clamp(max=0) * self.alpha
+
+        return {f"pinball loss, alpha {self.alpha}": loss}
+
+    def value(self, counts: Totals, k: int) -> Number:
+        bias = combined((1, counts[PREDS][k]), (-1, counts[TARGET][k]))
+        if isinstance(bias, float):
+            return bias
+        loss = combined((Fraction(1, 2), counts[AbsoluteError()][k]), (Fraction(1, 2) - Fraction(self.alpha), bias))
+        return quotient(loss, counts.weight[k])
+
+
+@dataclass(frozen=True)
+class MaximumAbsoluteError(Metric):
+    """Largest absolute error. Weights have no influence.
+
+    `max |preds - target|`.
+
+    Shapes: `preds` and `target` of one shape, every element of which is a sample.
+
+    Rounding: the value is that of exact arithmetic on the given inputs, rounded once to float64.
+
+    Returns:
+        float64, shape `()`; NaN without data, and where a value is NaN or infinite.
+
+    Raises:
+        ShapeError: `preds` and `target` of different shapes.
+        DtypeError: integers beside floats that do not hold them all, as int64 beside float32.
+
+    Example:
+        >>> import torch
+        >>> MaximumAbsoluteError()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(1., dtype=torch.float64)
+
+    Source: Ignite, `ignite.metrics.regression.MaximumAbsoluteError`; scikit-learn, `max_error`.
+    """
+
+    family = "regression"
+    higher_is_better = False
+    inputs = "pairs"
+    unchanged_by = frozenset({"swap"})
+
+    @property
+    def estimates(self) -> bool:
+        return False
+
+    def tally(self, weighted: bool) -> Tally:
+        return LargestError()
+
+    def compute(self, counts: float) -> Tensor:
+        return number(counts)
+
+    def predicted(self, batch: Batch) -> Tensor | None:
+        return single(batch.preds)

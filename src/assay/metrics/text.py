@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 from torch import Tensor
 
-from assay.metrics.base import Direction, Metric, number
-from assay.metrics.rational import quotient, rounded
+from assay.metrics.base import Metric, number
+from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.tally.base import Tally
 from assay.tally.row_sums import RowSum, TokenLogLoss
 from assay.tally.sums import PREDS, Totals
+
+__all__ = ["Perplexity"]
 
 
 @dataclass(frozen=True)
 class Perplexity(Metric):
     """Perplexity of a language model.
 
-    `exp(-sum(w log p(target)) / sum(w))` with `p = softmax(preds)`. The log probability of each token is computed in
-    float32, also from half precision (float64 where preds is float64); their sum is exact, and the exponential is taken
-    of it in float64. An improbable token does not make it infinite: the softmax itself is never formed.
+    `exp(-sum(w log p(target)) / sum(w))` with `p = softmax(preds)`. An improbable token does not make it infinite: the
+    softmax itself is never formed.
 
-    Args:
-        ignore_index: tokens with this target are left out.
+    Rounding: the log probability of each token is computed in float32, also from half precision (float64 where preds is
+    float64); their sum is exact, and the exponential is taken of it in float64.
 
-    `preds` are logits of shape `(N, T, V)`, with the vocabulary last, and `target (N, T)` are the indices of the
-    tokens; any number of dimensions between `N` and `V`. Weights are `(N,)` or `(N, T)`.
+    Shapes: `preds` are logits of shape `(N, T, V)`, with the vocabulary last, and `target (N, T)` are the indices of
+    the tokens; any number of dimensions between `N` and `V`. Weights are `(N,)` or `(N, T)`.
 
     Returns:
         float64, shape `()`; 1 or more. NaN without data.
 
     Raises:
-        InvalidValuesError: when read, if targets were out of range.
+        InvalidValuesError: by `compute`, if targets were out of range.
 
     Example:
         >>> import torch
@@ -44,16 +45,19 @@ class Perplexity(Metric):
     Source: Jelinek, Mercer, Bahl, Baker, Journal of the Acoustical Society of America 62 (1977), S63.
     """
 
-    better: ClassVar[Direction] = "lower"
+    family = "probabilities"
+    higher_is_better = False
+    exact_terms = False
+    inputs = "tokens"
 
-    ignore_index: int | None = None
+    ignore_index: Annotated[int | None, "tokens with this target are left out."] = None
 
     def tally(self, weighted: bool) -> Tally:
         return RowSum(TokenLogLoss(self.ignore_index), weighted)
 
-    def read(self, counted: Totals) -> Tensor:
-        total = counted[PREDS][0]
-        mean = total if isinstance(total, float) else quotient(total, counted.weight[0])
+    def compute(self, counts: Totals) -> Tensor:
+        total = counts[PREDS][0]
+        mean = total if isinstance(total, float) else quotient(total, counts.weight[0])
         try:
             return number(math.exp(rounded(mean)))
         except OverflowError:

@@ -79,7 +79,7 @@ class Extremes(Tally):
         state["nan"] += is_nan.sum().to(torch.int64)
         largest = values.nan_to_num(-math.inf, math.inf, -math.inf).amax()
         smallest = values.nan_to_num(math.inf, math.inf, -math.inf).amin()
-        return str(values.dtype).removeprefix("torch."), _keys(torch.stack([largest, -smallest]))
+        return str(values.dtype).removeprefix("torch."), keys(torch.stack([largest, -smallest]))
 
     def union(self, other: Tally) -> Tally | None:
         if not isinstance(other, Extremes):
@@ -102,7 +102,7 @@ class Extremes(Tally):
 def _largest(keys: Sequence[int], column: int) -> float | int:
     """The largest value that the keys of all kinds say; in column 1, keys of integers are one too small."""
     counted = [(kind, key) for kind, key in zip(_KINDS, keys, strict=True) if key != _NONE]
-    found = [_decoded(kind, key) + (column if kind == "integer" else 0) for kind, key in counted]
+    found = [decoded(kind, key) + (column if kind == "integer" else 0) for kind, key in counted]
     return max(found, default=_NONE + column)  # without a key: all are the one integer whose key is that of nothing
 
 
@@ -111,7 +111,7 @@ def _ends(values: Tensor) -> Tensor:
     return torch.stack([values.amax(), ~values.amin()])
 
 
-def _keys(values: Tensor) -> Tensor:
+def keys(values: Tensor) -> Tensor:
     """Keys of floats, which order as they do."""
     whole = torch.int64 if values.dtype == torch.float64 else torch.int32
     bits = values.view(whole)
@@ -119,7 +119,7 @@ def _keys(values: Tensor) -> Tensor:
     return (bits ^ flip).to(torch.int64)
 
 
-def _decoded(kind: str, key: int) -> float | int:
+def decoded(kind: str, key: int) -> float | int:
     """The value of a key."""
     if kind == "integer":
         return key

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.meter import Meter
 
 SCHEMA = "assay.tracker/1"
+_DIRECTION_OF = {True: "higher", False: "lower", None: ""}
 _DIRECTIONS = ("higher", "lower", "")
 
 
@@ -32,8 +33,8 @@ class Best:
 class Tracker:
     """Keeps the values of every epoch, or of whatever a step is.
 
-    What is better is what metrics say of themselves (`Metric.better`), or what is said here. Of equal values the first
-    is the best. NaN is never best. Tables, curves and values per class without names are not tracked.
+    What is better is what metrics say of themselves (`Metric.higher_is_better`), or what is said here. Of equal values
+    the first is the best. NaN is never best. Tables, curves and values per class without names are not tracked.
 
     Args:
         meter: says which values of its metrics are better; without one, all have to be said.
@@ -60,7 +61,7 @@ class Tracker:
         if meter is not None and not isinstance(metrics, Mapping):
             do = "Pass what is better by name, as better={'loss': 'lower'}"
             raise ConfigError(describe("meter", type(meter).__name__, "a meter", do))
-        said = {name: metric.better for name, metric in (metrics or {}).items()}
+        said = {name: _DIRECTION_OF[metric.higher_is_better] for name, metric in (metrics or {}).items()}
         self._better: dict[str, str] = {**said, **(better or {})}
         for name, word in self._better.items():
             if word not in _DIRECTIONS:

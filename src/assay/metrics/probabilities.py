@@ -6,49 +6,79 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from assay.decide import first_largest
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric, number, vector
-from assay.metrics.contributions import Contributions
-from assay.metrics.rational import quotient, result, root, rounded
+from assay.metrics.base import Metric, number, vector
+from assay.metrics.exact_arithmetic import quotient, result, root, rounded
+from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
 from assay.tally.histogram import BinTotals, Confidence
 from assay.tally.labelled_scores import ScoreSpec, probabilities, score_spec
 from assay.tally.losses import DivergenceTally, Hinge, Losses, LossTotals, NegativeLogLikelihood, SquaredProbabilities
+
+__all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "HingeLoss", "KLDivergence", "LogLoss"]
 
 Norm = Literal["l1", "l2", "max"]
 MulticlassMode = Literal["crammer-singer", "one-vs-all"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfidenceMetric(Metric):
-    """A metric that is read from bins of confidence.
+class ScoreMetric(Metric):
+    """A metric of scores, and of the targets that they are for.
 
-    Binary (without `num_classes`): `preds` are scores of any shape, `target` 0 or 1 alike. With `num_classes=C`:
-    `preds (N, C, ...)`, `target (N, ...)`.
+    Shapes: binary (without `num_classes`): `preds` are scores of any shape, `target` 0 or 1 alike. With
+    `num_classes=C`: `preds (N, C, ...)`, `target (N, ...)`.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
+
+    Raises:
+        InvalidValuesError: by `compute`, for NaN, a target out of range, or a score outside [0, 1] without
+            `logits=True`.
     """
 
-    num_classes: int | None = None
-    n_bins: int = 15
-    ignore_index: int | None = None
-    logits: bool = False
+    family = "probabilities"
+    higher_is_better: ClassVar[bool | None] = False
+    inputs = "labels"
+
+    num_classes: Annotated[int | None, "for multiclass data; without, data is binary."] = None
+    ignore_index: Annotated[int | None, "rows with this target are left out."] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.tally(weighted=False)  # raises for what the tally does not take
+
+    @property
+    def data(self) -> Scored:
+        """How batches become rows of scores."""
+        return scored(self.num_classes, None, self.ignore_index, getattr(self, "logits", True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceMetric(ScoreMetric):
+    """A metric that is computed from bins of confidence."""
+
+    n_bins: Annotated[
+        int, "bins of equal width; bin k holds the confidences c with `floor(c * n_bins) == k`, the last one also 1."
+    ] = 15
+    logits: Annotated[
+        bool, "scores go through a sigmoid or softmax in float32 first; otherwise they are probabilities."
+    ] = False
+
+    def __post_init__(self) -> None:
         if self.n_bins < 1:
             raise ConfigError(describe("n_bins", self.n_bins, "1 or more", "Give the number of bins; 15 is usual"))
-        self.tally(weighted=False)
+        super().__post_init__()
 
     def tally(self, weighted: bool) -> Tally:
-        data = score_spec(self.num_classes, None, self.ignore_index, self.logits)
-        return Confidence(data, self.n_bins, weighted)
+        return Confidence(self.data, self.n_bins, weighted)
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         if self.num_classes is None or batch.needed_target.ndim > 1:
             return None
         return first_largest(score_spec(self.num_classes).rows(batch).scores)
@@ -61,23 +91,13 @@ class CalibrationError(ConfidenceMetric):
     $$ \sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b| $$
 
     for the norm `"l1"` (the expected calibration error); the root of the mean square for `"l2"`; the largest difference
-    for `"max"`. The confidences are summed exactly and the value is rounded once, so it holds for calibrated and
-    confident models, and for any number of samples.
-
-    Args:
-        num_classes: for multiclass data, where the highest score is the confidence; without, data is binary, and the
-            score is compared with how often the target is 1.
-        n_bins: bins of equal width; bin k holds the confidences c with `floor(c * n_bins) == k`, the last one also 1.
-        norm: `"l1"`, `"l2"` or `"max"`.
-        ignore_index: rows with this target are left out.
-        logits: scores go through a sigmoid or softmax in float32 first; otherwise they are probabilities.
-
-    Returns:
-        float64 of shape `()`; NaN without data.
+    for `"max"`. With `num_classes` the highest score is the confidence; else the score is compared with how often the
+    target is 1.
 
     Raises:
         ConfigError: an unknown norm, or less than one bin.
-        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+        InvalidValuesError: by `compute`, for NaN, a target out of range, or a score outside [0, 1] without
+            `logits=True`.
 
     Example:
         >>> import torch
@@ -87,9 +107,9 @@ class CalibrationError(ConfidenceMetric):
     Source: C. Guo et al., On calibration of modern neural networks, ICML 2017.
     """
 
-    better: ClassVar[Direction] = "lower"
+    norm: Annotated[Norm, '"l1", "l2" or "max".'] = "l1"
 
-    norm: Norm = "l1"
+    examples = ({}, {"logits": True}, {"norm": "l2"}, {"norm": "max"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,11 +120,11 @@ class CalibrationError(ConfidenceMetric):
                 )
             )
 
-    def read(self, counted: BinTotals) -> Tensor:
-        total = sum(counted.weight, Fraction(0))
+    def compute(self, counts: BinTotals) -> Tensor:
+        total = sum(counts.weight, Fraction(0))
         if not total:
             return number(math.nan)
-        bins = zip(counted.weight, counted.right, counted.confidence, strict=True)
+        bins = zip(counts.weight, counts.right, counts.confidence, strict=True)
         gaps = [(weight, abs(right - confidence) / weight) for weight, right, confidence in bins if weight]
         if self.norm == "max":
             return number(rounded(max(gap for _, gap in gaps)))
@@ -126,13 +146,9 @@ class ReliabilityDiagram(NamedTuple):
 class CalibrationCurve(ConfidenceMetric):
     """The data of a reliability diagram: the mean confidence and the accuracy in bins of confidence.
 
-    Args: those of `CalibrationError`, without `norm`.
-
     Returns:
         `ReliabilityDiagram(confidence, accuracy, counts, edges)`: float64 of shape `(n_bins,)`, NaN for empty bins;
         int64 of shape `(n_bins,)`, the number of samples; float64 of shape `(n_bins + 1,)`.
-
-    Raises: as `CalibrationError`.
 
     Example:
         >>> import torch
@@ -143,32 +159,24 @@ class CalibrationCurve(ConfidenceMetric):
     Source: M. H. DeGroot, S. E. Fienberg, The comparison and evaluation of forecasters, The Statistician 32 (1983).
     """
 
-    def read(self, counted: BinTotals) -> ReliabilityDiagram:
+    higher_is_better = None
+    examples = ({}, {"logits": True})
+
+    def compute(self, counts: BinTotals) -> ReliabilityDiagram:
         def means(sums: list[Fraction]) -> Tensor:
-            return vector(quotient(value, weight) for value, weight in zip(sums, counted.weight, strict=True))
+            return vector(quotient(value, weight) for value, weight in zip(sums, counts.weight, strict=True))
 
         edges = vector(Fraction(k, self.n_bins) for k in range(self.n_bins + 1))
-        return ReliabilityDiagram(means(counted.confidence), means(counted.right), torch.tensor(counted.count), edges)
+        return ReliabilityDiagram(means(counts.confidence), means(counts.right), torch.tensor(counts.count), edges)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrierScore(Metric):
+class BrierScore(ScoreMetric):
     r"""The mean squared difference of probabilities and outcomes.
 
     $$ \frac{1}{n} \sum_i (p_i - y_i)^2 \qquad \frac{1}{n} \sum_i \sum_c (p_{ic} - [y_i = c])^2 $$
 
-    for binary data (in [0, 1]) and for classes (in [0, 2]). Squares and sums are exact, and the value is rounded once.
-
-    Args:
-        num_classes: for `preds (N, C, ...)` and `target (N, ...)`; without, both have one shape.
-        ignore_index: rows with this target are left out.
-        logits: scores go through a sigmoid or softmax in float32 first; otherwise they are probabilities.
-
-    Returns:
-        float64 of shape `()`; NaN without data.
-
-    Raises:
-        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+    for binary data (in [0, 1]) and for classes (in [0, 2]).
 
     Example:
         >>> import torch
@@ -178,25 +186,17 @@ class BrierScore(Metric):
     Source: G. W. Brier, Verification of forecasts expressed in terms of probability, Monthly Weather Review 78 (1950).
     """
 
-    better: ClassVar[Direction] = "lower"
+    logits: Annotated[
+        bool, "scores go through a sigmoid or softmax in float32 first; otherwise they are probabilities."
+    ] = False
 
-    num_classes: int | None = None
-    ignore_index: int | None = None
-    logits: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.tally(weighted=False)
-
-    @property
-    def _data(self) -> ScoreSpec:
-        return score_spec(self.num_classes, None, self.ignore_index, self.logits)
+    examples = ({}, {"logits": True})
 
     def tally(self, weighted: bool) -> Tally:
-        return Losses(self._data, SquaredProbabilities(), weighted)
+        return Losses(self.data, SquaredProbabilities(), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
-        return _contributed("squared distance", self._data, batch, self._distances)
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return _contributed("squared distance", self.data, batch, self._distances)
 
     def _distances(self, scores: Tensor, known: Tensor) -> Tensor:
         """The squared distances of probabilities and outcomes, of shape `(N, 1)`."""
@@ -207,30 +207,18 @@ class BrierScore(Metric):
         outcome = torch.zeros_like(scores).scatter_(1, known, 1)
         return (scores - outcome).square().sum(1, keepdim=True)
 
-    def read(self, counted: LossTotals) -> Tensor:
-        squares, (own,), (ones,) = counted.sums
-        return result([quotient(sum(squares) - 2 * own + ones, counted.weight)])
+    def compute(self, counts: LossTotals) -> Tensor:
+        squares, (own,), (ones,) = counts.sums
+        return result([quotient(sum(squares) - 2 * own + ones, counts.weight)])
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogLoss(Metric):
+class LogLoss(ScoreMetric):
     r"""The mean negative logarithm of the probability of the target (cross-entropy), in nats.
 
     $$ -\frac{1}{n} \sum_i \log p_i(y_i) $$
 
-    Each term is computed in float32 (float64 for float64 scores), from logits without forming a probability that could
-    round to 0 or 1; the sum of the terms is exact. Infinite only when a target has probability 0.
-
-    Args:
-        num_classes: for `preds (N, C, ...)` and `target (N, ...)`; without, both have one shape.
-        ignore_index: rows with this target are left out.
-        logits: scores are logits; otherwise they are probabilities, and taken as they are.
-
-    Returns:
-        float64 of shape `()`; NaN without data.
-
-    Raises:
-        InvalidValuesError: when read: NaN, a target out of range, a score outside [0, 1] without `logits=True`.
+    From logits no probability is formed that could round to 0 or 1. Infinite only when a target has probability 0.
 
     Example:
         >>> import torch
@@ -242,55 +230,40 @@ class LogLoss(Metric):
     Source: I. J. Good, Rational decisions, J. Royal Statistical Society B 14 (1952).
     """
 
-    better: ClassVar[Direction] = "lower"
+    exact_terms = False
+    examples = ({}, {"logits": True})
 
-    num_classes: int | None = None
-    ignore_index: int | None = None
-    logits: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.tally(weighted=False)
-
-    @property
-    def _data(self) -> ScoreSpec:
-        return score_spec(self.num_classes, None, self.ignore_index, self.logits)
+    logits: Annotated[bool, "scores are logits; otherwise they are probabilities, and taken as they are."] = False
 
     def tally(self, weighted: bool) -> Tally:
-        return Losses(self._data, NegativeLogLikelihood(), weighted)
+        return Losses(self.data, NegativeLogLikelihood(), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
-        data = self._data
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        data = self.data
         return _contributed(
             "log loss", data, batch, lambda scores, known: NegativeLogLikelihood()(data, scores, known)[0]
         )
 
-    def read(self, counted: LossTotals) -> Tensor:
-        return _means(counted)
+    def compute(self, counts: LossTotals) -> Tensor:
+        return _means(counts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HingeLoss(Metric):
+class HingeLoss(ScoreMetric):
     r"""The mean hinge loss of decision values.
 
     $$ \frac{1}{n} \sum_i \max(0, 1 - m_i) $$
 
     with the margin `m = s` for binary targets of 1 and `-s` for 0; for classes, the score of the target minus the
     highest other one (`"crammer-singer"`), or each class against the rest (`"one-vs-all"`, one value per class). Scores
-    are used as they are. Each term is computed in float32 (float64 for float64 scores); their sum is exact.
-
-    Args:
-        num_classes: for `preds (N, C, ...)` and `target (N, ...)`; without, both have one shape.
-        squared: the square of each term.
-        multiclass_mode: `"crammer-singer"` or `"one-vs-all"`.
-        ignore_index: rows with this target are left out.
+    are used as they are.
 
     Returns:
         float64 of shape `()`, or `(C,)` for `"one-vs-all"`; NaN without data.
 
     Raises:
         ConfigError: an unknown mode.
-        InvalidValuesError: when read: NaN, or a target out of range.
+        InvalidValuesError: by `compute`, for NaN, or a target out of range.
 
     Example:
         >>> import torch
@@ -301,15 +274,13 @@ class HingeLoss(Metric):
     (2001).
     """
 
-    better: ClassVar[Direction] = "lower"
+    exact_terms = False
+    examples = ({}, {"squared": True}, {"num_classes": 4, "multiclass_mode": "one-vs-all"})
 
-    num_classes: int | None = None
-    squared: bool = False
-    multiclass_mode: MulticlassMode = "crammer-singer"
-    ignore_index: int | None = None
+    squared: Annotated[bool, "the square of each term."] = False
+    multiclass_mode: Annotated[MulticlassMode, '"crammer-singer" or "one-vs-all".'] = "crammer-singer"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.multiclass_mode not in ("crammer-singer", "one-vs-all"):
             expected = "'crammer-singer' or 'one-vs-all'"
             raise ConfigError(
@@ -317,27 +288,23 @@ class HingeLoss(Metric):
                     "multiclass_mode", repr(self.multiclass_mode), expected, "Leave multiclass_mode out for its default"
                 )
             )
-        self.tally(weighted=False)
+        super().__post_init__()
 
     @property
     def _each(self) -> bool:
         return self.num_classes is not None and self.multiclass_mode == "one-vs-all"
 
-    @property
-    def _data(self) -> ScoreSpec:
-        return score_spec(self.num_classes, None, self.ignore_index, logits=True)
-
     def tally(self, weighted: bool) -> Tally:
-        return Losses(self._data, Hinge(self.squared, self._each), weighted)
+        return Losses(self.data, Hinge(self.squared, self._each), weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if self._each:
             return None
-        name, data, loss = "squared hinge loss" if self.squared else "hinge loss", self._data, Hinge(self.squared)
+        name, data, loss = "squared hinge loss" if self.squared else "hinge loss", self.data, Hinge(self.squared)
         return _contributed(name, data, batch, lambda scores, known: loss(data, scores, known)[0])
 
-    def read(self, counted: LossTotals) -> Tensor:
-        return _means(counted)
+    def compute(self, counts: LossTotals) -> Tensor:
+        return _means(counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,12 +314,7 @@ class KLDivergence(Metric):
     $$ D(P \| Q) = \sum_x P(x) \log \frac{P(x)}{Q(x)} $$
 
     with P the rows of `preds` and Q those of `target`, as in TorchMetrics. Rows are divided by their sums, unless they
-    are logarithms. Each term is computed in float32 (float64 where an argument is); their sum is exact. Infinite where
-    Q is 0 and P is not.
-
-    Args:
-        log_prob: both are logarithms of probabilities.
-        reduction: `"mean"` or `"sum"` over the rows.
+    are logarithms. Infinite where Q is 0 and P is not.
 
     Shapes: `preds` and `target` floats of shape `(N, d)`; weights `(N,)`.
 
@@ -361,7 +323,7 @@ class KLDivergence(Metric):
 
     Raises:
         ConfigError: an unknown reduction.
-        InvalidValuesError: when read: NaN, negative probabilities, or a row whose sum is 0.
+        InvalidValuesError: by `compute`, for NaN, negative probabilities, or a row whose sum is 0.
 
     Example:
         >>> import torch
@@ -371,10 +333,15 @@ class KLDivergence(Metric):
     Source: S. Kullback, R. A. Leibler, On information and sufficiency, Annals of Mathematical Statistics 22 (1951).
     """
 
-    better: ClassVar[Direction] = "lower"
+    family = "probabilities"
+    higher_is_better = False
+    exact_terms = False
+    inputs = "distributions"
+    examples = ({}, {"reduction": "sum"})
+    unchanged_by = frozenset({"scale"})
 
-    log_prob: bool = False
-    reduction: Literal["mean", "sum"] = "mean"
+    log_prob: Annotated[bool, "both are logarithms of probabilities."] = False
+    reduction: Annotated[Literal["mean", "sum"], '`"mean"` or `"sum"` over the rows.'] = "mean"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -388,21 +355,19 @@ class KLDivergence(Metric):
     def tally(self, weighted: bool) -> Tally:
         return DivergenceTally(self.log_prob, weighted)
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if self.reduction == "sum":
             return None
-        return Contributions.of("Kullback-Leibler divergence", DivergenceTally(self.log_prob).terms(batch).sum(1))
+        return PerSample.of("Kullback-Leibler divergence", DivergenceTally(self.log_prob).terms(batch).sum(1))
 
-    def read(self, counted: LossTotals) -> Tensor:
-        (total,), (rows,) = counted.sums
-        if self.reduction == "sum" and counted.count:
+    def compute(self, counts: LossTotals) -> Tensor:
+        (total,), (rows,) = counts.sums
+        if self.reduction == "sum" and counts.count:
             return result([total])
         return result([_mean(total, rows)])
 
 
-def _contributed(
-    name: str, data: ScoreSpec, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]
-) -> Contributions | None:
+def _contributed(name: str, data: ScoreSpec, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]) -> PerSample | None:
     """The loss of each sample, `(N, 1)` from scores and classes; None where rows have several samples."""
     if batch.needed_target.ndim > 1:
         return None
@@ -411,14 +376,14 @@ def _contributed(
     values = loss(rows.scores, known.clamp(min=0))[:, 0]
     ignored = data.labels.ignore_index
     if ignored is None:
-        return Contributions.of(name, values)
-    counted = known[:, 0] >= 0
+        return PerSample.of(name, values)
+    counts = known[:, 0] >= 0
     without = f", without {ignored}"
-    return Contributions.of(name + without, torch.where(counted, values, 0), "counted" + without, counted)
+    return PerSample.of(name + without, torch.where(counts, values, 0), "counted" + without, counts)
 
 
-def _means(counted: LossTotals) -> Tensor:
-    return result([_mean(total, counted.weight) for total in counted.sums[0]])
+def _means(counts: LossTotals) -> Tensor:
+    return result([_mean(total, counts.weight) for total in counts.sums[0]])
 
 
 def _mean(total: Fraction | float, weight: Fraction | float) -> Fraction | float:

@@ -22,7 +22,7 @@ def rounded(value: Number) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def combined(*terms: tuple[int, Number]) -> Number:
+def combined(*terms: tuple[int | Fraction, Number]) -> Number:
     """The sum of factors times numbers; NaN where a number is not finite."""
     total = Fraction(0)
     for factor, value in terms:

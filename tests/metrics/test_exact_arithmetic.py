@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.metrics.rational import combined, over_root, quotient, root, rounded
+from assay.metrics.exact_arithmetic import combined, over_root, quotient, root, rounded
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**40), max_value=10**40)
 

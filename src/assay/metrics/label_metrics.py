@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import nan
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric, number, vector
-from assay.metrics.contributions import Contributions
+from assay.metrics.base import Inputs, Metric, number, vector
+from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Counts, class_tally
@@ -30,15 +30,32 @@ BITS = 128  # of the fractions that are averaged
 class LabelMetric(Metric):
     """A metric of predicted and true labels.
 
-    What the task is follows from what is said: multiclass with `num_classes`, multilabel with `num_labels`, else
-    binary.
+    The task is multiclass with `num_classes`, multilabel with `num_labels`, else binary.
+
+    Shapes:
+        Multiclass: `preds` are float scores `(N, C, ...)` or integer labels `(N, ...)`, `target` is `(N, ...)`.
+        Multilabel: `preds` are scores or labels of the shape of `target`, `(N, num_labels, ...)`.
+        Binary: `preds` are scores or labels of the shape of `target`, `(N, ...)`. Weights are `(N,)` or one per target.
+
+    Returns:
+        float64, shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: arguments that contradict each other, a class count below 2.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
     """
 
-    num_classes: int | None = None
-    num_labels: int | None = None
-    threshold: float = 0.5
-    logits: bool = False
-    ignore_index: int | None = None
+    family: ClassVar[str] = "classification"
+    inputs: ClassVar[Inputs] = "labels"
+
+    num_classes: Annotated[int | None, "for multiclass data."] = None
+    num_labels: Annotated[int | None, "for multilabel data. With neither, data is binary."] = None
+    threshold: Annotated[float, "binary and multilabel scores above this probability count as 1."] = 0.5
+    logits: Annotated[bool, "binary and multilabel scores are logits; the threshold is then compared as a logit."] = (
+        False
+    )
+    ignore_index: Annotated[int | None, "targets of this value are left out, whatever was predicted for them."] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,7 +79,7 @@ class LabelMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         return class_tally(self.labels, weighted)
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         if self.num_labels is not None or batch.needed_target.ndim > 1:
             return None
         labels = self.labels
@@ -72,8 +89,8 @@ class LabelMetric(Metric):
         """What was predicted and what is right, of the shape of the target."""
         shape = batch.needed_target.shape
         predicted, target = self.labels.predicted(batch).view(shape), true_labels(batch).view(shape)
-        counted = None if self.ignore_index is None else target != self.ignore_index
-        return Answers(predicted, target, counted, self.condition)
+        counts = None if self.ignore_index is None else target != self.ignore_index
+        return Answers(predicted, target, counts, self.condition)
 
     @property
     def condition(self) -> str:
@@ -95,28 +112,28 @@ class Answers:
 
     predicted: Tensor
     target: Tensor
-    counted: Tensor | None
+    counts: Tensor | None
     condition: str
 
     def __getitem__(self, what: str) -> Tensor:
         """A column by its name in `ANSWERS`; where a target is ignored it is False, or 0."""
         column = ANSWERS[what](self.predicted, self.target)
-        return column if self.counted is None else column * self.counted
+        return column if self.counts is None else column * self.counts
 
-    def share(self, column: str, over: str = "", counts: Tensor | None = None) -> Contributions:
+    def share(self, column: str, over: str = "", counts: Tensor | None = None) -> PerSample:
         """The mean of a column over that of another: of `counts`, or of what `over` names; else of all that counts."""
         if over:
             counts = self[over] if counts is None else counts
-        elif self.counted is not None:
-            over, counts = "counted", self.counted
+        elif self.counts is not None:
+            over, counts = "counted", self.counts
         return self._named(column, self[column], over, counts)
 
-    def _named(self, column: str, values: Tensor, over: str, counts: Tensor | None) -> Contributions:
+    def _named(self, column: str, values: Tensor, over: str, counts: Tensor | None) -> PerSample:
         """The columns; where a sample has several labels, their means over these."""
         if values.ndim > 1:
             values = values.float().mean(1)
             counts = None if counts is None else counts.float().mean(1)
-        return Contributions.of(column + self.condition, values, over + self.condition, counts)
+        return PerSample.of(column + self.condition, values, over + self.condition, counts)
 
 
 ANSWERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -190,7 +207,10 @@ def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) 
 class TopKMetric(LabelMetric):
     """A metric of labels that may count the `top_k` highest scores of multiclass data as predictions."""
 
-    top_k: int = 1
+    top_k: Annotated[
+        int,
+        "multiclass: a target among the `top_k` highest scores counts as predicted; ties go to the lower class.",
+    ] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -205,9 +225,9 @@ class TopKMetric(LabelMetric):
     def condition(self) -> str:
         return ("" if self.top_k == 1 else f", top {self.top_k}") + super().condition
 
-    def outcomes(self, counted: Counts | ClassTotals) -> Outcomes:
+    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
         """The outcomes of each class, each label, or the positive class."""
-        return outcomes(counted.totals(), self.num_classes is not None, self.ignore_index)
+        return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,15 +239,28 @@ class RatioMetric(TopKMetric):
         share: of one class, the names in `ANSWERS` of what is divided; nothing is divided by where the second is empty.
         pooled: what the value is the share of where classes are pooled; empty where it is none.
         by_support: whether weighing the classes by how often each is the target gives the same as pooling them.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is 0 for a class with data, NaN
+        without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
+
+    Raises:
+        ConfigError: arguments that contradict each other, an unknown average, a class count below 2.
+        InvalidValuesError: by `compute`, if there was a NaN, a label out of range, or a score outside [0, 1] without
+            `logits=True`.
     """
 
-    better: ClassVar[Direction] = "higher"
+    higher_is_better: ClassVar[bool | None] = True
     undefined: ClassVar[int] = 0
     share: ClassVar[tuple[str, str]] = ("true positives", "positives")
     pooled: ClassVar[str] = ""
     by_support: ClassVar[bool] = False
 
-    average: Average | None = "macro"
+    average: Annotated[
+        Average | None,
+        '"micro" pools all classes; "macro" is the mean over classes that occur; "weighted" weighs them by how often '
+        "each is the target; None gives one value per class. Binary data has one value, of class 1.",
+    ] = "macro"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -237,13 +270,13 @@ class RatioMetric(TopKMetric):
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         """Numerators and denominators, of shape `(K,)`."""
 
-    def read(self, counted: Counts | ClassTotals) -> Tensor:
-        of = self.outcomes(counted)
+    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+        of = self.outcomes(counts)
         binary = self.num_classes is None and self.num_labels is None
         values = averaged(self.ratio, of, None if binary else self.average, self.undefined)
         return vector(values) if self.average is None and not binary else number(values[0])
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
             return None
         if self.num_classes is not None:
@@ -257,10 +290,10 @@ class RatioMetric(TopKMetric):
         one = self.num_labels is None and (self.num_classes is None or self._pools)
         return "Wilson's interval" if one else ""
 
-    def interval(self, counted: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: Counts | ClassTotals, confidence_level: float, rows: int) -> Ends | None:
         if not self.closed_form:
             return None
-        of = self.outcomes(counted).pooled()
+        of = self.outcomes(counts).pooled()
         if self.num_classes is None:
             return self.of_class(of, confidence_level) if of.total[0] <= rows else None
         hits, total = of.tp[0], of.support[0]
@@ -280,7 +313,7 @@ class RatioMetric(TopKMetric):
         """Whether the value of several classes is a share of all samples."""
         return bool(self.pooled) and (self.average == "micro" or (self.average == "weighted" and self.by_support))
 
-    def quotient(self, of: Answers) -> Contributions:
+    def quotient(self, of: Answers) -> PerSample:
         """What each sample contributes to the value of one class, or to that of pooled labels."""
         return of.share(*self.share)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import torch
 
@@ -13,18 +14,37 @@ from assay.metrics.base import Metric
 from assay.tally.composite import CompositeTally, combine, components
 
 
+@dataclass(frozen=True)
+class WrapperMetric(Metric):
+    """A metric whose values are those of another one."""
+
+    family: ClassVar[str] = "metrics of metrics"
+
+    metric: Annotated[Metric, "any metric whose value is one tensor."]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        without_data("metric", self.metric)  # raises for what is no metric
+        object.__setattr__(self, "higher_is_better", self.metric.higher_is_better)
+        object.__setattr__(self, "unchanged_by", self.metric.unchanged_by)
+
+    @property
+    def estimates(self) -> bool:
+        return self.metric.estimates
+
+
 def tally_of(metrics: Iterable[Metric], weighted: bool) -> CompositeTally:
     """What metrics are read from: their tallies, together."""
     return combine(metric.tally(weighted) for metric in metrics)
 
 
-def values_of(metrics: Iterable[Metric], counted: Sequence[Any]) -> Iterator[Any]:
+def values_of(metrics: Iterable[Metric], counts: Sequence[Any]) -> Iterator[Any]:
     """The value of each metric, from what `tally_of` of them reads."""
     start = 0
     for metric in metrics:
         own = metric.tally(False)  # weighted or not, a metric is read from as many tallies
         stop = start + len(components(own))
-        yield metric.read(tuple(counted[start:stop]) if isinstance(own, CompositeTally) else counted[start])
+        yield metric.compute(tuple(counts[start:stop]) if isinstance(own, CompositeTally) else counts[start])
         start = stop
 
 
@@ -40,4 +60,4 @@ def without_data(name: str, metric: object) -> Any:
     tally = metric.tally(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        return metric.read(tally.compute(tally.canonicalize(tally.zero(torch.device("cpu")), 0)))
+        return metric.compute(tally.compute(tally.canonicalize(tally.zero(torch.device("cpu")), 0)))

@@ -7,15 +7,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Direction, Metric, number
-from assay.metrics.contributions import Contributions, single
-from assay.metrics.rational import combined, quotient, result, rounded
+from assay.metrics.base import Inputs, Metric, number
+from assay.metrics.exact_arithmetic import combined, quotient, result, rounded
+from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
 from assay.tally.sums import PREDS, TARGET, FloatTerm, Number, Product, Sums, Term, Totals
 
@@ -30,9 +30,21 @@ MultiOutput = Literal["uniform_average", "raw_values", "variance_weighted"]
 
 @dataclass(frozen=True)
 class OutputMetric(Metric):
-    """A metric with one value for each of `num_outputs` outputs."""
+    """A metric with one value for each of `num_outputs` outputs.
 
-    num_outputs: int = field(default=1, kw_only=True)
+    Shapes: `preds` and `target` `(N, num_outputs)`; for one output `(N,)` or `(N, 1)`. Weights are `(N,)` or one each.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for several outputs; NaN without data.
+
+    Raises:
+        ConfigError: `num_outputs` below 1.
+    """
+
+    family: ClassVar[str] = "regression"
+    inputs: ClassVar[Inputs] = "pairs"
+
+    num_outputs: Annotated[int, "how many outputs there are; one value for each."] = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,36 +57,59 @@ class OutputMetric(Metric):
         """What is summed."""
 
     @abstractmethod
-    def value(self, counted: Totals, k: int) -> Number:
+    def value(self, counts: Totals, k: int) -> Number:
         """The value of output `k`."""
 
-    def decide(self, batch: Batch) -> Tensor | None:
+    def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
 
 
 @dataclass(frozen=True)
 class ElementwiseMetric(OutputMetric):
-    """A metric whose one output takes arguments of any shape, every element of which is a sample."""
+    """A metric whose one output takes arguments of any shape, every element of which is a sample.
 
-    better: ClassVar[Direction] = "lower"
+    Shapes: `preds` and `target` `(N, num_outputs)`; for one output any shape, every element of which is a sample.
+    """
+
+    higher_is_better: ClassVar[bool | None] = False
 
     def tally(self, weighted: bool) -> Tally:
         return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
 
-    def read(self, counted: Totals) -> Tensor:
-        return result([self.value(counted, k) for k in range(self.num_outputs)])
+    def compute(self, counts: Totals) -> Tensor:
+        return result([self.value(counts, k) for k in range(self.num_outputs)])
 
     @property
     def columns(self) -> Mapping[str, Of]:
         """What each sample contributes, from its prediction and target; and what it counts, where that is not one."""
         return {}
 
-    def contribute(self, batch: Batch) -> Contributions | None:
+    def per_sample(self, batch: Batch) -> PerSample | None:
         preds, target = single(batch.preds), single(batch.needed_target)
         if preds is None or target is None or not self.columns or self.num_outputs > 1:
             return None
         (name, values), *over = ((name, of(preds, target)) for name, of in self.columns.items())
-        return Contributions.of(name, values, *(over[0] if over else ()))
+        return PerSample.of(name, values, *(over[0] if over else ()))
+
+
+@dataclass(frozen=True)
+class MeanTermMetric(ElementwiseMetric):
+    """The mean of a term that is computed in floating point for each sample."""
+
+    exact_terms: ClassVar[bool] = False
+    term: ClassVar[FloatTerm]
+    term_name: ClassVar[str]
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return frozenset({self.term})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {self.term_name: of_term(self.term)}
+
+    def value(self, counts: Totals, k: int) -> Number:
+        return mean_of(self.term, counts, k)
 
 
 Of = Callable[[Tensor, Tensor], Tensor]
@@ -117,11 +152,18 @@ def of_term(term: FloatTerm) -> Of:
 
 @dataclass(frozen=True)
 class OverOutputs(OutputMetric):
-    """A metric that sets errors against the spread of the target, and reduces over outputs."""
+    """A metric that sets errors against the spread of the target, and reduces over outputs.
 
-    better: ClassVar[Direction] = "higher"
+    Raises:
+        ConfigError: an unknown `multioutput`, `num_outputs` below 1.
+    """
 
-    multioutput: MultiOutput = field(default="uniform_average", kw_only=True)
+    higher_is_better: ClassVar[bool | None] = True
+
+    multioutput: Annotated[
+        MultiOutput,
+        '"uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.',
+    ] = field(default="uniform_average", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -140,24 +182,24 @@ class OverOutputs(OutputMetric):
     def tally(self, weighted: bool) -> Tally:
         return Sums(MOMENTS, self.num_outputs, weighted)
 
-    def read(self, counted: Totals) -> Tensor:
-        values = [self.value(counted, k) for k in range(self.num_outputs)]
+    def compute(self, counts: Totals) -> Tensor:
+        values = [self.value(counts, k) for k in range(self.num_outputs)]
         if self.multioutput == "raw_values":
             return result(values)
         weights: list[Number] = [Fraction(1)] * self.num_outputs
         if self.multioutput == "variance_weighted":
-            spreads = [target_spread(counted, k) for k in range(self.num_outputs)]
+            spreads = [target_spread(counts, k) for k in range(self.num_outputs)]
             weights = spreads if any(spreads) else weights  # all targets constant: scikit-learn weighs them alike
         return number(rounded(weighted_mean(values, weights)))
 
 
 def weighted_mean(values: Sequence[Number], weights: Sequence[Number]) -> Number:
     """`sum(w v) / sum(w)`, exactly, over the values whose weight is not 0; infinite or NaN where one of those is."""
-    counted = [(v, w) for v, w in zip(values, weights, strict=True) if w]
-    strange = [x for pair in counted for x in pair if isinstance(x, float) and not math.isfinite(x)]
+    counts = [(v, w) for v, w in zip(values, weights, strict=True) if w]
+    strange = [x for pair in counts for x in pair if isinstance(x, float) and not math.isfinite(x)]
     if strange:
         return sum(strange)
-    exact = [(Fraction(v), Fraction(w)) for v, w in counted]
+    exact = [(Fraction(v), Fraction(w)) for v, w in counts]
     return quotient(total_of([v * w for v, w in exact]), total_of([w for _, w in exact]))
 
 
@@ -171,14 +213,14 @@ def total_of(values: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(scaled)) * Fraction(2) ** -bits
 
 
-def squared_error(counted: Totals, k: int) -> Number:
+def squared_error(counts: Totals, k: int) -> Number:
     """`sum((preds - target) ** 2)`."""
-    return combined((1, counted[XX][k]), (-2, counted[XY][k]), (1, counted[YY][k]))
+    return combined((1, counts[XX][k]), (-2, counts[XY][k]), (1, counts[YY][k]))
 
 
-def target_spread(counted: Totals, k: int) -> Number:
+def target_spread(counts: Totals, k: int) -> Number:
     """`sum((target - mean(target)) ** 2)`; 0 without samples."""
-    weight, total, squares = counted.weight[k], counted[TARGET][k], counted[YY][k]
+    weight, total, squares = counts.weight[k], counts[TARGET][k], counts[YY][k]
     if isinstance(weight, float) or isinstance(total, float) or isinstance(squares, float):
         return math.nan
     return squares - total * total / weight if weight else Fraction(0)
@@ -191,7 +233,7 @@ def share_left(error: Number, spread: Number) -> Number:
     return 1 - error / spread if spread else Fraction(error == 0)
 
 
-def mean_of(term: Term, counted: Totals, k: int) -> Number:
+def mean_of(term: Term, counts: Totals, k: int) -> Number:
     """The mean of a term; infinite where a term was infinite."""
-    total = counted[term][k]
-    return total if isinstance(total, float) else quotient(total, counted.weight[k])
+    total = counts[term][k]
+    return total if isinstance(total, float) else quotient(total, counts.weight[k])

@@ -19,43 +19,28 @@ from assay.metrics import (
     Mean,
     MeanAbsoluteError,
     MeanSquaredError,
+    Metric,
     PearsonCorrCoef,
     Precision,
     R2Score,
     Recall,
     SpearmanCorrCoef,
 )
-from assay.metrics.contributions import contributions, decisions
+from assay.metrics.per_sample import per_sample_values, predictions
 from assay.report import Samples, Value
 from laws import CASES, bits, value, wide, wide_values
 
 COUNT = 200
-
-WHY_NOT = {
-    "Arithmetic": "is computed from other values",
-    **dict.fromkeys(("AUROC", "AveragePrecision", "SpearmanCorrCoef", "KendallRankCorrCoef"), "compares pairs"),
-    **dict.fromkeys(("ROC", "PrecisionRecallCurve", "CalibrationCurve", "ConfusionMatrix"), "is no single number"),
-    **dict.fromkeys(("ClassReport", "StatScores"), "is no single number"),
-    **dict.fromkeys(("RecallAtFixedPrecision", "PrecisionAtFixedRecall"), "chooses a threshold"),
-    **dict.fromkeys(("SensitivityAtSpecificity", "SpecificityAtSensitivity"), "chooses a threshold"),
-    **dict.fromkeys(("R2Score", "ExplainedVariance", "RelativeSquaredError", "Variance"), "has a mean in squares"),
-    **dict.fromkeys(("PearsonCorrCoef", "ConcordanceCorrCoef", "MatthewsCorrCoef"), "is made of second moments"),
-    **dict.fromkeys(("Max", "Min", "Quantile"), "is one of the values"),
-    **dict.fromkeys(("Sum", "MinkowskiDistance"), "grows with the number of samples"),
-    "BalancedAccuracy": "averages over classes",
-    "CalibrationError": "averages over bins",
-    "CohenKappa": "is corrected by the totals",
-    "Perplexity": "is the exponential of a mean",
-}
-"""Metrics that never have contributions."""
 
 
 def reason(case):
     """Why a case has no contributions; empty where it must have some."""
     metric, name = case.metric, type(case.metric).__name__
     several = case.data(0, 2).preds.ndim > 1 and not hasattr(metric, "num_classes")
-    if name in WHY_NOT:
-        return WHY_NOT[name]
+    if type(metric).per_sample is Metric.per_sample:
+        return "is no mean"  # as the next test holds
+    if name == "MinkowskiDistance":
+        return "is a total"
     if getattr(metric, "reduction", "mean") == "sum":
         return "is a sum"
     if getattr(metric, "squared", True) is False and name == "MeanSquaredError":
@@ -78,36 +63,52 @@ def reason(case):
 def mean(found):
     """The value that contributions say."""
     columns = {name: column.double() for name, column in found.columns.items()}
-    above = columns[found.column].mean()
-    return above / columns[found.over].mean() if found.over else above
+    above = columns[found.numerator].mean()
+    return above / columns[found.denominator].mean() if found.denominator else above
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count_ops):
     data = case.data(7, COUNT)
-    contributions(case.metric, *data.rows(slice(2)))
+    per_sample_values(case.metric, *data.rows(slice(2)))
     with count_ops() as counts:
-        found = contributions(case.metric, *data)
+        found = per_sample_values(case.metric, *data)
     assert counts.syncs == []
     assert (found is None) == bool(reason(case))
     if found is None:
         return
     assert all(column.shape == (COUNT,) and column.device == data.preds.device for column in found.columns.values())
-    assert found.columns.keys() == {found.column, *([found.over] if found.over else [])}
+    assert found.columns.keys() == {found.numerator, *([found.denominator] if found.denominator else [])}
     expected = value(case.counted(data))["value"]
-    if case.draw in (wide, wide_values) and (case.weighted or "squared" in found.column):
+    if case.draw in (wide, wide_values) and (case.weighted or "squared" in found.numerator):
         assert mean(found).isinf()  # values up to 3e38 are beyond float32 when squared, or times a weight
         return
     torch.testing.assert_close(mean(found), expected, rtol=1e-6, atol=0)
     numbers = {name: column.numpy() for name, column in found.columns.items()}
-    told = Value("value", float(expected), column=found.column, over=found.over)
+    told = Value("value", float(expected), column=found.numerator, over=found.denominator)
     told.check_column(Samples.pack(range(COUNT), numbers))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_single_number_without_contributions_is_no_mean(case):
+    """The mean over twice as many samples is the mean of the values of both halves."""
+    if case.weighted or type(case.metric).per_sample is not Metric.per_sample:
+        return
+    differs = []
+    for seed in range(4):
+        data = case.data(seed, 2 * COUNT)
+        parts = (slice(None), slice(COUNT), slice(COUNT, None))
+        whole, first, second = (value(case.counted(data.rows(part)))["value"] for part in parts)
+        if not isinstance(whole, torch.Tensor) or whole.ndim:
+            return
+        differs.append(not torch.allclose(whole, (first + second) / 2, rtol=1e-6))
+    assert True in differs
 
 
 def test_equal_names_are_equal_numbers():
     seen = {}
     for case in CASES:
-        found = contributions(case.metric, *case.data(7, COUNT))
+        found = per_sample_values(case.metric, *case.data(7, COUNT))
         for name, column in found.columns.items() if found else ():
             known = seen.setdefault((case.draw.__name__, case.weighted, case.whole_weights, name), column)
             assert torch.equal(known, column) or torch.allclose(known, column.to(known.dtype), rtol=1e-6), (case, name)
@@ -122,9 +123,9 @@ def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device
     data = case.data(7, 33)
     there = data.map(lambda x: x.to(device))
     events.clear()
-    found, decided = contributions(case.metric, *there), decisions(case.metric, *there[:2])
+    found, decided = per_sample_values(case.metric, *there), predictions(case.metric, *there[:2])
     assert [str(event) for event in events] == []
-    expected = contributions(case.metric, *data)
+    expected = per_sample_values(case.metric, *data)
     assert (found is None) == (expected is None)
     for name, column in found.columns.items() if found else ():
         assert column.device == device
@@ -134,11 +135,11 @@ def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device
             torch.testing.assert_close(column.cpu(), expected.columns[name], rtol=1e-5, atol=0, equal_nan=True)
     if decided is not None:
         assert decided.device == device
-        assert torch.equal(decided.cpu(), decisions(case.metric, *data[:2]))
+        assert torch.equal(decided.cpu(), predictions(case.metric, *data[:2]))
 
 
 def columns(metric, *given):
-    found = contributions(metric, *map(torch.tensor, given))
+    found = per_sample_values(metric, *map(torch.tensor, given))
     return {name: column.tolist() for name, column in found.columns.items()}
 
 
@@ -190,9 +191,9 @@ def test_an_error_is_exact_where_dtypes_differ():
     target = torch.tensor([2**24 + 1, -(2**40) - 1, 5])
     preds = torch.tensor([2.0**24, -(2.0**40), 4.5])
     for given in ((preds, target), (target, preds)):
-        found = contributions(MeanAbsoluteError(), *given)
+        found = per_sample_values(MeanAbsoluteError(), *given)
         assert found.columns["absolute error"].tolist() == [1.0, 1.0, 0.5]
-    whole = contributions(MeanSquaredError(), target, target + 1).columns["squared error"]
+    whole = per_sample_values(MeanSquaredError(), target, target + 1).columns["squared error"]
     assert whole.dtype == torch.float32
     assert whole.tolist() == [1.0, 1.0, 1.0]
 
@@ -218,7 +219,7 @@ def test_an_error_is_exact_where_dtypes_differ():
     ids=str,
 )
 def test_decisions_are_labels_or_predictions(metric, preds, target, expected):
-    found = decisions(metric, torch.tensor(preds), None if target is None else torch.tensor(target))
+    found = predictions(metric, torch.tensor(preds), None if target is None else torch.tensor(target))
     assert (None if found is None else found.tolist()) == expected
 
 
@@ -226,19 +227,19 @@ def test_decisions_are_labels_or_predictions(metric, preds, target, expected):
 def test_other_dtypes_give_the_columns_of_their_values(dtype):
     preds, target = torch.tensor([0.25, 0.5, 1.0]).to(dtype), torch.tensor([0, 1, 1])
     for metric in (BrierScore(), LogLoss(), Accuracy(), MeanSquaredError()):
-        found = contributions(metric, preds, target)
+        found = per_sample_values(metric, preds, target)
         expected = metric(preds, target)
         torch.testing.assert_close(mean(found), expected, rtol=1e-6, atol=0)
 
 
 def test_an_image_is_no_sample_and_one_number_is():
-    assert contributions(Accuracy(), torch.rand(2, 3), torch.ones(2, 3, dtype=torch.int64)) is None
-    assert contributions(Mean(), torch.tensor(3.0)).columns["value"].tolist() == [3.0]
-    assert contributions(MeanAbsoluteError(), torch.rand(2), torch.rand(2), torch.rand(2)).over == "weight"
+    assert per_sample_values(Accuracy(), torch.rand(2, 3), torch.ones(2, 3, dtype=torch.int64)) is None
+    assert per_sample_values(Mean(), torch.tensor(3.0)).columns["value"].tolist() == [3.0]
+    assert per_sample_values(MeanAbsoluteError(), torch.rand(2), torch.rand(2), torch.rand(2)).denominator == "weight"
 
 
 def test_what_an_update_refuses_is_refused():
     with pytest.raises(ShapeError, match=r"^target: got 3 samples, expected as many as preds has, 2"):
-        contributions(Accuracy(), torch.rand(2), torch.ones(3, dtype=torch.int64))
+        per_sample_values(Accuracy(), torch.rand(2), torch.ones(3, dtype=torch.int64))
     with pytest.raises(DtypeError, match=r"^target: got torch.float32, expected an integer or bool dtype"):
-        decisions(Accuracy(), torch.rand(2), torch.rand(2))
+        predictions(Accuracy(), torch.rand(2), torch.rand(2))

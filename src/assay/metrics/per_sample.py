@@ -1,4 +1,4 @@
-"""What each sample contributes to a metric that is a mean over samples, and what was decided for it."""
+"""Per-sample values of a metric that is a mean over samples, and what is predicted for each sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
+class PerSample:
     """One number or boolean a sample, in columns whose names say what they are.
 
     Equal names mean equal numbers: metrics of the same samples share their columns. (What scores are, such as logits,
@@ -25,43 +25,45 @@ class Contributions:
 
     Attributes:
         columns: tensors of shape `(N,)`, on the device of the predictions.
-        column: the one whose mean is the value,
-        over: divided by the mean of this one; empty where nothing is divided by.
+        numerator: the name of the column whose mean is the value,
+        denominator: divided by the mean of this one; empty where nothing is divided by.
     """
 
     columns: Mapping[str, Tensor]
-    column: str
-    over: str = ""
+    numerator: str
+    denominator: str = ""
 
     @classmethod
-    def of(cls, name: str, values: Tensor, over: str = "", counts: Tensor | None = None) -> Contributions:
+    def of(cls, name: str, values: Tensor, denominator: str = "", counts: Tensor | None = None) -> PerSample:
         """The mean of `values`; or, with `counts`, their sum over that of the counts."""
         columns = {name: values}
         if counts is not None:
-            columns[over] = counts
-        return cls(columns, name, over if counts is not None else "")
+            columns[denominator] = counts
+        return cls(columns, name, denominator if counts is not None else "")
 
-    def weighted(self, weights: Tensor) -> Contributions:
+    def weighted(self, weights: Tensor) -> PerSample:
         """The same for samples with weights `(N,)`."""
         weights = weights if weights.dtype == torch.float64 else weights.float()
         none = weights == 0  # even of what is infinite
         columns = {_weighed(name): (column * weights).masked_fill(none, 0) for name, column in self.columns.items()}
-        if not self.over:
+        if not self.denominator:
             columns["weight"] = weights
-        return Contributions(columns, _weighed(self.column), _weighed(self.over) if self.over else "weight")
+        return PerSample(
+            columns, _weighed(self.numerator), _weighed(self.denominator) if self.denominator else "weight"
+        )
 
 
 def _weighed(name: str) -> str:
     return f"{name}, weighted"
 
 
-def contributions(
+def per_sample_values(
     metric: Metric, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None
-) -> Contributions | None:
+) -> PerSample | None:
     """What each sample contributes to a metric, where its value is a mean over samples or the quotient of two.
 
-    The value is `mean(column)`, or `mean(column) / mean(over)`, up to the rounding of the terms; where that is 0 / 0, a
-    metric may define another value. Nothing is read on the host.
+    The value is `mean(numerator)`, or `mean(numerator) / mean(denominator)`, up to the rounding of the terms; where
+    that is 0 / 0, a metric may define another value. Nothing synchronizes with the device.
 
     Args:
         metric: any metric.
@@ -77,23 +79,23 @@ def contributions(
 
     Example:
         >>> from assay import Recall
-        >>> found = contributions(Recall(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
-        >>> found.column, found.over
+        >>> found = per_sample_values(Recall(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
+        >>> found.numerator, found.denominator
         ('true positives', 'positives')
         >>> found.columns["true positives"]
         tensor([False,  True, False])
     """
     batch = _batch(metric, preds, target, weights)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
-        found = metric.contribute(batch)
+        found = metric.per_sample(batch)
         if found is None or batch.weights is None:
             return found
         each = single(batch.weights)
         return None if each is None else found.weighted(each)
 
 
-def decisions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> Tensor | None:
-    """What was decided for each sample: the label of a classification, or the prediction of a regression.
+def predictions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> Tensor | None:
+    """What is predicted for each sample: the label of a classification, or the prediction of a regression.
 
     Args:
         metric: any metric.
@@ -101,20 +103,20 @@ def decisions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> Te
         target: likewise.
 
     Returns:
-        Labels, int64 of shape `(N,)`, or predictions of that shape; None where the metric decides nothing (as it ranks
-        scores) or several things about a sample.
+        Labels, int64 of shape `(N,)`, or predictions of that shape; None where the metric predicts nothing (as it ranks
+        scores) or several things of a sample.
 
     Raises:
         InputError: what the metric's update would raise for this batch.
 
     Example:
         >>> from assay import Accuracy
-        >>> decisions(Accuracy(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
+        >>> predictions(Accuracy(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
         tensor([0, 1, 1])
     """
     batch = _batch(metric, preds, target, None)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
-        return metric.decide(batch)
+        return metric.predicted(batch)
 
 
 def _batch(metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:

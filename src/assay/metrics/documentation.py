@@ -1,0 +1,68 @@
+"""Docstrings of metrics: an argument is described once, on its field, and a shared section once, on the base class."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Any, get_args
+
+SECTIONS = ("Args", "Shapes", "Rounding", "Returns", "Raises", "Example", "Source")
+OWN = ("Args", "Example", "Source")
+"""Sections that a class does not take from its base."""
+
+ROUNDING: Mapping[bool, str] = {
+    True: "Rounding: the value is that of exact arithmetic on the given inputs, rounded once to float64.",
+    False: (
+        "Rounding: the term of each sample is computed in float32 (float64 where an argument is float64); the sum of\n"
+        "the terms is exact."
+    ),
+}
+_HEADING = re.compile(rf"^(?=(?:{'|'.join(SECTIONS)}):)", re.MULTILINE)
+
+
+def sections(text: str | None) -> dict[str, str]:
+    """The parts of a docstring, each with its heading; what stands before the first heading is under "".
+
+    Example:
+        >>> sections("The mean.\\n\\nReturns:\\n    A number.\\n\\nSource: Gauss.")
+        {'': 'The mean.', 'Returns': 'Returns:\\n    A number.', 'Source': 'Source: Gauss.'}
+    """
+    summary, *rest = _HEADING.split(inspect.cleandoc(text or ""))
+    return {"": summary.strip()} | {part.partition(":")[0]: part.strip() for part in rest}
+
+
+def field_hints(cls: type) -> dict[str, tuple[Any, str]]:
+    """The type and the text of every field that a class itself declares, as `name: Annotated[type, "text"]`."""
+    try:
+        hints = inspect.get_annotations(cls, eval_str=True)
+    except NameError:  # a name that only type checkers see
+        hints = inspect.get_annotations(cls)
+    fields = {name: hint for name, hint in hints.items() if "ClassVar[" not in str(hint)}
+    return {name: get_args(hint)[:2] if hasattr(hint, "__metadata__") else (hint, "") for name, hint in fields.items()}
+
+
+def docstring(
+    written: Mapping[str, str], arguments: Mapping[str, str], inherited: Mapping[str, str], exact_terms: bool
+) -> str:
+    """The whole docstring of a metric.
+
+    Args:
+        written: the sections of its own docstring.
+        arguments: the text of every field.
+        inherited: the sections of its base class, for those that its own docstring leaves out.
+        exact_terms: see `Metric.exact_terms`.
+    """
+    shared = {name: part for name, part in inherited.items() if name not in OWN}
+    parts = {"Args": _args(arguments), "Rounding": ROUNDING[exact_terms], **shared, **written}
+    return "\n\n".join(parts[name] for name in ("", *SECTIONS) if parts.get(name))
+
+
+def _args(arguments: Mapping[str, str]) -> str:
+    lines = [
+        textwrap.fill(f"{name}: {text}", 120, initial_indent="    ", subsequent_indent="        ")
+        for name, text in arguments.items()
+        if text
+    ]
+    return "\n".join(["Args:", *lines]) if lines else ""

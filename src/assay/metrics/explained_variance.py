@@ -1,0 +1,134 @@
+"""Regression metrics that set errors against the spread of the target: what a model explains of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, ClassVar
+
+from assay.errors import ConfigError, describe
+from assay.metrics.exact_arithmetic import combined, quotient, root
+from assay.metrics.output_metrics import (
+    OverOutputs,
+    share_left,
+    squared_error,
+    target_spread,
+)
+from assay.tally.sums import PREDS, TARGET, Number, Totals
+
+__all__ = ["ExplainedVariance", "R2Score", "RelativeSquaredError"]
+
+
+@dataclass(frozen=True)
+class R2Score(OverOutputs):
+    """Coefficient of determination R².
+
+    `1 - sum(w (target - preds)²) / sum(w (target - mean)²)`, with the weighted mean of the target.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target gives 1 when it is met exactly, else
+        0 (as in scikit-learn). NaN for fewer than 2 samples, where all have weight 0, and adjusted for `adjusted + 1`
+        samples or fewer.
+
+    Raises:
+        ConfigError: `adjusted` below 0, an unknown `multioutput`, `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> R2Score()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.9486, dtype=torch.float64)
+
+    Source: Kvålseth, The American Statistician 39 (1985), 279-285, equation 1; scikit-learn user guide.
+    """
+
+    defined_for: ClassVar[str] = "samples with weight, 2 or more, and more than adjusted + 1 where it is adjusted"
+
+    adjusted: Annotated[
+        int,
+        "the number of independent variables of the model; above 0 gives the adjusted "
+        "`1 - (1 - R²) (N - 1) / (N - adjusted - 1)`, with `N` the number of samples, weighted or not.",
+    ] = 0
+
+    examples = (
+        {},
+        {"adjusted": 2},
+        *({"num_outputs": 2, "multioutput": k} for k in ("raw_values", "variance_weighted")),
+    )
+    unchanged_by = frozenset({"common affine"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjusted < 0:
+            raise ConfigError(describe("adjusted", self.adjusted, "0 or more", "Give the number of variables"))
+
+    def value(self, counts: Totals, k: int) -> Number:
+        samples = counts.count[k]
+        score = share_left(squared_error(counts, k), target_spread(counts, k))
+        if isinstance(score, float) or samples < 2 or not counts.weight[k]:
+            return math.nan
+        if not self.adjusted:
+            return score
+        return (
+            1 - (1 - score) * Fraction(samples - 1, samples - self.adjusted - 1)
+            if samples > self.adjusted + 1
+            else math.nan
+        )
+
+
+@dataclass(frozen=True)
+class ExplainedVariance(OverOutputs):
+    """Explained variance: as R², but a constant error costs nothing.
+
+    `1 - Var(target - preds) / Var(target)`, with weighted variances.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for raw values. A constant target gives 1 when the error is constant,
+        too, else 0 (as in scikit-learn). NaN without data.
+
+    Example:
+        >>> import torch
+        >>> ExplainedVariance()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.9572, dtype=torch.float64)
+
+    Source: scikit-learn user guide, explained variance score.
+    """
+
+    examples = ({}, {"num_outputs": 2})
+    unchanged_by = frozenset({"common affine", "shift"})
+
+    def value(self, counts: Totals, k: int) -> Number:
+        error, weight = squared_error(counts, k), counts.weight[k]
+        bias = combined((1, counts[PREDS][k]), (-1, counts[TARGET][k]))
+        if isinstance(error, float) or isinstance(weight, float) or isinstance(bias, float) or not weight:
+            return math.nan
+        return share_left(error - bias * bias / weight, target_spread(counts, k))
+
+
+@dataclass(frozen=True)
+class RelativeSquaredError(OverOutputs):
+    """Relative squared error: the squared error over that of always predicting the mean, or its root.
+
+    `sum(w (target - preds)²) / sum(w (target - mean)²)`. For a mean of roots, each root is rounded and then their mean.
+
+    Returns:
+        float64, shape `()`, or `(num_outputs,)` for raw values. With a constant target: infinite, or NaN when there is
+        no error either; weighted by the spread, such an output does not count unless all are. NaN without data.
+
+    Example:
+        >>> import torch
+        >>> RelativeSquaredError()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.0514, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    higher_is_better = False
+    examples = ({}, {"squared": False})
+    unchanged_by = frozenset({"common affine"})
+
+    squared: Annotated[bool, "False gives the square root."] = True
+
+    def value(self, counts: Totals, k: int) -> Number:
+        share = quotient(squared_error(counts, k), target_spread(counts, k))
+        return share if self.squared else root(share)

@@ -1,0 +1,138 @@
+"""Examples of every metric and sample data for them, made from what its class declares.
+
+The laws in the tests, the audit of assay's own metrics and the tables of the documentation use them. Values are dyadic
+fractions that every dtype down to bfloat16 holds exactly; ties, constants and absent classes are frequent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import TypeAlias
+
+import torch
+from torch import Generator, Tensor
+
+import assay.metrics
+from assay.errors import ConfigError
+from assay.metrics.base import Metric
+
+CLASSES, LABELS, OUTPUTS = 4, 3, 2
+TASKS: tuple[Mapping[str, int], ...] = ({}, {"num_classes": CLASSES}, {"num_labels": LABELS})
+Draw: TypeAlias = Callable[[Generator, int], tuple[Tensor, ...]]
+"""Gives so many samples: preds, and target where the metric takes one."""
+
+
+def public_metrics() -> dict[str, type[Metric]]:
+    """Every metric of `assay.metrics`, by name.
+
+    Example:
+        >>> public_metrics()["Recall"].family
+        'classification'
+    """
+    kinds = {name: getattr(assay.metrics, name) for name in assay.metrics.__all__}
+    return {name: kind for name, kind in kinds.items() if kind is not Metric}
+
+
+def examples(kind: type[Metric]) -> Iterator[Metric]:
+    """A metric for each of a class's `examples`, and the first of them for every task that it knows.
+
+    Example:
+        >>> from assay.metrics import HammingDistance
+        >>> [(metric.num_classes, metric.num_labels) for metric in examples(HammingDistance)]
+        [(None, None), (4, None), (None, 3)]
+    """
+    first, *others = kind.examples
+    for task in TASKS:
+        if task.keys() <= kind.arguments.keys():
+            with suppress(ConfigError):  # such as kappa, which multilabel data does not have
+                yield kind(**task, **first)
+    yield from (kind(**arguments) for arguments in others)
+
+
+def draw_for(metric: Metric) -> Draw:
+    """How to draw samples that a metric takes."""
+    for part in (getattr(metric, "metric", None), *getattr(metric, "operands", ())):
+        if isinstance(part, Metric):
+            return output_pairs if hasattr(metric, "outputs") else draw_for(part)
+    if metric.inputs == "labels":
+        if getattr(metric, "num_labels", None):
+            return multilabel
+        by_task = (multiclass, multiclass_logits) if getattr(metric, "num_classes", None) else (binary, binary_logits)
+        return by_task[getattr(metric, "logits", True)]
+    if metric.inputs == "pairs" and getattr(metric, "num_outputs", 1) > 1:
+        return output_pairs
+    return _DRAWS[metric.inputs]
+
+
+def integers(generator: Generator, low: int, high: int, *shape: int) -> Tensor:
+    """Integers from `low` to `high - 1`."""
+    return torch.randint(low, high, shape, generator=generator)
+
+
+def probabilities(generator: Generator, *shape: int) -> Tensor:
+    """Rows that sum to 1, in steps of 1/64."""
+    cuts = integers(generator, 0, 65, *shape[:-1], shape[-1] - 1).sort(-1).values
+    ends = torch.zeros(*shape[:-1], 1, dtype=torch.int64)
+    return torch.cat([ends, cuts, ends + 64], -1).diff(dim=-1) / 64
+
+
+def binary(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, 0, 65, count) / 64, integers(generator, 0, 2, count)
+
+
+def binary_logits(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -128, 129, count) / 4, integers(generator, 0, 2, count)
+
+
+def multiclass(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return probabilities(generator, count, CLASSES), integers(generator, 0, CLASSES, count)
+
+
+def multiclass_logits(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -128, 129, count, CLASSES) / 4, integers(generator, 0, CLASSES, count)
+
+
+def multilabel(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, 0, 65, count, LABELS) / 64, integers(generator, 0, 2, count, LABELS)
+
+
+def pairs(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -128, 129, count) / 8, integers(generator, -128, 129, count) / 8
+
+
+def output_pairs(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    shape = (count, OUTPUTS)
+    return integers(generator, -128, 129, *shape) / 8, integers(generator, -128, 129, *shape) / 8
+
+
+def positive_pairs(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, 1, 129, count) / 8, integers(generator, 1, 129, count) / 8
+
+
+def vectors(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -128, 129, count, 5) / 8, integers(generator, -128, 129, count, 5) / 8
+
+
+def distributions(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    preds, target = (probabilities(generator, count, CLASSES) for _ in range(2))
+    return (preds * 64 + 1) / 128, (target * 64 + 1) / 128
+
+
+def tokens(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    logits = integers(generator, -128, 129, count, 3, 2 * CLASSES) / 4
+    return logits, integers(generator, 0, 2 * CLASSES, count, 3)
+
+
+def values(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return (integers(generator, -128, 129, count) / 8,)
+
+
+_DRAWS: Mapping[str, Draw] = {
+    "pairs": pairs,
+    "positive pairs": positive_pairs,
+    "vectors": vectors,
+    "distributions": distributions,
+    "tokens": tokens,
+    "values": values,
+}

@@ -1,0 +1,146 @@
+"""What the class of a metric declares is all there is to say: help, tables, laws and the audit follow from it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+import pydoc
+import warnings
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import torch
+
+import assay.metrics
+from assay.errors import ConfigError
+from assay.metrics import Metric
+from assay.metrics.base import named_numbers
+from assay.metrics.catalogue import PAGES, families, page
+from assay.metrics.documentation import SECTIONS, sections
+from assay.metrics.label_metrics import LabelMetric
+from assay.metrics.samples import draw_for, examples, public_metrics
+
+ROOT = Path(__file__).parents[2]
+every_metric = pytest.mark.parametrize("kind", public_metrics().values(), ids=public_metrics())
+
+
+def test_every_metric_is_public():
+    found = set()
+    for module in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."):
+        for name, thing in vars(importlib.import_module(module.name)).items():
+            if inspect.isclass(thing) and issubclass(thing, Metric) and not inspect.isabstract(thing):
+                found.add(name)
+    found = {name for name in found if not name.endswith("Metric")}  # base classes
+    assert found == set(public_metrics())
+
+
+def test_type_checkers_see_every_module_with_public_names():
+    source = Path(assay.metrics.__file__).read_text("utf-8")
+    homes = {type_.__module__ for type_ in public_metrics().values()} | {Metric.__module__}
+    assert {line.split()[1] for line in source.splitlines() if line.endswith("import *")} == homes
+
+
+@every_metric
+def test_help_has_everything(kind):
+    text, parts = pydoc.render_doc(kind, renderer=pydoc.plaintext), sections(kind.__doc__)
+    wanted = {"", *SECTIONS} - (set() if fields(kind) else {"Args"})
+    assert {name for name, part in parts.items() if part} == wanted
+    for part in parts.values():
+        assert all(line.strip() in text for line in part.splitlines())
+    assert ">>>" in parts["Example"]
+    for field in fields(kind):
+        assert kind.arguments[field.name].endswith("."), f"{field.name} lacks a text"
+        assert f"    {field.name}: " in parts["Args"]
+    assert "float64" in parts["Returns"] or "tensors" in parts["Returns"]
+
+
+@every_metric
+def test_it_has_a_family_and_examples(kind):
+    assert kind.family != Metric.family
+    assert next(examples(kind), None) is not None
+    for metric in examples(kind):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            metric(*draw_for(metric)(torch.Generator().manual_seed(0), 12))
+
+
+def perfect(metric: Metric, target: torch.Tensor) -> torch.Tensor:
+    """Predictions that are right, in the form in which the metric takes them."""
+    if metric.inputs != "labels":
+        return 20.0 * torch.nn.functional.one_hot(target).float() if metric.inputs == "tokens" else target
+    scale = 20.0 if getattr(metric, "logits", not isinstance(metric, LabelMetric)) else 1.0
+    if getattr(metric, "num_classes", None):
+        return torch.nn.functional.one_hot(target, metric.num_classes).float() * scale
+    return (2.0 * target - 1) * scale if scale > 1 else target.float()
+
+
+def single(value: object) -> float | None:
+    """The first single number of a value; None where there is none."""
+    return next((number for _, number in named_numbers("", value)), None)
+
+
+@every_metric
+def test_right_predictions_are_better_than_random_ones_in_the_declared_direction(kind):
+    compared = 0
+    for metric in examples(kind):
+        data = draw_for(metric)(torch.Generator().manual_seed(2), 60)
+        if metric.higher_is_better is None or kind.family == "metrics of metrics":
+            continue
+        assert len(data) == 2
+        random, right = (single(metric(preds, data[1])) for preds in (data[0], perfect(metric, data[1])))
+        if random is not None and right is not None:
+            assert (right > random) if metric.higher_is_better else (right < random)
+            compared += 1
+    one_number = kind.higher_is_better is not None
+    assert bool(compared) == one_number
+
+
+@every_metric
+def test_a_direction_is_missing_only_where_no_value_is_the_best(kind):
+    shows_more = all(
+        single(value) is None
+        for metric in examples(kind)
+        for value in [metric(*draw_for(metric)(torch.Generator().manual_seed(2), 60))]
+    )
+    summarises = not shows_more and kind.inputs in ("values", "")
+    counts = kind.__name__ == "StatScores"
+    assert (kind.higher_is_better is None) == (shows_more or summarises or counts)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_have_the_tables_that_the_classes_say(path):
+    text = (ROOT / path).read_text("utf-8")
+    assert page(text, PAGES[path]) == text, "write them anew: python -m assay.metrics.catalogue"
+
+
+def test_a_page_without_a_place_for_its_table_is_refused():
+    with pytest.raises(ConfigError, match="readme_table"):
+        page("# A page", ["readme_table"])
+
+
+def test_families_have_every_metric_once():
+    names = [name for kinds in families().values() for name in kinds]
+    assert sorted(names) == sorted(public_metrics())
+
+
+def test_a_metric_of_your_own_is_documented_in_the_same_way():
+    @dataclass(frozen=True)
+    class Doubled(assay.metrics.MeanAbsoluteError):
+        """Twice the mean absolute error.
+
+        Source: none.
+        """
+
+        times: Annotated[int, "how often."] = 2
+        loose: "NotKnown" = None  # noqa: F821, UP037
+
+    assert Doubled.arguments.keys() == {"num_outputs", "times", "loose"}
+    assert "    times: how often." in Doubled.__doc__
+    assert sections(Doubled.__doc__)["Returns"] == sections(assay.metrics.MeanAbsoluteError.__doc__)["Returns"]
+    with pytest.raises(ConfigError, match="times"):
+        Doubled(times="many")
+    assert math.isclose(float(Doubled()(torch.ones(2), torch.zeros(2))), 1)
