@@ -83,15 +83,15 @@ from assay.metrics.samples import (
     tokens,
     vectors,
 )
-from assay.tally.samples import Samples, SampleStore
-from assay.tally.scores import Scores
+from assay.tally.samples import SampleStore, SampleTally
+from assay.tally.scores import ScoreTally
 
 MANY = 300  # classes: more than a matrix is kept for, and few of them occur
 IGNORED = -100
 
 
 class Data(NamedTuple):
-    """Samples: row k of each tensor belongs to sample k."""
+    """SampleTally: row k of each tensor belongs to sample k."""
 
     preds: Tensor
     target: Tensor | None = None
@@ -136,7 +136,7 @@ class Case:
     @property
     def whole_weights(self) -> bool:
         """Whether a weight says how often its sample occurs."""
-        return _counts_in(self.metric, Samples)
+        return _counts_in(self.metric, SampleTally)
 
     def meter(self, stage_bytes: int = 1 << 21) -> Meter:
         return Meter(value=self.metric, weighted=self.weighted, stage_bytes=stage_bytes)
@@ -348,7 +348,7 @@ def shows_counts(metric: Metric) -> bool:
 def names_a_dtype(metric: Metric) -> bool:
     """Whether states keep float64 apart from narrower dtypes; the values have the same bits."""
     largest = any("max" in each.tally(False).fields.values() for each in within(metric))
-    return largest or _counts_in(metric, Samples, Scores)
+    return largest or _counts_in(metric, SampleTally, ScoreTally)
 
 
 def _counts_in(metric: Metric, *kinds: type) -> bool:
@@ -367,7 +367,7 @@ def within(metric: Metric) -> Iterator[Metric]:
 def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
     return any(
-        isinstance(tally, Samples) or (isinstance(tally, Scores) and tally.keep != 0)
+        isinstance(tally, SampleTally) or (isinstance(tally, ScoreTally) and tally.keep != 0)
         for tally in (each.tally(False) for each in within(metric))
     )
 

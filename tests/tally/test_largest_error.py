@@ -22,7 +22,7 @@ def counted(*batches):
     for preds, target in batches:
         states.append(tally.zero(torch.device("cpu")))
         tally.add(states[-1], Batch(preds, target))
-    return tally.read(merge(tally, states))
+    return tally.compute(merge(tally, states))
 
 
 def exact(preds, target):
@@ -63,5 +63,5 @@ def test_what_is_not_finite_is_counted_and_makes_it_nan(strange):
     tally = LargestError()
     state = tally.zero(torch.device("cpu"))
     tally.add(state, Batch(torch.tensor([1.0, strange]), torch.tensor([0.0, strange])))
-    assert tally.read(state) != tally.read(state)
-    assert [problem.count for problem in tally.problems(state)] == [1]
+    assert tally.compute(state) != tally.compute(state)
+    assert [problem.count for problem in tally.invalid_values(state)] == [1]

@@ -54,9 +54,9 @@ class ScoreMetric(Metric):
         self.tally(weighted=False)  # raises for what the tally does not take
 
     @property
-    def data(self) -> Scored:
+    def data(self) -> ScoreSpec:
         """How batches become rows of scores."""
-        return scored(self.num_classes, None, self.ignore_index, getattr(self, "logits", True))
+        return score_spec(self.num_classes, None, self.ignore_index, getattr(self, "logits", True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -367,7 +367,9 @@ class KLDivergence(Metric):
         return result([_mean(total, rows)])
 
 
-def _contributed(name: str, data: ScoreSpec, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]) -> PerSample | None:
+def _contributed(
+    name: str, data: ScoreSpec, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]
+) -> PerSample | None:
     """The loss of each sample, `(N, 1)` from scores and classes; None where rows have several samples."""
     if batch.needed_target.ndim > 1:
         return None

@@ -102,7 +102,7 @@ class Quantile(Metric):
     def tally(self, weighted: bool) -> Tally:
         return SampleTally(("preds",), None if self.num_outputs == 1 else self.num_outputs, weighted)
 
-    def compute(self, counts: Kept) -> Tensor:
+    def compute(self, counts: SampleArrays) -> Tensor:
         weights = counts.weights
         samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counts["preds"])]
         values = [[self._value(s, Fraction(repr(q))) for s in samples] for q in self._shares]
@@ -117,7 +117,7 @@ class Quantile(Metric):
     def closed_form(self) -> str:
         return "order statistics" if self.num_outputs == 1 and not isinstance(self.q, tuple) else ""
 
-    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
         values = counts["preds"][0]
         if not self.closed_form or len(values) > rows or np.isnan(values).any():
             return None

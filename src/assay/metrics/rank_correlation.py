@@ -59,7 +59,7 @@ class RankCorrelation(Metric):
     def predicted(self, batch: Batch) -> Tensor | None:
         return single(batch.preds) if self.num_outputs == 1 else None
 
-    def compute(self, counts: Kept) -> Tensor:
+    def compute(self, counts: SampleArrays) -> Tensor:
         values = []
         for k, (x, y) in enumerate(zip(counts["preds"], counts["target"], strict=True)):
             weights = None if counts.weights is None else counts.weights[k]
@@ -95,7 +95,7 @@ class SpearmanCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Bonett and Wright" if self.num_outputs == 1 else ""
 
-    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
         n, r = len(counts["preds"][0]), float(self.compute(counts)) if self.num_outputs == 1 else math.nan
         return fisher_z(r, (1 + r * r / 2) / (n - 3), confidence_level) if 3 < n <= rows else None
 
@@ -155,7 +155,7 @@ class KendallRankCorrCoef(RankCorrelation):
     def closed_form(self) -> str:
         return "Fisher's z, variance of Fieller et al." if self.num_outputs == 1 and self.variant != "c" else ""
 
-    def interval(self, counts: Kept, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: SampleArrays, confidence_level: float, rows: int) -> Ends | None:
         n = len(counts["preds"][0])
         if not self.closed_form or not 4 < n <= rows:
             return None

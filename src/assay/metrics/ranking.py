@@ -167,7 +167,7 @@ class AveragedRankingMetric(RankingMetric):
             raise ConfigError(describe("average", repr(self.average), expected, do))
 
     @abstractmethod
-    def bounded_value(self, ranking: Ranking) -> Interval:
+    def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         """The value of one ranking, and two numbers between which the exact one lies."""
 
     @property
@@ -258,7 +258,7 @@ class AUROC(AveragedRankingMetric):
         error = delong_error(ranking.positives, ranking.negatives)
         return on_logit_scale(float(self.bounded_value(ranking).value), error, confidence_level)
 
-    def bounded_value(self, ranking: Ranking) -> Interval:
+    def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         return curves.auroc(ranking)
 
 
@@ -297,7 +297,7 @@ class AveragePrecision(AveragedRankingMetric):
         value = float(self.bounded_value(ranking).value)
         return on_logit_scale(value, math.sqrt(value * (1 - value) / ranking.num_positives), confidence_level)
 
-    def bounded_value(self, ranking: Ranking) -> Interval:
+    def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         return curves.average_precision(ranking)
 
 
@@ -323,7 +323,7 @@ class EqualErrorRate(AveragedRankingMetric):
 
     needs = "positives and negatives"
 
-    def bounded_value(self, ranking: Ranking) -> Interval:
+    def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         positives, negatives = ranking.num_positives, ranking.num_negatives
         if not positives or not negatives:
             return curves.NOTHING
@@ -341,8 +341,9 @@ class EqualErrorRate(AveragedRankingMetric):
         (fpr, fnr), (next_fpr, next_fnr) = rates(k - 1), rates(k)
         value = fpr + (next_fpr - fpr) * gap(k - 1) / (gap(k - 1) - gap(k))
         if ranking.single[k]:
-            return Interval(value, value, value)
-        return Interval(value, max(fpr, next_fnr), min(next_fpr, fnr))  # positives first in the bin, or negatives
+            return BoundedEstimate(value, value, value)
+        lower, upper = max(fpr, next_fnr), min(next_fpr, fnr)  # positives first in the bin, or negatives
+        return BoundedEstimate(value, lower, upper)
 
 
 @dataclass(frozen=True, kw_only=True)

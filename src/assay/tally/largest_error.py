@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
-from assay.tally.base import Batch, Layout, Problem, Rule, State, Tally, shown
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
 from assay.tally.extremes import decoded, keys
 
 _NONE = torch.iinfo(torch.int64).min
@@ -35,7 +35,7 @@ class LargestError(Tally):
     def fields(self) -> Mapping[str, Rule]:
         return {"errors": "max", "count": "sum", "strange": "sum", "inexact": "sum"}
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: BatchLayout) -> None:
         for name, given in (("preds", layout.preds), ("target", layout.target)):
             if given is None or given.tail != layout.preds.tail:
                 got = "nothing" if given is None else f"shape {shown(given.tail)}"
@@ -77,12 +77,12 @@ class LargestError(Tally):
             place = state["errors"][_KINDS.index(kind)]
             torch.maximum(place, column.amax(), out=place)
 
-    def problems(self, state: State) -> Sequence[Problem]:
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         strange, inexact = int(state["strange"]), int(state["inexact"])
-        problems = [Problem("values are NaN or infinite", strange, fatal=False)] if strange else []
-        return problems + [Problem("integers are beyond what float64 holds", inexact)] * bool(inexact)
+        problems = [InvalidValues("values are NaN or infinite", strange, fatal=False)] if strange else []
+        return problems + [InvalidValues("integers are beyond what float64 holds", inexact)] * bool(inexact)
 
-    def read(self, state: State) -> float:
+    def compute(self, state: State) -> float:
         """The error; NaN without elements, and where a value was not finite."""
         if int(state["strange"]) or not int(state["count"]):
             return math.nan
