@@ -66,9 +66,10 @@ class Metric(Operators, ABC):
     _sections: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Describe the arguments in the docstring, and note which of them are numbers."""
+        """Describe the arguments in the docstring, note which of them are numbers, and leave types as annotations."""
         super().__init_subclass__(**options)
         hints = field_hints(cls)
+        cls.__annotations__ = {**cls.__dict__.get("__annotations__", {}), **{n: kind for n, (kind, _) in hints.items()}}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
         numbers = {name: number for name, (kind, _) in hints.items() if (number := _number(kind))}
         cls.arguments, cls._numbers = {**cls.arguments, **texts}, {**cls._numbers, **numbers}
