@@ -27,7 +27,7 @@ SYNCS = frozenset(
         "equal",
         "nonzero",
         "masked_select",
-        "bincount",  # reads its maximum and minimum on the host (twice on CUDA)
+        "bincount",  # reads its maximum and minimum on the CPU (twice on CUDA)
         "_unique",
         "_unique2",
         "unique_dim",
@@ -109,7 +109,7 @@ class counted(TorchDispatchMode):  # noqa: N801 - reads as a word in a with stat
 
 
 def _synchronises(name: str, args: tuple[Any, ...]) -> bool:
-    if name == "repeat_interleave":  # with repeats as a tensor the size of the output is read on the host
+    if name == "repeat_interleave":  # with repeats as a tensor the size of the output is read on the CPU
         return any(isinstance(arg, torch.Tensor) for arg in args[1:2]) or len(args) == 1
     if name in ("index", "index_put", "index_put_", "_index_put_impl_"):
         return any(isinstance(index, torch.Tensor) and index.dtype in _MASKS for index in args[1])

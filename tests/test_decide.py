@@ -89,9 +89,7 @@ def test_the_threshold_of_logits_is_a_probability(threshold, expected):
 
 
 def test_decisions_that_cannot_be():
-    with pytest.raises(
-        ConfigError, match=r"top_k: got 0, expected a whole number of 1 or more\. Give the k of the top"
-    ):
+    with pytest.raises(ConfigError, match=r"top_k: got 0, expected an integer of 1 or more\. Give the k of the top"):
         TopK(0)
     for threshold in (-0.1, 1.1, math.nan):
         with pytest.raises(ConfigError, match=r"threshold: got .*, expected a probability in \[0, 1\]"):

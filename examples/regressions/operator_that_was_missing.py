@@ -1,7 +1,7 @@
 """Packing of 4-bit weights with an operator that Apple GPUs lacked under torch 2.4.
 
 TorchChat called it there: pytorch/torchchat#719; the kernel came with pytorch/pytorch#128965. What follows is the call,
-under the rules of that release; one that packs on the host and says so; and one that leaves it to a plan, which needs
+under the rules of that release; one that packs on the CPU and says so; and one that leaves it to a plan, which needs
 no packing operator (``examples/quantize_where_an_operator_is_missing.py`` shows what the plan says).
 
     ASSAY_PRETEND_TORCH=2.4 assay audit examples/regressions/operator_that_was_missing.py:quantize --device mps
@@ -13,7 +13,7 @@ from assay.quantize import plan
 
 
 def weights(device):
-    """Whole numbers from 0 to 15, as a layer's weights after rounding."""
+    """Integers from 0 to 15, as a layer's weights after rounding."""
     return (torch.arange(32 * 64, device=device) % 16).reshape(32, 64).int()
 
 
@@ -23,7 +23,7 @@ def quantize(device):
 
 
 def fixed(device):
-    """Pack on the host, once, when the model is loaded."""
+    """Pack on the CPU, once, when the model is loaded."""
     return torch.ops.aten._convert_weight_to_int4pack_for_cpu(weights(device).cpu(), 2)
 
 

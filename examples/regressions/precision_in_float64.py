@@ -35,7 +35,7 @@ class Precision:
 
 
 class FixedPrecision(Precision):
-    """Counts are whole numbers: integers hold them exactly, on every device."""
+    """Counts are int64, which holds them exactly on every device."""
 
     def update(self, preds, target):
         found = one_hot(preds.argmax(1), CLASSES)

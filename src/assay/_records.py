@@ -307,7 +307,7 @@ def _series(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 def _number(convert: Any, value: Any, where: str) -> Any:
-    expected = "a whole number" if convert is operator.index else "a number"
+    expected = "an integer" if convert is operator.index else "a number"
     if isinstance(value, str | bytes | bool):
         raise _unfit(where, value, expected)
     try:

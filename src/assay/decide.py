@@ -1,7 +1,7 @@
 """From scores to decisions: argmax, threshold and top-k, as the caller said, never guessed from values.
 
 A decision turns `preds` into one label per row. Rows that cannot be decided, because a score is NaN or no probability
-where one was said, get the label `num_classes`, which tallies count apart; nothing is read on the host. Half-precision
+where one was said, get the label `num_classes`, which tallies count apart; nothing is read on the CPU. Half-precision
 scores are compared as float32, which holds them exactly, so a decision does not depend on which of these carried them.
 
 Ties go to the lowest class index, for the argmax and within the top k alike.
@@ -73,7 +73,7 @@ class TopK(Decision):
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise ConfigError(describe("top_k", self.k, "a whole number of 1 or more", "Give the k of the top-k"))
+            raise ConfigError(describe("top_k", self.k, "an integer of 1 or more", "Give the k of the top-k"))
 
     def __call__(self, rows: Rows) -> Tensor:
         best = rows.best()

@@ -58,7 +58,7 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
         dtype: of the weights that are floats; "auto" as they are stored.
 
     Returns:
-        The model, in evaluation mode on the host, and the tokenizer; None where the folder has none.
+        The model, in evaluation mode on the CPU, and the tokenizer; None where the folder has none.
 
     Raises:
         ConfigError: no such folder, or it is not one of a causal language model.

@@ -157,7 +157,7 @@ def test_what_a_device_lacks_is_decided_and_said(device):
     assert value(report) == value(expected)
     if device.type == "mps":
         choice, why = decisions(report)["target"]
-        assert choice == "torch.float64 meets the predictions on the host"
+        assert choice == "torch.float64 meets the predictions on the CPU"
         assert why.startswith("mps:0 has no such dtype")
         rounded = evaluate(model(), wide, MeanSquaredError(), device=device.device, **more)
         assert decisions(rounded)["inputs"][0] == "torch.float64 was rounded to a narrower dtype"

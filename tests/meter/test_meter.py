@@ -146,9 +146,9 @@ def test_a_target_that_nothing_reads_is_refused(metric):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stage_bytes": -1}, "stage_bytes: got -1, expected a whole number of 0 or more. Give a number of bytes"),
-        ({"stage_bytes": 1.5}, "stage_bytes: got 1.5, expected a whole number of 0 or more."),
-        ({"stage_bytes": None}, "stage_bytes: got None, expected a whole number of 0 or more."),
+        ({"stage_bytes": -1}, "stage_bytes: got -1, expected an integer of 0 or more. Give a number of bytes"),
+        ({"stage_bytes": 1.5}, "stage_bytes: got 1.5, expected an integer of 0 or more."),
+        ({"stage_bytes": None}, "stage_bytes: got None, expected an integer of 0 or more."),
         ({"weighted": 1}, "weighted: got 1, expected True or False. Give a bool."),
         ({"strict": Mean()}, r"strict: got Mean\(.*\), expected True or False. A metric cannot be named strict"),
     ],

@@ -1,4 +1,4 @@
-"""Samples drawn again: the draws, exact products, and states that are those of the samples drawn."""
+"""Samples resampled: the draws, exact products, and states that are those of the samples drawn."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from assay.metrics import Accuracy, FBetaScore, Quantile
 from laws import CASES
 
 METRICS = {type(case.metric): case.metric for case in CASES}
-NUMBERS = {"int": "a whole number of at most 64 bits", "float": "a number", "bool": "True or False"}
+NUMBERS = {"int": "an integer of at most 64 bits", "float": "a number", "bool": "True or False"}
 
 
 def numbers(metric):
@@ -52,7 +52,7 @@ def test_a_class_count_of_numpy_can_be_saved(tmp_path):
 
 @pytest.mark.parametrize("value", [True, 3.5, 2**63, None])
 def test_whole_numbers_are_no_others(value):
-    with pytest.raises(ConfigError, match=r"^top_k: got .*, expected a whole number of at most 64 bits"):
+    with pytest.raises(ConfigError, match=r"^top_k: got .*, expected an integer of at most 64 bits"):
         Accuracy(num_classes=3, top_k=value)
 
 

@@ -557,7 +557,7 @@ UNKNOWN = "got 'mean', expected 'micro', 'macro', 'weighted' or None"
             "top_k: got 2, expected 1 for data that is not multiclass. Give num_classes, or leave",
         ),
         (lambda: Recall(num_classes=3, top_k=4), "top_k: got 4, expected at most num_classes=3. Give a smaller k."),
-        (lambda: Recall(num_classes=3, top_k=0), "top_k: got 0, expected a whole number of 1 or more. Give the k of"),
+        (lambda: Recall(num_classes=3, top_k=0), "top_k: got 0, expected an integer of 1 or more. Give the k of"),
         (lambda: Recall(threshold=1.5), "threshold: got 1.5, expected a probability in [0, 1]. Give a probability;"),
         (lambda: FBetaScore(beta=-1.0), "beta: got -1.0, expected 0 or more. Give how much recall counts against"),
         (lambda: FBetaScore(beta=math.nan), "beta: got nan, expected 0 or more."),

@@ -63,7 +63,7 @@ def test_a_weight_repeats_its_sample(pairs, q, interpolation):
 
 
 def test_weights_that_are_no_counts_raise():
-    with pytest.raises(InvalidValuesError, match="weights: got fractions, expected whole numbers"):
+    with pytest.raises(InvalidValuesError, match="weights: got fractions, expected integers"):
         Quantile(0.5)(torch.arange(2), weights=torch.tensor([1.0, 0.5]))
 
 

@@ -46,7 +46,7 @@ def test_unknown_kinds_of_curves_are_refused():
 
 
 def test_counts_are_whole_numbers():
-    with pytest.raises(InputError, match=r"ConfusionPlot.counts\[0\]\[0\]: got float 0.5, expected a whole number"):
+    with pytest.raises(InputError, match=r"ConfusionPlot.counts\[0\]\[0\]: got float 0.5, expected an integer"):
         ConfusionPlot("m", ("a",), [[0.5]])
 
 
@@ -115,7 +115,7 @@ def test_edges_of_a_distribution_rise(edges):
 
 
 def test_bins_of_a_distribution_are_numbers_above_0():
-    with pytest.raises(ConfigError, match="bins: got 0, expected a whole number above 0, or edges"):
+    with pytest.raises(ConfigError, match="bins: got 0, expected an integer above 0, or edges"):
         Distribution.of("d", {"a": [1.0]}, bins=0)
 
 

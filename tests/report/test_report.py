@@ -90,7 +90,7 @@ def test_counts_of_any_library_become_plain(count):
         (lambda: Value("x", True), "Value.value: got bool True, expected a number"),
         (lambda: Value("x", [1.0, 2.0]), "Value.value: got list .*, expected a number"),
         (lambda: Value(3, 0.5), "Value.name: got int 3, expected a string"),
-        (lambda: Value("x", 0.5, count=1.5), "Value.count: got float 1.5, expected a whole number"),
+        (lambda: Value("x", 0.5, count=1.5), "Value.count: got float 1.5, expected an integer"),
         (lambda: Section("s", values="ab"), "Section.values: got str 'ab', expected a sequence"),
         (lambda: Section("s", values=[0.5]), r"Section.values\[0\]: got float 0.5, expected a Value"),
         (

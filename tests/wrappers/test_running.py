@@ -99,7 +99,7 @@ def test_a_batch_that_is_refused_leaves_the_window_as_it_was():
 
 @pytest.mark.parametrize("updates", [0, -1, 2.5, True, "many"])
 def test_a_window_has_a_number_of_updates(updates):
-    with pytest.raises(ConfigError, match=r"updates: got .*, expected a whole number of 1 or more"):
+    with pytest.raises(ConfigError, match=r"updates: got .*, expected an integer of 1 or more"):
         Running(LIKE, updates)
 
 

@@ -88,7 +88,7 @@ def test_steps_have_numbers_and_can_be_forgotten():
     tracker = Tracker(better={"x": "higher"})
     for step, value in ((10, 0.9), (20, 0.5), (30, 0.7)):
         tracker.record({"x": value}, step)
-    with pytest.raises(ConfigError, match=r"step: got 30, expected a whole number of 31 or more\. Call rewind"):
+    with pytest.raises(ConfigError, match=r"step: got 30, expected an integer of 31 or more\. Call rewind"):
         tracker.record({"x": 1.0}, 30)
     tracker.rewind(20)
     tracker.record({"x": 0.95}, 20)

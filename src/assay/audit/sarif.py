@@ -24,7 +24,7 @@ def save(audit: Audit, path: Path, base: Path | None = None) -> Path:
         audit: what was found.
         path: the file.
         base: the folder from which paths are given, as code hosts need it: the root of the repository; the working
-            folder unless given.
+            folder by default.
 
     Returns:
         The file.

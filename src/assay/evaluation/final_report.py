@@ -140,7 +140,7 @@ def _rounded(forward: Forward) -> list[tuple[str, str, str]]:
     rows = [("inputs", f"{dtype} was rounded to a narrower dtype", lacks) for dtype in forward.narrowed]
     do = "a cast in the data set would keep them on the device"
     return rows + [
-        ("target", f"{dtype} meets the predictions on the host", f"{lacks}; {do}") for dtype in forward.on_host
+        ("target", f"{dtype} meets the predictions on the CPU", f"{lacks}; {do}") for dtype in forward.on_host
     ]
 
 

@@ -25,7 +25,7 @@ class Forward:
 
     Batch, outputs and targets follow one rule: inputs go to the device of the model, where dtypes that it lacks become
     narrower; predictions stay where the model gave them, and targets and weights meet them there. A target of a dtype
-    that the device lacks is not rounded: then both meet on the host.
+    that the device lacks is not rounded: then both meet on the CPU.
 
     Args:
         model: what predicts.

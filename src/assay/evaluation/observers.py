@@ -84,7 +84,7 @@ class Observer(Protocol):
         """Count rows; nothing may be kept of their tensors, which are overwritten."""
 
     def state(self) -> dict[str, Tensor]:
-        """What was counted, as tensors on the host."""
+        """What was counted, as tensors on the CPU."""
 
     def add_state(self, tensors: Tensors) -> None:
         """Add what `state` gave, on any process."""
@@ -167,7 +167,7 @@ class Observers:
             self._limit = min(16 * self._limit, self._capacity)
 
     def state(self) -> dict[str, Tensor]:
-        """All that was counted, as tensors on the host."""
+        """All that was counted, as tensors on the CPU."""
         self.flush()
         tensors = {}
         for name, observer in self._observers.items():

@@ -65,7 +65,7 @@ class Partition:
         return meter
 
     def state(self) -> dict[str, Tensor]:
-        """What was counted, as tensors on the host."""
+        """What was counted, as tensors on the CPU."""
         tensors = {"labels": as_bytes(list(self.meters))}
         for number, meter in enumerate(self.meters.values()):
             tensors.update(prefixed(str(number), meter.state_dict()))

@@ -1,4 +1,4 @@
-"""What every sample contributed to the metrics, kept on the host, so that reports can be compared sample by sample."""
+"""What every sample contributed to the metrics, kept on the CPU, so that reports can be compared sample by sample."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _named(ids: Iterable[Any]) -> Array:
 
 
 def _array(tensor: Tensor) -> Array:
-    """A copy on the host that NumPy can read."""
+    """A copy on the CPU that NumPy can read."""
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.float()
     return np.array(to_host(tensor).numpy())

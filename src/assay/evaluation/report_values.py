@@ -28,7 +28,7 @@ class IntervalSources:
         confidence_level: their level; None for none.
         samples: what each sample contributed.
         terms: by metric, the column that it is the mean of, and the one that is divided by.
-        members: which samples count; all unless given.
+        members: which samples count; all by default.
         closed: closed-form intervals, by value.
         drawn: intervals of the bootstrap.
     """

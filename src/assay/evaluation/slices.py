@@ -204,7 +204,7 @@ class SliceResult:
     members: Array | None
 
     def values(self, names: Iterable[str]) -> dict[str, Any]:
-        """What metrics read of it; one that has too little data reads NaN, which is no warning here."""
+        """What metrics read of it; one that has too little data returns NaN, which is no warning here."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.meter.compute(only=names)

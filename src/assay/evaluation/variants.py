@@ -33,7 +33,7 @@ class Variant:
 
     Args:
         model: what is called, an exported program or TorchScript among others.
-        data: the samples as this variant takes them, in another dtype for example; the same as for all unless given.
+        data: the samples as this variant takes them, in another dtype for example; the same as for all by default.
         options: arguments of `assay.evaluate` of its own, such as ``{"precision": "bfloat16"}``.
 
     Example:
@@ -206,7 +206,7 @@ def _options(name: str, variant: Variant, confidence_level: float, options: Mapp
 
 
 class _FirstOutputs:
-    """The outputs of the first variant, on the host, by the indices of the samples."""
+    """The outputs of the first variant, on the CPU, by the indices of the samples."""
 
     def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
         self._left = most_bytes

@@ -45,7 +45,7 @@ def as_composer(
         module: what `Trainer` trains or evaluates.
         metrics: by name, or a meter, which is copied empty.
         loss: of predictions and target; needed for training.
-        train_metrics: the same for training batches; none unless given.
+        train_metrics: the same for training batches; none by default.
         inputs: what of a batch the module takes: a name, a position, several of them, or a function of the batch.
         target: the same of the target; `(x, y)` and usual names are found without.
         weights: the same, of the samples' weights.
@@ -69,7 +69,7 @@ def as_evaluator(label: str, dataloader: Any, names: Iterable[str] | None = None
         label: what Composer calls it. Give evaluators metrics of different names: `state.eval_metric_values` keeps one
             value a name.
         dataloader: the data.
-        names: the metrics, as `as_composer` was given them; all unless given.
+        names: the metrics, as `as_composer` was given them; all by default.
         **options: as `composer.Evaluator` takes them.
 
     Raises:

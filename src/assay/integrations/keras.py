@@ -69,7 +69,7 @@ def as_keras(metric: Metric, name: str = "", *, weighted: bool = False) -> Keras
 
     Args:
         metric: reads one number.
-        name: what Keras calls it; that of its class unless given.
+        name: what Keras calls it; that of its class by default.
         weighted: there are sample weights; give it as `weighted_metrics=[...]` then.
 
     Raises:

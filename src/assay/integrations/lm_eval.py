@@ -36,7 +36,7 @@ def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
 
     Args:
         path: a `results_*.json`, or a folder with one in it or in the folders below. Samples are looked for beside it.
-        title: of the report; the name of the model unless given.
+        title: of the report; the name of the model by default.
 
     Raises:
         ConfigError: there is no such file, or there are several.

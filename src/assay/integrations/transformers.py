@@ -79,7 +79,7 @@ def compute_metrics(metrics: Meter | Mapping[str, Metric], transform: Transform 
         metrics: metrics by name, or a meter, which is copied empty. Labels of -100, with which the Trainer pads, are
             left out by metrics with `ignore_index=-100`.
         transform: how predictions and labels become `(preds, target)` or `(preds, target, weights)`; the first part of
-            each unless given.
+            each by default.
 
     Raises:
         ConfigError: it is neither.

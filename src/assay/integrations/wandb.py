@@ -18,8 +18,8 @@ def log_to_wandb(report: Report, run: Any = None, *, step: int | None = None, pr
 
     Args:
         report: what `evaluate` gave, or `Report.load(path)`.
-        run: what `wandb.init` gave; the one that is under way unless given.
-        step: as `run.log` takes it; the next one unless given.
+        run: what `wandb.init` gave; the one that is under way by default.
+        step: as `run.log` takes it; the next one by default.
         prefix: put before each name, such as `"val/"`.
 
     Raises:

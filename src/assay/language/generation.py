@@ -59,7 +59,7 @@ class Generation:
 class Sampling:
     """How the next token is chosen.
 
-    Tokens are drawn on the host from probabilities in float64, so a seed means the same on every device that gives the
+    Tokens are drawn on the CPU from probabilities in float64, so a seed means the same on every device that gives the
     same logits.
 
     Args:
@@ -126,7 +126,7 @@ def generate(
         model: a module or function that gives logits `(1, T, V)` for token ids `(1, T)`.
         prompt: the text to continue.
         max_new_tokens: how many tokens at most; fewer where the tokenizer knows a last one and the model gives it.
-        tokenizer: makes tokens of text; bytes unless given.
+        tokenizer: makes tokens of text; bytes by default.
         temperature: 0 for the most probable token each time, else what logits are divided by before drawing.
         top_k: draw from the k most probable tokens only.
         seed: of the draws.

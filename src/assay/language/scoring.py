@@ -54,9 +54,9 @@ def perplexity(
     Args:
         model: a module or function that gives logits `(B, T, V)` for token ids `(B, T)`; those of Hugging Face, too.
         data: a text, or its token ids.
-        tokenizer: makes tokens of a text; bytes unless given.
-        window: how many tokens the model is given at once; unless given what it can hold, at most 1,024.
-        stride: how far apart windows begin; half a window unless given. A smaller one gives more context and costs
+        tokenizer: makes tokens of a text; bytes by default.
+        window: how many tokens the model is given at once; by default what it can hold, at most 1,024.
+        stride: how far apart windows begin; half a window by default. A smaller one gives more context and costs
             more: a text is read `window / stride` times.
         device: where to run; as in `assay.evaluate`, and so are the following.
         batch_size: windows at once.

@@ -82,7 +82,7 @@ def tokens_of(data: str | Tensor | Sequence[int] | Tokens, tokenizer: Tokenizer 
 
     Args:
         data: text, or a series of integers.
-        tokenizer: makes tokens of text; bytes unless given.
+        tokenizer: makes tokens of text; bytes by default.
 
     Raises:
         ConfigError: fewer than two tokens: there is nothing to predict.

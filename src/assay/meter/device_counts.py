@@ -162,7 +162,7 @@ class DeviceCounts:
         return self._states
 
     def host_states(self) -> list[State]:
-        """The states on the host, with everything that was staged."""
+        """The states on the CPU, with everything that was staged."""
         return [
             {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
             for state in self.flushed()

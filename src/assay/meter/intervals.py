@@ -173,7 +173,7 @@ def bootstrap(
     replicate every group counts as often as a draw from Poisson(1) says; the values of the replicates spread as those
     of other samples would. The ends are percentiles, moved outwards for the number of groups as Student's t is, and for
     the skewness of the replicates (`assay.stats.intervals.skewed_ends`).
-    Whole numbers decide everything up to the values, so the intervals do not depend on how a group was counted.
+    Integers decide everything up to the values, so the intervals do not depend on how a group was counted.
 
     Metrics that keep samples are read less often, the more samples there are (from 25 times on). With fewer than 200
     replicates, or fewer than four beyond an end, the interval is ``value ± t sd`` with their standard deviation.

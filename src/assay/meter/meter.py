@@ -200,14 +200,14 @@ class Meter:
         return tensors["preds"], tensors.get("target"), tensors.get("weights")
 
     def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
-        """The value of every metric, read on the host.
+        """The value of every metric, read on the CPU.
 
         Args:
-            only: names of the metrics to read; all unless given.
+            only: names of the metrics to read; all by default.
 
         Returns:
-            A dictionary from names to values: float64 tensors on the host, or named tuples of them. A metric without
-            data reads NaN and warns.
+            A dictionary from names to values: float64 tensors on the CPU, or named tuples of them. A metric without
+            data returns NaN and warns.
 
         Raises:
             ConfigError: there is no metric of a name.
@@ -330,7 +330,7 @@ class Meter:
         return total
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What was counted, as tensors by name on the host, with a description of it as bytes under `about`.
+        """What was counted, as tensors by name on the CPU, with a description of it as bytes under `about`.
 
         They can go into any checkpoint. `load_state_dict` of a meter with equal metrics takes them.
 
@@ -437,7 +437,7 @@ def _check_options(weighted: object, strict: object, stage_bytes: object) -> Non
             raise ConfigError(describe(name, repr(flag), "True or False", do))
     if not isinstance(stage_bytes, int) or stage_bytes < 0:
         do = "Give a number of bytes; 0 stages nothing"
-        raise ConfigError(describe("stage_bytes", repr(stage_bytes), "a whole number of 0 or more", do))
+        raise ConfigError(describe("stage_bytes", repr(stage_bytes), "an integer of 0 or more", do))
 
 
 def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, Metric]:

@@ -1,7 +1,7 @@
-"""Tallies of samples that were drawn again: weighted sums of the states of groups of samples.
+"""Tallies of samples that were resampled: weighted sums of the states of groups of samples.
 
 A replicate draws how often each group counts, from Poisson(1). Its state is then the sum of the groups' states times
-these whole numbers: exact, and the same bits however the samples of the groups were counted.
+these integers: exact, and the same bits however the samples of the groups were counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READ_ELEMENTS = 1 << 24
 LEAST = 25
 """Replicates that are read whatever they cost."""
 
-_EXACT = 1 << 53  # whole numbers up to here are exact in float64, in which products of matrices are fast
+_EXACT = 1 << 53  # integers up to here are exact in float64, in which products of matrices are fast
 _HALF = 31  # bits
 
 
@@ -36,7 +36,7 @@ class GroupStates:
 
     Args:
         tally: what was counted.
-        states: of each group, on the host; canonical or not.
+        states: of each group, on the CPU; canonical or not.
         rows: how many samples each group has.
     """
 
@@ -127,7 +127,7 @@ class _GroupSamples:
 
 
 def combined(draws: Whole, stacked: Whole) -> Whole:
-    """The product of two matrices of whole numbers, exactly; the first has no negative ones.
+    """The product of two matrices of integers, exactly; the first has no negative ones.
 
     Where sums may pass 2 ** 53, both halves of the numbers are multiplied in float64, which is exact up to there.
 

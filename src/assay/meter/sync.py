@@ -50,7 +50,7 @@ def synced(
         group: the process group; None for the default one.
 
     Returns:
-        The merged states on the host, not canonical, and the number of rows.
+        The merged states on the CPU, not canonical, and the number of rows.
 
     Raises:
         SyncError: the ranks count different things, a rank failed, or a collective did. Nothing of this rank changed.
@@ -84,7 +84,7 @@ class _Ranks:
     group: dist.ProcessGroup | None
 
     def summed(self, vector: Tensor) -> Tensor:
-        """The sum of all ranks' vectors, on the host."""
+        """The sum of all ranks' vectors, on the CPU."""
         try:
             moved = vector.to(collective_device(self.group))
             dist.all_reduce(moved, group=self.group)

@@ -69,7 +69,7 @@ class Metric(Operators, ABC):
         """Describe the arguments in the docstring, note which of them are numbers, and leave types as annotations."""
         super().__init_subclass__(**options)
         hints = field_hints(cls)
-        cls.__annotations__ = {**cls.__dict__.get("__annotations__", {}), **{n: kind for n, (kind, _) in hints.items()}}
+        cls.__annotations__ = inspect.get_annotations(cls) | {name: kind for name, (kind, _) in hints.items()}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
         numbers = {name: number for name, (kind, _) in hints.items() if (number := _number(kind))}
         cls.arguments, cls._numbers = {**cls.arguments, **texts}, {**cls._numbers, **numbers}
@@ -91,12 +91,12 @@ class Metric(Operators, ABC):
 
     @abstractmethod
     def compute(self, counts: Any) -> Any:
-        """The value, from what the tally's `read` gives: a tensor, or a tuple or dictionary of them; on the host."""
+        """The value, from what the tally's `compute` gives: a tensor, or a tuple or dictionary of them; on the CPU."""
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         """The values of each row, where the metric is a mean over rows or the quotient of two; see `per_sample_values`.
 
-        No value may be read on the host. Weights are multiplied in afterwards.
+        No value may be read on the CPU. Weights are multiplied in afterwards.
         """
         return None
 
@@ -140,7 +140,7 @@ class Metric(Operators, ABC):
             weights: one weight per sample, shape `(N,)`, or one per target.
 
         Returns:
-            The value on the host; float64 where it is a number.
+            The value on the CPU; float64 where it is a number.
 
         Raises:
             InputError: shapes, dtypes or values that cannot be measured.
@@ -185,7 +185,7 @@ def _truth(value: Any) -> bool:
 
 
 _PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "int": (_whole, "a whole number of at most 64 bits"),
+    "int": (_whole, "an integer of at most 64 bits"),
     "float": (_real, "a number"),
     "bool": (_truth, "True or False"),
 }
@@ -199,12 +199,12 @@ def _number(kind: Any) -> tuple[str, bool] | None:
 
 
 def number(value: float) -> Tensor:
-    """A result: a 0-dimensional float64 tensor on the host."""
+    """A result: a 0-dimensional float64 tensor on the CPU."""
     return torch.tensor(value, dtype=torch.float64)
 
 
 def vector(values: Any) -> Tensor:
-    """A result per class or output: a float64 tensor on the host."""
+    """A result per class or output: a float64 tensor on the CPU."""
     return torch.tensor([float(v) for v in values], dtype=torch.float64)
 
 

@@ -220,7 +220,7 @@ class ClassTable(NamedTuple):
         """One row per class and average: name, precision, recall, F1, support.
 
         Args:
-            names: of the classes; their numbers unless given.
+            names: of the classes; their numbers by default.
         """
         chosen = list(names) if names is not None else [str(k) for k in range(len(self.support))]
         if len(chosen) != len(self.support):

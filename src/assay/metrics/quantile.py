@@ -42,7 +42,7 @@ class Quantile(Metric):
     once; q is taken as the decimal number that is written, so 0.7 of 11 samples is the eighth, not just below it. All
     samples are kept, and the value takes `O(n log n)`.
 
-    A weight says how often its sample occurs; it is a whole number.
+    A weight says how often its sample occurs; it is an integer.
 
     Shapes: `preds` of any shape and real dtype; with one output every element is a sample. No target.
 
@@ -52,7 +52,7 @@ class Quantile(Metric):
 
     Raises:
         ConfigError: q outside [0, 1], an unknown interpolation, or `num_outputs` below 1.
-        InvalidValuesError: weights that are not whole numbers, by `compute`.
+        InvalidValuesError: weights that are not integers, by `compute`.
 
     Example:
         >>> import torch
@@ -151,9 +151,7 @@ class _Sorted:
         times = [int(w) for w in weights]
         if any(n != w for n, w in zip(times, weights.tolist(), strict=True)):
             raise InvalidValuesError(
-                describe(
-                    "weights", "fractions", "whole numbers, how often a sample occurs", "Scale them to whole numbers"
-                )
+                describe("weights", "fractions", "integers, how often a sample occurs", "Scale them to integers")
             )
         order = np.argsort(values, kind="stable")
         return _Sorted(values[order], list(accumulate(times[k] for k in order)))

@@ -1,4 +1,4 @@
-"""Rank correlations, read from all samples: ranks, ties and pairs are counted in whole numbers, and rounded once."""
+"""Rank correlations, read from all samples: ranks, ties and pairs are counted in integers, and rounded once."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class KendallRankCorrCoef(RankCorrelation):
 
 
 def _weighed(x: Array, y: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-    """The samples that count, and their weights as whole numbers of one unit."""
+    """The samples that count, and their weights as integers of one unit."""
     if weights is None:
         return x, y, np.ones(len(x), dtype=np.int64)
     counts = weights > 0
@@ -207,7 +207,7 @@ def _group_sums(rank: Array, weights: Array) -> Array:
 
 
 def _centred_ranks(x: Array, weights: Array) -> Array:
-    """Twice the difference between each rank and the mean of all ranks: whole numbers, tied values with equal ones."""
+    """Twice the difference between each rank and the mean of all ranks: integers, tied values with equal ones."""
     if not len(x):
         return weights
     rank = _dense(x)

@@ -209,14 +209,14 @@ class PackedWeight:
         return replace(self, packed=self.packed.to(device), scales=self.scales.to(device), zeros=zeros)
 
     def equal(self, other: PackedWeight) -> bool:
-        """Whether both have the same scheme, shape, dtype of scales, and the same bits. Reads values on the host."""
+        """Whether both have the same scheme, shape, dtype of scales, and the same bits. Reads values on the CPU."""
         mine, theirs = self._tensors(), other._tensors()
         return (self.scheme, self.shape, self.scales.dtype) == (other.scheme, other.shape, other.scales.dtype) and all(
             bool((_bits(a) == _bits(b.to(a.device))).all()) for a, b in zip(mine, theirs, strict=True)
         )
 
     def check(self, name: str = "weight") -> PackedWeight:
-        """Itself, where its scales and zeros are finite. Reads values on the host.
+        """Itself, where its scales and zeros are finite. Reads values on the CPU.
 
         Raises:
             InvalidValuesError: they are not.

@@ -1,6 +1,6 @@
 """Plots as data: what a plot shows, in numbers, never as a picture.
 
-Each renderer (terminal, HTML) draws them in its own way, and a stored report can be drawn again, compared, or read by
+Each renderer (terminal, HTML) draws them in its own way, and a stored report can be resampled, compared, or read by
 another program. ``summary()`` says in a sentence what the plot shows: the caption, and what a screen reader reads out.
 """
 
@@ -390,7 +390,7 @@ def _edges(values: Floats, bins: int | Sequence[float]) -> Floats:
     if not isinstance(bins, int):
         return np.asarray(bins, dtype=np.float64)
     if bins < 1:
-        raise ConfigError(describe("bins", bins, "a whole number above 0, or edges", "Pass bins=20"))
+        raise ConfigError(describe("bins", bins, "an integer above 0, or edges", "Pass bins=20"))
     least, most = (values.min(), values.max()) if len(values) else (0.0, 1.0)
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore", invalid="ignore"):

@@ -84,8 +84,8 @@ def compare(
         correction: ``"holm"``, ``"bh"`` or ``"none"``, over all metrics, slices and runs.
         seed: where the random numbers of sign flips start.
         flips: how many samples to list for each way to flip.
-        names: what to call the reports, the baseline first; their titles where these differ, unless given.
-        slices: whether to compare slices; those that both have, unless said. True where there must be one.
+        names: what to call the reports, the baseline first; their titles where these differ, by default.
+        slices: whether to compare slices; those that both have, by default. True where there must be one.
 
     Raises:
         ConfigError: the confidence level or the correction is invalid, names do not fit, no section is in both reports,

@@ -184,7 +184,7 @@ class Comparison(Record, Viewable, schema="assay.comparison/3"):
             metric: its name.
             section: where it stands; may be left out where only one section has it.
             run: the name of the run; may be left out where there is one.
-            slice: on which slice; all samples unless given.
+            slice: on which slice; all samples by default.
 
         Raises:
             ConfigError: none fits, or several do.

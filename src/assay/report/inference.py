@@ -59,7 +59,7 @@ class MeasuredValue:
     Args:
         value: the value.
         samples: the samples of its section.
-        members: which of them it rests on, as a mask; all unless given.
+        members: which of them it rests on, as a mask; all by default.
     """
 
     value: Value

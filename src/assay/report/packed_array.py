@@ -1,6 +1,6 @@
 """One array in JSON: as few bytes as its values need, with a digest that tells when a byte was changed.
 
-Whole numbers in equal steps are two numbers. Booleans are bits. Other whole numbers, or their differences where that is
+Integers in equal steps are two numbers. Booleans are bits. Other integers, or their differences where that is
 shorter, and floats take the smallest type that holds them exactly. What is left is compressed (zlib) and written in
 base64.
 """
@@ -31,7 +31,7 @@ _FLOATS = ("float16", "float32", "float64")
 
 @dataclass(frozen=True, eq=False)
 class PackedArray(Record):
-    """An array of booleans, whole numbers, floats or texts; made by `PackedArray.of`.
+    """An array of booleans, integers, floats or strings; made by `PackedArray.of`.
 
     Args:
         form: how it is written, one of ``FORMS``.
@@ -62,7 +62,7 @@ class PackedArray(Record):
 
         Raises:
             ShapeError: it has not one dimension.
-            DtypeError: it is neither boolean, nor whole numbers within int64, nor floats, nor texts.
+            DtypeError: it is neither boolean, nor integers within int64, nor floats, nor strings.
 
         Example:
             >>> PackedArray.of(range(1000)).data
@@ -229,5 +229,5 @@ def _broken(got: str, expected: str) -> InputError:
 
 
 def _unfit(what: str, got: object) -> DtypeError:
-    expected = "booleans, whole numbers within int64, floats of at most 64 bits, or texts"
+    expected = "booleans, integers within int64, floats of at most 64 bits, or strings"
     return DtypeError(describe(what, got, expected, "Convert them first"))

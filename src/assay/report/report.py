@@ -34,8 +34,8 @@ class Report(Record, Viewable, schema=SCHEMA):
         device: where it ran, as text (``"cpu"``, ``"cuda:0 (NVIDIA H100)"``); empty where that is not known.
         notes: what a reader must know of the whole.
         duration_s: how long it took, in seconds.
-        created: when, ISO 8601 with the time zone; now unless given.
-        environment: the versions of what was used; those of this process unless given.
+        created: when, ISO 8601 with the time zone; now by default.
+        environment: the versions of what was used; those of this process by default.
 
     Raises:
         ConfigError: two sections have the same name.

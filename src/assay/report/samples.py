@@ -35,7 +35,7 @@ class Samples(Record):
     """The samples of a section, packed; made by `Samples.pack`.
 
     Args:
-        ids: what tells the samples apart: whole numbers or texts, each once.
+        ids: what tells the samples apart: integers or strings, each once.
         columns: what they contribute to the metrics; `Value.column` names one.
         decision: what was decided for each: a class, as a number or a text.
         target: what would have been right, or the true value.
@@ -44,7 +44,7 @@ class Samples(Record):
 
     Raises:
         ShapeError: the parts have not one value for each id.
-        DtypeError: ids are neither whole numbers nor texts, or a column is of texts.
+        DtypeError: ids are neither integers nor strings, or a column holds strings.
         ConfigError: an id or the name of a column comes twice.
     """
 
@@ -69,7 +69,7 @@ class Samples(Record):
         """Keep samples, in as few bytes as they need.
 
         Args:
-            ids: whole numbers or texts, each once: a list, a range, an array, a host tensor.
+            ids: integers or strings, each once: a list, a range, an array, a host tensor.
             columns: names and series of booleans or numbers, as many as ids.
             decision: as many decisions, if there are any.
             target: as many targets, if there are any.
@@ -78,7 +78,7 @@ class Samples(Record):
 
         Raises:
             ShapeError: the parts have not one value for each id.
-            DtypeError: ids are neither whole numbers nor texts, or a column is of texts.
+            DtypeError: ids are neither integers nor strings, or a column holds strings.
             ConfigError: an id or the name of a column comes twice.
 
         Example:
@@ -135,7 +135,7 @@ class Samples(Record):
             return
         ids = self.ids.values
         if ids.dtype.kind not in "iO":
-            raise DtypeError(describe("Samples.ids", ids.dtype, "whole numbers or texts", "Pass indices or names"))
+            raise DtypeError(describe("Samples.ids", ids.dtype, "integers or strings", "Pass indices or names"))
         ordered = np.sort(ids)
         again = ordered[1:] == ordered[:-1]
         if again.any():

@@ -70,7 +70,7 @@ class Value(Record):
 
         Args:
             samples: what holds the columns.
-            members: which of the samples count, as a mask; all unless given.
+            members: which of the samples count, as a mask; all by default.
 
         Raises:
             ConfigError: there is no such column, or its mean is another number.

@@ -131,7 +131,7 @@ def _named(packed: PackedArray | None, rows: Array, names: tuple[str, ...]) -> l
 
 
 def _plain(packed: PackedArray, rows: Array) -> list[CellValue]:
-    """Entries as they stand in the data: a whole number is a name and takes no commas."""
+    """Entries as they stand in the data: an integer is a name and takes no commas."""
     entries = packed.values[rows]
     if entries.dtype.kind == "f":
         return [float(entry) for entry in entries]

@@ -271,7 +271,7 @@ def delong_error(positives: Array, negatives: Array) -> float:
     variances over ``P - 1`` and ``N - 1``. From counts this takes no pairs, and ties are exact.
 
     Args:
-        positives: how many, from the highest score down; whole numbers.
+        positives: how many, from the highest score down; integers.
         negatives: how many, likewise.
 
     Returns:

@@ -2,7 +2,7 @@
 
 A tally says how a batch turns into counts. Its state is a plain dictionary of tensors; states of the same tally add
 up, so any split of the samples, any order and any number of devices or processes gives the same sum. Nothing in
-here reads a value of a tensor on the host; that is left to `metrics`, which read a canonical state once.
+here reads a value of a tensor on the CPU; that is left to `metrics`, which read a canonical state once.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ class Tally(ABC):
 
     @abstractmethod
     def compute(self, state: State) -> Any:
-        """What metrics read from a canonical state: counts or exact sums on the host."""
+        """What metrics read from a canonical state: counts or exact sums on the CPU."""
 
     def canonicalize(self, state: State, rows: int) -> State:
-        """The one form, on the host, that every state of the same samples has; `rows` is how many were counted."""
+        """The one form, on the CPU, that every state of the same samples has; `rows` is how many were counted."""
         return state
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:

@@ -1,4 +1,4 @@
-"""Rankings on the host, and what is read from them: areas with certified bounds, and points of curves.
+"""Rankings on the CPU, and what is read from them: areas with certified bounds, and points of curves.
 
 A ranking lists, from the highest score down, how many positives and negatives there are at each distinct score; or in
 each bin of scores, and then the order within a bin is unknown, which is what the bounds account for. Counts are whole
@@ -84,7 +84,7 @@ def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> 
 
 
 def whole_numbers(weights: Array) -> Array:
-    """Finite weights of 0 or more as whole numbers in one unit: int64 where their sum fits, else Python integers.
+    """Finite weights of 0 or more as integers in one unit: int64 where their sum fits, else Python integers.
 
     Args:
         weights: floats or integers, of any shape.
@@ -137,7 +137,7 @@ def auroc(ranking: Ranking) -> BoundedEstimate:
 
 
 def dot(a: Array, b: Array) -> int:
-    """The exact sum of products of whole numbers of 0 or more."""
+    """The exact sum of products of integers of 0 or more."""
     if a.dtype != object and b.dtype != object and int(a.sum()) * int(b.max(initial=0)) < _LARGEST:
         return int(np.dot(a, b))
     return sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
@@ -187,7 +187,7 @@ def _mean_over_orders(hits: Array, alarms: Array, p: Array, n: Array) -> Array:
 
 
 def _floats(whole: Array) -> Array:
-    """Whole numbers as float64, each rounded once."""
+    """Integers as float64, each rounded once."""
     if whole.dtype != object:
         return whole.astype(np.float64)
     return np.array([float(w) for w in whole.tolist()], dtype=np.float64)

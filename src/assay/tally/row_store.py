@@ -66,7 +66,7 @@ class RowStore(Tally):
         return {"rows": store.replaced({name: value[order] for name, value in values.items()})}
 
     def compute(self, state: State) -> tuple[Tensor, ...]:
-        """The columns, on the host."""
+        """The columns, on the CPU."""
         store: SampleStore = state["rows"]
         return tuple(store.column(name) for name in self._tails)
 

@@ -87,7 +87,7 @@ class SampleStore:
 
     Args:
         columns: for each name the shape of one row, and the narrowest dtype to keep it in. Wider data is kept in its
-            own dtype; `column` gives the narrowest one that holds all of it. Whole numbers of 32 bits and more that
+            own dtype; `column` gives the narrowest one that holds all of it. Integers of 32 bits and more that
             meet floats become float64, which is exact up to 2 ** 53. `ANY` stands for whatever dtype the data has.
         device_budget: bytes on an accelerator.
         host_budget: bytes in host memory.
@@ -148,7 +148,7 @@ class SampleStore:
         self._make_room(_place(device), nbytes)
 
     def column(self, name: str) -> Tensor:
-        """All rows of a column on the host, in the order in which they came; this waits for the device."""
+        """All rows of a column on the CPU, in the order in which they came; this synchronizes with the device."""
         column = self.columns[name]
         dtype = reduce(common_dtype, (block.tensors[name].dtype for block in self._blocks), column.dtype)
         parts = [to_host(block.filled()[name]).to(dtype) for block in self._blocks]
@@ -308,7 +308,7 @@ def _place(device: torch.device) -> Place:
 
 
 def common_dtype(a: torch.dtype, b: torch.dtype) -> torch.dtype:
-    """The narrowest dtype that holds the values of both (whole numbers beyond 2 ** 53 next to floats excepted).
+    """The narrowest dtype that holds the values of both (integers beyond 2 ** 53 next to floats excepted).
 
     Example:
         >>> common_dtype(torch.int64, torch.float16), common_dtype(torch.int8, torch.float16)
@@ -369,7 +369,7 @@ def _mapped(mapped: mmap.mmap, start: int, like: Tensor) -> Tensor:
 
 
 def canonical(store: SampleStore) -> SampleStore:
-    """The same rows on the host, sorted by their bits: one order for all ways in which they may have come."""
+    """The same rows on the CPU, sorted by their bits: one order for all ways in which they may have come."""
     values = {name: store.column(name) for name in store.columns}
     if not store.rows:
         return store.replaced(values)
@@ -388,7 +388,7 @@ def _raw(values: Tensor) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SampleArrays:
-    """Samples on the host: for each argument an array of shape `(outputs, samples)`, floats or int64."""
+    """Samples on the CPU: for each argument an array of shape `(outputs, samples)`, floats or int64."""
 
     values: Mapping[str, np.ndarray]
     weights: np.ndarray | None = None

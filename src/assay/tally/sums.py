@@ -216,7 +216,7 @@ def column(batch: Batch, argument: Argument) -> Tensor:
 
 @dataclass(frozen=True)
 class Totals:
-    """Exact sums on the host, for each output.
+    """Exact sums on the CPU, for each output.
 
     `totals[term]` is a list with one `Fraction` per output, or a float (inf, -inf, NaN) where the data was not finite.
     `count` is the number of values and `weight` the sum of their weights, which without weights is the same.

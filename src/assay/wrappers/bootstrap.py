@@ -1,4 +1,4 @@
-"""How uncertain values are: samples dealt to groups while they are counted, and groups drawn again when it is asked."""
+"""How uncertain values are: samples dealt to groups while they are counted, and groups resampled when it is asked."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Bootstrap:
     `assay.meter.intervals.bootstrap`.
 
     Where `ids` are given, everything has the same bits however the samples were split over batches and processes. Else
-    a sample is known by its place in the stream of this process.
+    a sample is identified by its place in the stream of this process.
 
     Args:
         meter: says what is measured; it is not changed.
-        groups: how many groups; as many as 64 MiB of counts allow, at most 128, unless given.
+        groups: how many groups; as many as 64 MiB of counts allow, at most 128, by default.
         seed: another deal and other draws for each.
 
     Raises:
@@ -101,7 +101,7 @@ class Bootstrap:
             preds: as for `Meter.update`.
             target: likewise.
             weights: likewise.
-            ids: what each sample is known by, on the host: whole numbers or texts, `(N,)`. The host waits for ids on a
+            ids: the id of each sample, on the CPU: integers or strings, `(N,)`. The process synchronizes for ids on a
                 device.
 
         Raises:
@@ -251,7 +251,7 @@ class Bootstrap:
         return total
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What was counted, as tensors on the host."""
+        """What was counted, as tensors on the CPU."""
         told = {_NEXT: torch.tensor([self._next, self._seed])}
         return told | save_meters({str(k): meter for k, meter in enumerate(self.groups)})
 

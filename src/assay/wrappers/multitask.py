@@ -141,7 +141,7 @@ class Multitask:
             meter.reset()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What was counted, as tensors on the host."""
+        """What was counted, as tensors on the CPU."""
         return save_meters(self.meters)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:

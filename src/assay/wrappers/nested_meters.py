@@ -11,7 +11,7 @@ from assay.meter import Meter
 
 
 def save_meters(meters: Mapping[str, Meter]) -> dict[str, Tensor]:
-    """What meters have counted, as tensors on the host, named `"<name>/<tensor>"`."""
+    """What meters have counted, as tensors on the CPU, named `"<name>/<tensor>"`."""
     return {f"{name}/{key}": tensor for name, meter in meters.items() for key, tensor in meter.state_dict().items()}
 
 

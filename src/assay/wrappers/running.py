@@ -18,7 +18,7 @@ class Running:
     """Measures the last `updates` batches, and forgets those before them.
 
     Each update is counted by itself, on the device of its batch. The value is read from the sum of the last ones, which
-    are whole numbers: it has the bits of a meter that was given those batches alone. Nothing is subtracted, so
+    are integers: it has the bits of a meter that was given those batches alone. Nothing is subtracted, so
     nothing drifts.
 
     Args:
@@ -42,7 +42,7 @@ class Running:
     def __init__(self, meter: Meter, updates: int) -> None:
         if isinstance(updates, bool) or not isinstance(updates, int) or updates < 1:
             do = "Say how many of the last updates count"
-            raise ConfigError(describe("updates", repr(updates), "a whole number of 1 or more", do))
+            raise ConfigError(describe("updates", repr(updates), "an integer of 1 or more", do))
         meter = require_meter("meter", meter)
         self.updates = updates
         self._like = meter.fresh()
@@ -92,7 +92,7 @@ class Running:
         self._next.reset()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What is in the window, as tensors on the host, the oldest update first."""
+        """What is in the window, as tensors on the CPU, the oldest update first."""
         return save_meters({str(k): meter for k, meter in enumerate(self._last)})
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:

@@ -75,7 +75,7 @@ class Tracker:
 
         Args:
             values: what `Meter.compute` gave, or numbers by name; or a meter, which is read.
-            step: its number, above those before; the next one unless given.
+            step: its number, above those before; the next one by default.
 
         Raises:
             InputError: nothing in it is a single number.
@@ -85,7 +85,7 @@ class Tracker:
         number = following if step is None else step
         if isinstance(number, bool) or not isinstance(number, int) or (number < following and self.steps):
             do = "Call rewind(step) first, to record a step again"
-            raise ConfigError(describe("step", repr(step), f"a whole number of {following} or more", do))
+            raise ConfigError(describe("step", repr(step), f"an integer of {following} or more", do))
         found = _single_numbers(values if isinstance(values, Mapping) else values.compute())
         if not found:
             do = "Pass what Meter.compute gave, or numbers by name"

@@ -98,7 +98,7 @@ def check_ids(ids: Any, where: str) -> None:
     for k, each in enumerate(listed):
         if each is None or isinstance(each, float) or each in seen:
             got = f"{each!r} in {rows_at([seen[each], k] if each in seen else [k])}"
-            do = "Give each sample a whole number or a text of its own"
+            do = "Give each sample an integer or a string of its own"
             raise ConfigError(describe(where, got, "an id of its own for each sample", do))
         seen[each] = k
 

@@ -40,11 +40,11 @@ class DataSpec:
         inputs: how a batch becomes what the model takes; as in `assay.evaluate`, and so are the next two.
         target: how a batch becomes the target.
         preds: how outputs become predictions.
-        tokenizer: makes tokens of a text; bytes unless given.
+        tokenizer: makes tokens of a text; bytes by default.
         window: of a text, how many tokens at once.
         stride: of a text, how far apart windows begin.
         device: where to run.
-        batch_size: of data without a loader; 64 samples, or 8 windows of a text, unless given.
+        batch_size: of data without a loader; 64 samples, or 8 windows of a text, by default.
         precision: "bfloat16" or "float16" for autocast.
         progress: draw a bar; None: where there is a terminal.
     """
@@ -180,7 +180,7 @@ class _SideBySide(nn.Module):
         return mean.nan_to_num(0.0, math.inf)  # for the bar; NaN raises at the end
 
     def outcome(self, name: str) -> OutputComparison:
-        """What was kept of one model, on the host and in the order of the samples."""
+        """What was kept of one model, on the CPU and in the order of the samples."""
         records = self.records[name]
         if not records.rows:
             raise ConfigError(describe("data", "no sample", "at least one", "See what the data give"))

@@ -72,11 +72,11 @@ def measure(
         target: how a batch becomes the target.
         preds: how outputs become predictions.
         ignore_index: predictions with this target are left out.
-        tokenizer: makes tokens of a text; bytes unless given.
+        tokenizer: makes tokens of a text; bytes by default.
         window: of a text, how many tokens at once.
         stride: of a text, how far apart windows begin.
         device: where to run.
-        batch_size: 64 samples, or 8 windows of a text, unless given.
+        batch_size: 64 samples, or 8 windows of a text, by default.
         precision: "bfloat16" or "float16" for autocast.
         confidence_level: of the intervals.
         seed: where the random numbers of sign flips start.
@@ -241,7 +241,7 @@ def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Seque
                 rows.append((*start, *ms, a.seconds / b.seconds, a.samples_per_second, b.samples_per_second))
     heads = ("samples", "ms before", "ms after", "times as fast", "samples/s before", "samples/s after")
     table = Table("One batch", ("of", *heads) if len(kinds) > 1 else heads, tuple(rows), note="Medians of rounds.")
-    return Section("Speed", (), (table,), note=f"On {device} with {torch.get_num_threads()} threads on the host.")
+    return Section("Speed", (), (table,), note=f"On {device} with {torch.get_num_threads()} threads on the CPU.")
 
 
 def _measured(loop: Report, windows: Windows | None) -> Section:

@@ -163,7 +163,7 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
 
 
 def load_packed_weights(path: PathLike) -> dict[str, PackedWeight]:
-    """The quantized weights of a file or folder by their names, on the host.
+    """The quantized weights of a file or folder by their names, on the CPU.
 
     Raises:
         StateError: as :func:`load`.
@@ -192,7 +192,7 @@ def is_quantized(path: PathLike) -> bool:
 
 
 def read(path: PathLike) -> tuple[FileDescription, dict[str, Tensor]]:
-    """All tensors of a quantized model, on the host, after their checksums were found to be right.
+    """All tensors of a quantized model, on the CPU, after their checksums were found to be right.
 
     Raises:
         StateError: a file is cut short, changed, missing, or of another version or set.

@@ -219,7 +219,7 @@ def _tensor(
 
 
 def _home(held: Tensor | QuantizedWeight, device: str | torch.device | None) -> torch.device:
-    """Where a tensor shall be: as asked for, where it is, or on the host."""
+    """Where a tensor shall be: as asked for, where it is, or on the CPU."""
     if device is not None:
         return torch.device(device)
     return torch.device("cpu") if held.device == torch.device("meta") else held.device

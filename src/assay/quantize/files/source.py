@@ -74,7 +74,7 @@ class TensorSource:
         return sum(stored.nbytes for stored in self.tensors.values())
 
     def read(self, name: str) -> Tensor:
-        """One tensor, on the host. Its memory is given back with it.
+        """One tensor, on the CPU. Its memory is given back with it.
 
         A mapping of a file keeps the pages that were read, so that the file is opened anew every now and then.
         """

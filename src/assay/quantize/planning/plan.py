@@ -211,11 +211,11 @@ def plan(
 
     Args:
         model: any module; its weights may be on the meta device.
-        scheme: ``"int4"`` (which it is unless said), ``"int8"``, ``"int3:g64"``, several in order of preference
+        scheme: ``"int4"`` (the default), ``"int8"``, ``"int3:g64"``, several in order of preference
             (``"int4, int8"``), or anything that is a recipe.
         device: where the model shall run; it need not be here. ``"auto"``: the first accelerator of this machine.
         recipe: schemes by the names of layers, instead of ``scheme``; see :meth:`Recipe.parse`.
-        dtype: of the activations; that of the weights unless given.
+        dtype: of the activations; that of the weights by default.
         include: names, or parts of them between dots; where given, other layers are skipped.
         exclude: names, or parts of them between dots, of layers that are skipped.
         method: how weights are rounded: ``"nearest"`` (unless the recipe says otherwise), ``"search"``, ``"hqq"``, or

@@ -117,7 +117,7 @@ def _memory(row: Row) -> str:
 
 
 def spelled(scheme: Scheme) -> str:
-    """A scheme with its groups, also where they are those that are meant unless said.
+    """A scheme with its groups, also where they are the default ones.
 
     Example:
         >>> from assay.quantize.scheme import Scheme

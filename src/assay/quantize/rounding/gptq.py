@@ -35,7 +35,7 @@ def gptq(
     rounded in the order of how much data goes through them, and the error of each is spread over the columns that are
     still to come, by the inverse of ``H = X Xᵀ``.
 
-    It runs on the host, in float32. The result is on the device of the weight.
+    It runs on the CPU, in float32. The result is on the device of the weight.
 
     Args:
         weight: floats of shape (N, K).

@@ -47,7 +47,7 @@ class TuningResult:
         torch: the release.
         processor: the name of the device's processor.
         date: the day.
-        threads: that torch used on the host.
+        threads: that torch used on the CPU.
         shape: of the weights.
         measured: by dtype and scheme.
     """
