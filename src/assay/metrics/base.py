@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -117,7 +118,7 @@ class Metric(Operators, ABC):
         """The interval of the value in closed form, for samples without weights.
 
         Args:
-            counted: what the tally's `read` gives.
+            counts: what the tally's `compute` gives.
             confidence_level: between 0 and 1.
             rows: how many rows were given; where more than that was counted, samples of a row depend on each other, and
                 there is no interval.
