@@ -13,7 +13,7 @@ from torch import nn
 from assay.errors import ConfigError, InvalidValuesWarning, MissingDependencyError, StateError, describe, warn
 from assay.language.tokens import Tokenizer
 from assay.quantize.files.file import is_quantized, load_folder
-from assay.quantize.files.huggingface import register_with_transformers
+from assay.quantize.files.transformers_registration import register_with_transformers
 
 CONFIG = "config.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "spiece.model")

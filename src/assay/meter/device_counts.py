@@ -13,8 +13,8 @@ from torch.compiler import is_compiling
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import StateError, describe
-from assay.meter.inputs import readable
 from assay.tally.base import Batch, State, Tally
+from assay.tally.inputs import readable
 from assay.tally.samples import SampleStore
 
 

@@ -26,11 +26,11 @@ from assay.errors import (
 from assay.meter import file
 from assay.meter.device_counts import DeviceCounts, layout_of
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
-from assay.meter.inputs import check_inputs, match_shapes, type_name
 from assay.meter.sync import synced
 from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally, merge
+from assay.tally.inputs import check_inputs, match_shapes, type_name
 
 STAGE_BYTES = 1 << 21
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.devices.policies import policy
 from assay.tally.base import Batch
+from assay.tally.inputs import check_inputs, match_shapes, readable
 
 if TYPE_CHECKING:
     from assay.metrics.base import Metric
@@ -121,12 +122,6 @@ def predictions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> 
 
 def _batch(metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
     """A batch whose metadata was found to be right."""
-    from assay.meter.inputs import (  # the meter knows metrics; they meet when called
-        check_inputs,
-        match_shapes,
-        readable,
-    )
-
     given = check_inputs({"preds": preds, "target": target, "weights": weights}, weights is not None, False)
     fit = match_shapes(given, metric.tally(weights is not None).check)
     tensors = {name: readable(each.detach()) for name, each in fit.items()}

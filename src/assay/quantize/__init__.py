@@ -9,11 +9,13 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.quantize.analysis import measure, recipe_for_budget, sensitivity, sweep
     from assay.quantize.files.file import load, load_folder, save
-    from assay.quantize.files.huggingface import register_with_transformers
     from assay.quantize.files.stream import quantize_shards
+    from assay.quantize.files.transformers_registration import register_with_transformers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
     from assay.quantize.packed_weight import PackedWeight
-    from assay.quantize.planning.plan import LayerPlan, Plan, plan
+    from assay.quantize.planning.layer_plan import LayerPlan
+    from assay.quantize.planning.plan import Plan
+    from assay.quantize.planning.plan_builder import plan
     from assay.quantize.planning.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
     from assay.quantize.scheme import Scheme
@@ -43,11 +45,13 @@ __all__ = [
 
 _HOMES = {
     "files.file": ("load", "load_folder", "save"),
-    "files.huggingface": ("register_with_transformers",),
+    "files.transformers_registration": ("register_with_transformers",),
     "packed_weight": ("PackedWeight",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
     "analysis": ("recipe_for_budget", "measure", "sensitivity", "sweep"),
-    "planning.plan": ("LayerPlan", "Plan", "plan"),
+    "planning.layer_plan": ("LayerPlan",),
+    "planning.plan": ("Plan",),
+    "planning.plan_builder": ("plan",),
     "planning.recipe": ("Recipe",),
     "rounding": ("quantize_weight",),
     "scheme": ("Scheme",),

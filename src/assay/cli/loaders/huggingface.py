@@ -9,7 +9,7 @@ from typing import Any
 from assay.cli.loaders.named_model import Model
 from assay.errors import ConfigError, StateError, describe
 from assay.huggingface import tell_unused, transformers
-from assay.quantize.files.huggingface import register_with_transformers
+from assay.quantize.files.transformers_registration import register_with_transformers
 
 
 def open_folder(path: Path, allow_code: bool = False) -> Model:

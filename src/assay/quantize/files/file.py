@@ -29,9 +29,9 @@ from assay.quantize.files.description import (
     tensors_of,
 )
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
-from assay.quantize.files.huggingface import mark
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.files.model_loader import find_replacements
+from assay.quantize.files.transformers_registration import mark
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
 from assay.quantize.packed_weight import PackedWeight
 

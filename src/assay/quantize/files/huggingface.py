@@ -8,7 +8,6 @@ the unknown quantization and initializes the weights randomly.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,7 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from assay.errors import AssayError, MissingDependencyError, StateError, describe
+from assay.errors import AssayError, StateError, describe
 from assay.quantize.files.description import FIELDS, WeightDescription
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
@@ -27,40 +26,6 @@ METHOD = "assay"
 """The ``quant_method`` in ``config.json``."""
 _WHERE = "config.json: weights of quantization_config"
 _AGAIN = "Save the model again with save_pretrained"
-
-
-def register_with_transformers() -> None:
-    """Let ``from_pretrained`` and ``save_pretrained`` of Transformers handle models that assay quantized.
-
-    Calling it again changes nothing. :meth:`Plan.apply` and :func:`load` call it for models of Transformers.
-
-    Raises:
-        MissingDependencyError: Transformers is not installed.
-
-    Example:
-        >>> register_with_transformers()
-        >>> from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
-        >>> METHOD in AUTO_QUANTIZER_MAPPING
-        True
-    """
-    try:
-        import assay.quantize.files.quantizer  # noqa: F401  registers its classes
-    except ImportError as error:
-        purpose = "quantized models in folders of Transformers"
-        raise MissingDependencyError("transformers", extra="hf", purpose=purpose) from error
-
-
-def mark(model: nn.Module) -> None:
-    """Let ``save_pretrained`` write the quantized layers of every Transformers model in a module; others stay as is."""
-    package = sys.modules.get("transformers")
-    if package is None:
-        return
-    for module in reversed([*model.modules()]):  # the configuration that models share is that of the outer one
-        if isinstance(module, package.PreTrainedModel) and any(map(_is_quantized, module.modules())):
-            from assay.quantize.files.quantizer import AssayQuantizationConfig, AssayQuantizer
-
-            module.hf_quantizer = AssayQuantizer(AssayQuantizationConfig())
-            module.hf_quantizer.get_state_dict_and_metadata(module)
 
 
 @dataclass
@@ -96,7 +61,7 @@ class LoadState:
 
 def weights_of(model: nn.Module) -> dict[str, dict[str, Any]]:
     """The quantized weights of a model, by the name of the layer, as ``config.json`` lists them."""
-    named = [(name, each) for name, each in model.named_modules(remove_duplicate=False) if _is_quantized(each)]
+    named = [(name, each) for name, each in model.named_modules(remove_duplicate=False) if is_quantized(each)]
     targets = getattr(model, "all_tied_weights_keys", {})  # save_pretrained writes the other ones
     named.sort(key=lambda each: f"{each[0]}.weight" in targets)
     first: dict[QuantizedWeight, str] = {}
@@ -202,7 +167,8 @@ def _layer(
     return candidate.replacement(QuantizedWeight(integers, dtypes.get(weight.dtype, weight.dtype)))
 
 
-def _is_quantized(module: nn.Module) -> bool:
+def is_quantized(module: nn.Module) -> bool:
+    """Whether a module is a layer with quantized weights."""
     return isinstance(module, QuantizedLinear | QuantizedEmbedding)
 
 

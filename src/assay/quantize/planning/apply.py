@@ -10,11 +10,11 @@ from torch import nn
 
 from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.progress import ProgressBar
-from assay.quantize.files.huggingface import mark
+from assay.quantize.files.transformers_registration import mark
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.planning.candidates import Candidate, ParentSlot, candidates
-from assay.quantize.planning.plan import LayerPlan
+from assay.quantize.planning.layer_plan import LayerPlan
 from assay.quantize.rounding import Calibration, gptq, quantize_weight
 from assay.quantize.scheme import Scheme
 

@@ -3,66 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.quantize.scheme import Scheme
+from assay.errors import ConfigError, StateError, describe
+from assay.quantize.planning.layer_plan import LayerPlan, Others
 
 if TYPE_CHECKING:
-    import torch
     from rich.console import Console
     from torch import nn
 
-    from assay.quantize.planning.recipe import Kind, Recipe, RecipeLike
+    from assay.quantize.planning.recipe import Recipe
     from assay.quantize.rounding import Calibration
 
 FORM = 1
-
-
-@dataclass(frozen=True)
-class LayerPlan:
-    """What happens to one layer.
-
-    Attributes:
-        name: its name in the model.
-        kind: ``"linear"`` or ``"embedding"``.
-        shape: of its weight, ``(out, in)`` or ``(rows, width)``.
-        dtype: of its weight now.
-        scheme: what its weight becomes; ``None`` where it is skipped.
-        kernels: (from how many rows of activations on, the kernel that multiplies them), in the order of the rows.
-        bytes_before: of its weight now; 0 where another layer that shares it counts them.
-        bytes_after: of its weight then, with scales and zeros; the same.
-        bytes_packed: what a kernel keeps beside it on the device, in a layout of its own, once it has run.
-        why: why it is skipped, or why it does not get the first scheme that was asked for.
-        tied: the layers that share its weight, and go on sharing it.
-    """
-
-    name: str
-    kind: Kind
-    shape: tuple[int, int]
-    dtype: str
-    scheme: Scheme | None
-    kernels: tuple[tuple[int, str], ...]
-    bytes_before: int
-    bytes_after: int
-    bytes_packed: int = 0
-    why: str = ""
-    tied: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Others:
-    """Modules of one class that hold parameters and are neither linear layers nor embeddings: they stay as they are."""
-
-    kind: str
-    count: int
-    bytes: int
+_DO = "Write it again with assay quantize --plan --json, or Plan.to_json"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What happens to each layer of a model on a device; made by :func:`plan`.
+    """What happens to each layer of a model on a device; made by :func:`assay.quantize.plan`.
 
     Attributes:
         layers: every linear layer and embedding, in the model's order.
@@ -75,6 +35,7 @@ class Plan:
 
     Example:
         >>> from torch import nn
+        >>> from assay.quantize import plan
         >>> made = plan(nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10)), "int8", device="cpu")
         >>> [(layer.name, str(layer.scheme), layer.bytes_before, layer.bytes_after) for layer in made.layers]
         [('0', 'int8', 65536, 16512), ('2', 'int8', 2560, 660)]
@@ -155,13 +116,40 @@ class Plan:
 
         Example:
             >>> from torch import nn
+            >>> from assay.quantize import plan
             >>> made = plan(nn.Sequential(nn.Linear(256, 64)), "int8", device="cpu")
             >>> Plan.from_json(made.to_json()) == made
             True
         """
-        from assay.quantize.planning.plan_json import from_json
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise StateError(describe(where, f"no JSON ({error})", "a plan", _DO)) from error
+        if not isinstance(data, dict) or data.get("plan") != FORM:
+            version = data.get("plan") if isinstance(data, dict) else type(data).__name__
+            raise StateError(describe(where, f"plan: {version!r}", f"plan: {FORM}", _DO))
+        try:
+            result = cls._from_dict(data)
+        except (KeyError, TypeError, ValueError, ConfigError) as error:
+            got = f"a part that cannot be read ({type(error).__name__}: {error})"
+            raise StateError(describe(where, got, "the fields of a plan", _DO)) from error
+        if (again := json.loads(result.to_json())) != data:
+            differing = [key for key, value in again.items() if data.get(key) != value]
+            got = f"values that do not follow from the layers ({', '.join(differing) or 'further fields'})"
+            raise StateError(describe(where, got, "the totals of its layers", _DO))
+        return result
 
-        return from_json(text, where)
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> Plan:
+        return cls(
+            layers=tuple(map(LayerPlan.from_dict, data["layers"])),
+            others=tuple(Others(**each) for each in data["others"]),
+            device=data["device"],
+            dtype=data["dtype"],
+            method=data["method"],
+            torch=data["torch"],
+            notes=tuple(data["notes"]),
+        )
 
     @property
     def recipe(self) -> Recipe:
@@ -193,55 +181,3 @@ class Plan:
         from assay.quantize.planning.apply import apply
 
         return apply(self, model, calibration)
-
-
-def plan(
-    model: nn.Module,
-    scheme: RecipeLike | None = None,
-    device: str | torch.device = "auto",
-    *,
-    recipe: RecipeLike | None = None,
-    dtype: str | torch.dtype | None = None,
-    include: Sequence[str] | str = (),
-    exclude: Sequence[str] | str = (),
-    method: str | None = None,
-    release: str | None = None,
-) -> Plan:
-    """Say what quantization does to each layer of a model on a device, before anything is done.
-
-    Args:
-        model: any module; its weights may be on the meta device.
-        scheme: ``"int4"`` (the default), ``"int8"``, ``"int3:g64"``, several in order of preference
-            (``"int4, int8"``), or anything that is a recipe.
-        device: where the model shall run; it need not be here. ``"auto"``: the first accelerator of this machine.
-        recipe: schemes by the names of layers, instead of ``scheme``; see :meth:`Recipe.parse`.
-        dtype: of the activations; that of the weights by default.
-        include: names, or parts of them between dots; where given, other layers are skipped.
-        exclude: names, or parts of them between dots, of layers that are skipped.
-        method: how weights are rounded: ``"nearest"`` (unless the recipe says otherwise), ``"search"``, ``"hqq"``, or
-            ``"gptq"``, which needs calibration data when the plan is applied.
-        release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then.
-
-    Returns:
-        The plan. ``print`` shows it, :meth:`Plan.apply` does it.
-
-    Raises:
-        ConfigError: no such scheme, device, dtype, method or release; a pattern that no layer matches; or nothing that
-            can be quantized.
-
-    Example:
-        >>> from torch import nn
-        >>> model = nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10)).bfloat16()
-        >>> made = plan(model, "int4", device="mps")
-        >>> made.layers[0].kernels[0], made.skipped[0].why
-        ((1, 'int4pack'), 'its rows of 64 weights cannot be cut into groups of 128; int4:g64 fits')
-        >>> type(made.apply(model)[0]).__name__
-        'QuantizedLinear'
-
-    Source:
-        Which operator a device has: ``native_functions.yaml`` of the installed torch; what its kernels take:
-        ``devices/known/quantization.toml``; what older releases lacked: ``devices/known/history.toml``.
-    """
-    from assay.quantize.planning.plan_builder import PlanRequest, build_plan
-
-    return build_plan(model, PlanRequest(scheme, device, recipe, dtype, include, exclude, method, release))

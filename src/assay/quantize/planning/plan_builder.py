@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -22,8 +21,9 @@ from assay.quantize.kernels.base import TorchKernel
 from assay.quantize.planning.apply import GPTQ, WITHOUT_INPUTS
 from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.costs import family, measured
+from assay.quantize.planning.layer_plan import LayerPlan, Others
 from assay.quantize.planning.layers import Choice, choose
-from assay.quantize.planning.plan import LayerPlan, Others, Plan
+from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import METHODS
 from assay.quantize.scheme import Scheme
@@ -32,50 +32,81 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 PACKING = {"_weight_int4pack_mm": "_convert_weight_to_int4pack"}  # what torch wants before the kernel on its devices
 
 
-@dataclass(frozen=True)
-class PlanRequest:
-    """The arguments of :func:`assay.quantize.plan`."""
+def plan(
+    model: nn.Module,
+    scheme: RecipeLike | None = None,
+    device: str | torch.device = "auto",
+    *,
+    recipe: RecipeLike | None = None,
+    dtype: str | torch.dtype | None = None,
+    include: Sequence[str] | str = (),
+    exclude: Sequence[str] | str = (),
+    method: str | None = None,
+    release: str | None = None,
+) -> Plan:
+    """Say what quantization does to each layer of a model on a device, before anything is done.
 
-    scheme: RecipeLike | None
-    device: str | torch.device
-    recipe: RecipeLike | None
-    dtype: str | torch.dtype | None
-    include: Sequence[str] | str
-    exclude: Sequence[str] | str
-    method: str | None
-    release: str | None
+    Args:
+        model: any module; its weights may be on the meta device.
+        scheme: ``"int4"`` (the default), ``"int8"``, ``"int3:g64"``, several in order of preference
+            (``"int4, int8"``), or anything that is a recipe.
+        device: where the model shall run; it need not be here. ``"auto"``: the first accelerator of this machine.
+        recipe: schemes by the names of layers, instead of ``scheme``; see :meth:`Recipe.parse`.
+        dtype: of the activations; that of the weights by default.
+        include: names, or parts of them between dots; where given, other layers are skipped.
+        exclude: names, or parts of them between dots, of layers that are skipped.
+        method: how weights are rounded: ``"nearest"`` (unless the recipe says otherwise), ``"search"``, ``"hqq"``, or
+            ``"gptq"``, which needs calibration data when the plan is applied.
+        release: an older release of torch, such as ``"2.4"``: what the device is known to have lacked then.
 
+    Returns:
+        The plan. ``print`` shows it, :meth:`Plan.apply` does it.
 
-def build_plan(model: nn.Module, request: PlanRequest) -> Plan:
-    """Make the plan that was asked for; see :func:`assay.quantize.plan`."""
-    recipe = _recipe(request)
-    device, dtype = _device(request.device, recipe.device), _dtype(request.dtype or recipe.dtype)
-    method = _method(request.method or recipe.method or "nearest")
+    Raises:
+        ConfigError: no such scheme, device, dtype, method or release; a pattern that no layer matches; or nothing that
+            can be quantized.
+
+    Example:
+        >>> from torch import nn
+        >>> model = nn.Sequential(nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10)).bfloat16()
+        >>> made = plan(model, "int4", device="mps")
+        >>> made.layers[0].kernels[0], made.skipped[0].why
+        ((1, 'int4pack'), 'its rows of 64 weights cannot be cut into groups of 128; int4:g64 fits')
+        >>> type(made.apply(model)[0]).__name__
+        'QuantizedLinear'
+
+    Source:
+        Which operator a device has: ``native_functions.yaml`` of the installed torch; what its kernels take:
+        ``devices/known/quantization.toml``; what older releases lacked: ``devices/known/history.toml``.
+    """
+    rules = _recipe(scheme, recipe)
+    kind_of_device, activations = _device(device, rules.device), _dtype(dtype or rules.dtype)
+    rounding = _method(method or rules.method or "nearest")
     holders, rest = candidates(model)
-    choices = choose(holders, recipe, _patterns(request.include), _patterns(request.exclude))
-    activations = dtype or _usual(choices)
-    _check_held(device, activations)
-    layers = tuple(_layers(choices, device, activations, request.release))
+    choices = choose(holders, rules, _patterns(include), _patterns(exclude))
+    activations = activations or _usual(choices)
+    _check_held(kind_of_device, activations)
+    layers = tuple(_layers(choices, kind_of_device, activations, release))
     return Plan(
         layers=layers,
         others=tuple(Others(each.kind, each.count, each.nbytes) for each in rest),
-        device=device,
+        device=kind_of_device,
         dtype=activations,
-        method=method,
-        torch=request.release or torch.__version__,
-        notes=(*recipe.notes, *_of_method(method), *_notes(layers, device, activations, request.release)),
+        method=rounding,
+        torch=release or torch.__version__,
+        notes=(*rules.notes, *_of_method(rounding), *_notes(layers, kind_of_device, activations, release)),
     )
 
 
-def _recipe(request: PlanRequest) -> Recipe:
-    if request.recipe is not None and request.scheme is not None:
+def _recipe(scheme: RecipeLike | None, recipe: RecipeLike | None) -> Recipe:
+    if recipe is not None and scheme is not None:
         raise ConfigError(describe("plan", "a scheme and a recipe", "one of them", "Write the scheme into the recipe"))
-    spec = request.recipe if request.recipe is not None else request.scheme
-    recipe = Recipe.parse("int4" if spec is None else spec)
-    if not recipe.rules:
+    spec = recipe if recipe is not None else scheme
+    parsed = Recipe.parse("int4" if spec is None else spec)
+    if not parsed.rules:
         do = "Add a rule such as linear:int4"
         raise ConfigError(describe("recipe", "no rule for any layer", "at least one", do))
-    return recipe
+    return parsed
 
 
 def _patterns(spec: Sequence[str] | str) -> Sequence[str]:

@@ -16,7 +16,8 @@ from assay.render.terminal import show as show_document
 from assay.render.terminal import to_text
 
 if TYPE_CHECKING:
-    from assay.quantize.planning.plan import LayerPlan, Others, Plan
+    from assay.quantize.planning.layer_plan import LayerPlan, Others
+    from assay.quantize.planning.plan import Plan
     from assay.quantize.scheme import Scheme
 
 WIDTH = 120  # where nobody can widen the output
