@@ -36,9 +36,9 @@ def plots(found):
 def test_many_classes():
     found = section(SCORES, LABELS, [Accuracy(num_classes=3), AUROC(num_classes=3)], classes=["a", "b", "c"])
     shown = plots(found)
-    assert list(shown) == ["ConfusionMatrix", "Reliability", "Distribution", "Curves roc", "Curves pr"]
+    assert list(shown) == ["ConfusionPlot", "Reliability", "Distribution", "Curves roc", "Curves pr"]
     decided, target = SCORES.argmax(1).numpy(), LABELS.numpy()
-    assert np.array_equal(shown["ConfusionMatrix"].counts, sk.confusion_matrix(target, decided))
+    assert np.array_equal(shown["ConfusionPlot"].counts, sk.confusion_matrix(target, decided))
     areas = [sk.roc_auc_score(target == k, SCORES[:, k]) for k in range(3)]
     assert [curve.area for curve in shown["Curves roc"].curves] == pytest.approx(areas)
     assert [curve.name for curve in shown["Curves pr"].curves] == ["a", "b", "c"]
@@ -55,8 +55,8 @@ def test_many_classes():
 def test_two_classes():
     found = section(ONE, BIT, {"recall": Recall(threshold=0.4), "brier": BrierScore(), "auroc": AUROC()})
     shown = plots(found)
-    assert list(shown) == ["ConfusionMatrix", "Reliability", "Distribution", "Curves roc", "Curves pr"]
-    assert np.array_equal(shown["ConfusionMatrix"].counts, sk.confusion_matrix(BIT, ONE > 0.4))
+    assert list(shown) == ["ConfusionPlot", "Reliability", "Distribution", "Curves roc", "Curves pr"]
+    assert np.array_equal(shown["ConfusionPlot"].counts, sk.confusion_matrix(BIT, ONE > 0.4))
     assert [each.name for each in shown["Distribution"].series] == ["of 1", "of 0"]
     assert [sum(each.counts) for each in shown["Distribution"].series] == [int(BIT.sum()), 200 - int(BIT.sum())]
     (curve,) = shown["Curves pr"].curves
@@ -73,14 +73,14 @@ def test_several_labels():
 @pytest.mark.parametrize(
     ("preds", "target", "metrics", "shown"),
     [
-        (SCORES, LABELS, Accuracy(num_classes=3), ["ConfusionMatrix"]),
-        (SCORES.argmax(1), LABELS, Accuracy(num_classes=3), ["ConfusionMatrix"]),
+        (SCORES, LABELS, Accuracy(num_classes=3), ["ConfusionPlot"]),
+        (SCORES.argmax(1), LABELS, Accuracy(num_classes=3), ["ConfusionPlot"]),
         (ONE, BIT, AUROC(), ["Reliability", "Distribution", "Curves roc", "Curves pr"]),
         (ONE, BIT, BrierScore(), ["Reliability", "Distribution"]),
-        (SCORES * 9, LABELS, LogLoss(num_classes=3, logits=True), ["ConfusionMatrix", "Reliability", "Distribution"]),
-        (SCORES, LABELS, ConfusionMatrix(num_classes=3), ["ConfusionMatrix"]),
+        (SCORES * 9, LABELS, LogLoss(num_classes=3, logits=True), ["ConfusionPlot", "Reliability", "Distribution"]),
+        (SCORES, LABELS, ConfusionMatrix(num_classes=3), ["ConfusionPlot"]),
         (SCORES[:, :2], LABELS.clamp(max=1), [Accuracy(num_classes=2), AUROC(num_classes=2)], None),
-        (SCORES, LABELS, [Accuracy(num_classes=3), Accuracy(num_classes=3, top_k=2)][1:], ["ConfusionMatrix"]),
+        (SCORES, LABELS, [Accuracy(num_classes=3), Accuracy(num_classes=3, top_k=2)][1:], ["ConfusionPlot"]),
     ],
 )
 def test_only_what_the_metrics_say_is_shown(preds, target, metrics, shown):
@@ -92,7 +92,7 @@ def test_only_what_the_metrics_say_is_shown(preds, target, metrics, shown):
 def test_metrics_that_disagree_have_no_details():
     metrics = {"whole": ConfusionMatrix(num_classes=3), "fine": Accuracy(num_classes=4)}
     found = section(torch.cat([SCORES], 1).argmax(1), LABELS, metrics)
-    assert list(plots(found)) == ["ConfusionMatrix"]
+    assert list(plots(found)) == ["ConfusionPlot"]
     assert found.plots[0].name == "whole"
 
 
@@ -105,7 +105,7 @@ def test_a_table_that_was_asked_for_is_not_shown_twice():
 def test_a_detail_that_cannot_be_read_is_said_and_costs_nothing_else():
     scores = torch.cat([SCORES[:-1], torch.full((1, 3), 7.0)])
     metrics = [Accuracy(num_classes=3), LogLoss(num_classes=3, logits=True)]
-    assert list(plots(section(scores, LABELS, metrics))) == ["ConfusionMatrix", "Reliability", "Distribution"]
+    assert list(plots(section(scores, LABELS, metrics))) == ["ConfusionPlot", "Reliability", "Distribution"]
 
 
 @pytest.mark.parametrize(
