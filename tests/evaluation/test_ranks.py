@@ -173,11 +173,8 @@ def misunderstandings(rank, size):
 
 def test_what_ranks_cannot_know_must_be_said_and_all_are_told(tmp_path):
     for rank, (shards, stream, metrics, unequal, twice) in enumerate(processes(misunderstandings, 2, tmp_path)):
-        assert shards == (
-            "ConfigError: data: got data sets of 10, 10 samples, whose samples differ between the ranks, expected the "
-            "same data set on all ranks, or to be told. Pass sharded=True if every rank has samples of its own, "
-            "sharded=False if all ranks have the same."
-        )
+        assert shards.startswith("ConfigError: data: got data sets of 10, 10 samples, whose samples differ")
+        assert "Pass sharded=True" in shards
         assert "data: got the same first batch on several ranks, expected batches of each rank's own" in stream
         if rank == 0:
             assert metrics.startswith("ConfigError: metrics: got str")
