@@ -288,11 +288,12 @@ def test_processes_meet_again_after_torchrun_has_restarted_them(tmp_path):
         "    if os.environ['RANK'] == '1' and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
         "        os.kill(os.getpid(), 9)\n"
         "    dist.barrier()\n"
-        "    print('met', int(total), os.environ['TORCHELASTIC_RESTART_COUNT'], flush=True)\n"
+        "    with open(os.path.join(os.path.dirname(__file__), 'met' + os.environ['RANK']), 'w') as file:\n"
+        "        print(int(total), os.environ['TORCHELASTIC_RESTART_COUNT'], file=file)\n"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1", str(script)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert "connectFullMesh" not in done.stderr
-    assert done.stdout.split("\n")[:2] == ["met 2 1"] * 2
+    assert [(tmp_path / f"met{rank}").read_text() for rank in range(2)] == ["2 1\n"] * 2
