@@ -44,10 +44,10 @@ def pairs(count, seed=0):
 class Moody(MeanSquaredError):  # noqa: N818 - not an exception
     """Reads its value when it is told that it may."""
 
-    def compute(self, counted):
+    def compute(self, counts):
         if not ALLOWED:
             raise RuntimeError("not today")
-        return super().read(counted)
+        return super().compute(counts)
 
 
 ALLOWED: list[bool] = []

@@ -148,7 +148,7 @@ PER_SAMPLE = [
 
 
 @pytest.mark.parametrize(
-    ("metric", "oracle"), PER_SAMPLE, ids=lambda value: repr(value) if hasattr(value, "read") else ""
+    ("metric", "oracle"), PER_SAMPLE, ids=lambda value: repr(value) if hasattr(value, "compute") else ""
 )
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-6), (torch.float64, 1e-13)])
 def test_terms_per_sample_agree_with_float64(metric, oracle, dtype, tolerance):
