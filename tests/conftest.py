@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 import torch
@@ -15,6 +16,14 @@ torch.set_num_threads(1)  # workers of pytest-xdist share the cores
 settings.register_profile("assay", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("assay"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "assay")
+
+
+@pytest.fixture(autouse=True)
+def no_accelerate_state_is_left():
+    """Accelerate keeps the first device it saw, for good: of a Trainer on a pretend device, too."""
+    yield
+    if (state := sys.modules.get("accelerate.state")) is not None:
+        state.AcceleratorState._reset_state(reset_partial_state=True)
 
 
 @pytest.fixture
