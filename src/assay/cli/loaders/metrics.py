@@ -106,8 +106,10 @@ def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
         if name in known:
             return known[name], {}
     near = difflib.get_close_matches(wanted, [*known, *SHORT], n=3, cutoff=0.6)
-    expected = " or ".join(known.get(each, each) for each in near) or "a metric of docs/metrics.md, such as accuracy"
-    do = "Check the spelling" if near else "Write metric, metric:argument=value,... or name=metric:..."
+    expected = (
+        " or ".join(known.get(each, each) for each in near) or "the name of a metric, such as accuracy, f1 or auroc"
+    )
+    do = "Check the spelling" if near else "Write metric:argument=value; docs/metrics.md lists all metrics"
     raise ConfigError(describe("--metrics", repr(kind), expected, do))
 
 
