@@ -35,7 +35,7 @@ def add_command(app: typer.Typer, name: str, command: type, module: str) -> None
     app.command(name, help=_paragraphs(command))(call)
 
 
-_METAVARS = {Path: "PATH", int: "INTEGER", float: "NUMBER", bool: None}
+_METAVARS = {Path: "PATH", int: "INTEGER", float: "NUMBER", bool: " "}  # a flag takes nothing
 
 
 def _place(of: Option) -> tuple[int, bool]:
