@@ -321,7 +321,7 @@ def test_ignored_targets_are_as_if_they_were_not_there(task, ignored):
     scores[~kept] = math.nan  # nor does it matter what was predicted for them
     for metric in EVERYTHING.values():
         if ignored in (0, 1) and of_classes(metric, task):
-            continue  # the class itself is left out, too: test_classification_peers.py
+            continue  # the class itself is left out, too: test_classification_other_libraries.py
         with_rest = metric(**TASKS[task], ignore_index=ignored)(scores, target)
         same(with_rest, metric(**TASKS[task])(data.scores[kept], target[kept]))
 

@@ -1,4 +1,4 @@
-"""assay inside other libraries: one small module a host, which is imported when a name of it is first used.
+"""assay inside other libraries: one small module a library, which is imported when a name of it is first used.
 
 The core knows none of them; they import the core.
 """
