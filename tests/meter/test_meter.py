@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -281,3 +282,20 @@ def test_tallies_and_states_are_those_of_the_samples(count_ops):
     assert {name: value.tolist() for name, value in state.items()} == {n: v.tolist() for n, v in expected.items()}
     assert list(meter.device_states()) == [torch.device("cpu")]
     assert meter.fresh().merge(meter).device_states() == {}
+
+
+def test_meters_of_equal_metrics_share_a_plan_and_no_counts():
+    first, second = Meter(acc=Accuracy(num_classes=3)), Meter(acc=Accuracy(num_classes=3))
+    assert first.tallies[0] is second.tallies[0]
+    first.update(torch.tensor([0, 1]), torch.tensor([0, 1]))
+    assert (first.rows, second.rows) == (2, 0)
+
+
+def test_a_metric_without_a_hash_is_counted_too():
+    @dataclass(frozen=True)
+    class Listed(Accuracy):
+        names: list = field(default_factory=list)
+
+    meter = Meter(acc=Listed(num_classes=3, names=["a", "b", "c"]))
+    meter.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
+    assert meter.compute()["acc"] == 0.5

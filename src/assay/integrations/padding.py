@@ -1,7 +1,8 @@
 """Samples that a sampler gave twice, so that all processes have as many: how many rows of a loader are real.
 
-`torch.utils.data.DistributedSampler` repeats the first samples at the end, and frameworks that do not know it count them
-twice (pytorch/pytorch#25162). Where a framework shows its loader, the repeated rows are the last ones of each process.
+`torch.utils.data.DistributedSampler` repeats the first samples at the end, and frameworks that do not know it count
+them twice (pytorch/pytorch#25162). Where a framework shows its loader, the repeated rows are the last ones of each
+process.
 """
 
 from __future__ import annotations

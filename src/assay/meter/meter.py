@@ -27,7 +27,7 @@ from assay.meter import file
 from assay.meter.device_counts import DeviceCounts, layout_of
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.sync import synced
-from assay.meter.tally_plan import TallyPlan
+from assay.meter.tally_plan import tally_plan
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally, merge
 from assay.tally.inputs import check_inputs, match_shapes, type_name
@@ -78,7 +78,7 @@ class Meter:
         self.metrics = _named(metrics, named)
         _check_options(weighted, strict, stage_bytes)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
-        self._plan = TallyPlan(self.metrics, weighted)
+        self._plan = tally_plan(self.metrics, weighted)
         self._busy = Lock()
         self._forget()
 

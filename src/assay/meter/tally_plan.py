@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from assay.errors import ShapeError, describe
 from assay.metrics.base import Metric
@@ -76,3 +77,16 @@ class TallyPlan:
         wanted, source = self._wanted[name], self._sources[name]
         state = source.state(states)
         return wanted, source.tally.extract(state, wanted) if wanted != source.tally else state
+
+
+def tally_plan(metrics: Mapping[str, Metric], weighted: bool) -> TallyPlan:
+    """The plan of these metrics; equal metrics share one, as a plan never changes."""
+    try:
+        return _shared_plan(tuple(metrics.items()), weighted)
+    except TypeError:  # a metric of one's own with a field that has no hash
+        return TallyPlan(metrics, weighted)
+
+
+@lru_cache(maxsize=256)
+def _shared_plan(metrics: tuple[tuple[str, Metric], ...], weighted: bool) -> TallyPlan:
+    return TallyPlan(dict(metrics), weighted)
