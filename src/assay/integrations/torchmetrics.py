@@ -55,6 +55,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         self.meter = meter
         self._updates_seen = 0
         self._keeps = False
+        self._of_batch = False  # inside forward, whose meter counts one batch and needs no stage
         self._left: int | None = None
 
     @property
@@ -98,18 +99,20 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Count a batch, and give the value of it alone; of all processes with `dist_sync_on_step=True`."""
         before = {**self.__dict__, **self._copy_state_dict()}
+        self._of_batch = True
         try:
             value = super().forward(*args, **kwargs)
         except Exception:
             self.__dict__.update(before)  # the base class counts the batch in the place of everything before
             raise
+        self._of_batch = False
         self._updates_seen = self._update_count
         return value
 
     def reset(self) -> None:
         """Forget everything that was counted."""
         super().reset()
-        self.meter, self._updates_seen = self.meter.fresh(), 0
+        self.meter, self._updates_seen = self.meter.fresh(stage_bytes=0 if self._of_batch else None), 0
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
         counted = super()._wrap_update(update)

@@ -249,12 +249,22 @@ class Meter:
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one canonical host state per tally, and the number of rows."""
-        with self._alone():
-            merged, rows = self._merged(), self.rows
+        merged, rows = self._counts()
         return [tally.canonicalize(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
 
-    def _merged(self) -> list[State]:
+    def _counts(self) -> tuple[list[State], int]:
         """The same, in a form that depends on how it was counted; the value does not."""
+        with self._alone():
+            return self._merged(), self.rows
+
+    def _counts_to_add(self) -> tuple[list[State], int]:
+        """What was counted, in a form that may be added to any number of others.
+
+        What was counted here is in that form: words of exact sums are below 2 ** 34. What was merged before may not be.
+        """
+        return self._counts() if self._carried is None else self._states()
+
+    def _merged(self) -> list[State]:
         parts = [counts.host_states() for counts in self._by_device.values()]
         if self._carried is not None:
             parts.append(self._carried)
@@ -280,19 +290,19 @@ class Meter:
                         "Make both meters with equal metrics",
                     )
                 )
-        parts = [meter._states() for meter in others]
-        for states, rows in parts:
-            self._carry(states, rows)
+        self._carry(*(meter._counts_to_add() for meter in others))
         return self
 
-    def _carry(self, states: Sequence[State], rows: int) -> None:
+    def _carry(self, *counts: tuple[Sequence[State], int]) -> None:
+        """Add the states and rows of other meters, all at once."""
         with self._alone():
-            self._add(states, rows)
+            self._add(*counts)
 
-    def _add(self, states: Sequence[State], rows: int) -> None:
-        own = [self._carried] if self._carried is not None else []
-        self._carried = [merge(tally, [*(s[k] for s in own), states[k]]) for k, tally in enumerate(self._plan.tallies)]
-        self._carried_rows += rows
+    def _add(self, *counts: tuple[Sequence[State], int]) -> None:
+        parts = [*([] if self._carried is None else [self._carried]), *(states for states, _ in counts)]
+        if parts:
+            self._carried = [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._plan.tallies)]
+            self._carried_rows += sum(rows for _, rows in counts)
 
     def __add__(self, other: Meter) -> Meter:
         """A new meter with what both have counted."""
@@ -326,7 +336,7 @@ class Meter:
         total = self.fresh()
         metrics = {name: self.metrics[name] for name in sorted(self.metrics)}  # ranks may list them in any order
         described = f"Meter({_listed(metrics)}{', weighted=True' if self.weighted else ''})"
-        total._carry(*synced(self._plan.tallies, self._states, described, group))
+        total._carry(synced(self._plan.tallies, self._states, described, group))
         return total
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -401,7 +411,7 @@ class Meter:
         states = from_tensors(self._plan.tallies, tensors, where)
         with self._alone():
             self._forget()
-            self._add(states, description.rows)
+            self._add((states, description.rows))
 
     def fresh(self, metrics: Mapping[str, Metric] | None = None, *, stage_bytes: int | None = None) -> Meter:
         """An empty meter like this one.
@@ -424,7 +434,7 @@ class Meter:
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__init__(**saved["options"], **saved["metrics"])  # type: ignore[misc]
-        self._carry(saved["states"], saved["rows"])
+        self._carry((saved["states"], saved["rows"]))
 
     def __repr__(self) -> str:
         return f"Meter({_listed(self.metrics)}; {self.rows} samples)"
