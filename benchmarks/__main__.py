@@ -17,6 +17,7 @@ PAGE = Path("docs/benchmarks.md")
 SCRIPTS = (
     "collection",
     "update_cost",
+    "value_cost",
     "accuracy_of_values",
     "auroc",
     "sync",
