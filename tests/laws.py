@@ -59,9 +59,9 @@ from assay.metrics import (
     StatScores,
     Variance,
 )
-from assay.metrics.label_metrics import LabelMetric
-from assay.metrics.operating_points import OperatingPointMetric
-from assay.metrics.ranking import RankingMetric
+from assay.metrics.classification.label_metrics import LabelMetric
+from assay.metrics.classification.operating_points import OperatingPointMetric
+from assay.metrics.classification.ranking import RankingMetric
 from assay.metrics.samples import (
     CLASSES,
     LABELS,

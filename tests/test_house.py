@@ -45,6 +45,7 @@ LAYERS = (
     ("audit", "report", "wrappers"),
     ("meter",),
     ("metrics",),
+    ("encode",),
     ("tally", "decide"),
     ("native",),
     ("pretend",),

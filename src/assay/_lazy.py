@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from pkgutil import get_data, iter_modules
 
 
@@ -35,7 +36,9 @@ def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], obje
 
 
 def homes(package: str, path: Iterable[str]) -> dict[str, str]:
-    """The public names of a package whose modules list theirs in `__all__`; no module is imported.
+    """The public names of a package whose modules, in folders of it too, list theirs in `__all__`.
+
+    No module is imported.
 
     Args:
         package: the package's ``__name__``.
@@ -44,9 +47,12 @@ def homes(package: str, path: Iterable[str]) -> dict[str, str]:
     Returns:
         Public name -> the module that defines it.
     """
-    found: dict[str, str] = {}
-    for module in iter_modules(path):
-        source = (get_data(package, f"{module.name}.py") or b"").decode("utf-8")
-        if listed := re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL):
-            found |= dict.fromkeys(ast.literal_eval(listed[1]), f"{package}.{module.name}")
-    return found
+    modules: dict[str, str] = {}
+    for folder in ("", *(module.name for module in iter_modules(path) if module.ispkg)):
+        for module in iter_modules([str(Path(each, folder)) for each in path]):
+            if not module.ispkg:
+                name = f"{folder}.{module.name}".lstrip(".")
+                source = (get_data(package, f"{name.replace('.', '/')}.py") or b"").decode("utf-8")
+                if listed := re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL):
+                    modules |= dict.fromkeys(ast.literal_eval(listed[1]), f"{package}.{name}")
+    return modules

@@ -19,13 +19,13 @@ from assay.errors import (
     StateError,
 )
 from assay.meter import Meter
-from assay.metrics.aggregation import Mean, Sum
-from assay.metrics.classification import Accuracy
-from assay.metrics.confusion import ConfusionMatrix
-from assay.metrics.quantile import Quantile
-from assay.metrics.rank_correlation import SpearmanCorrCoef
-from assay.metrics.ranking import AUROC
-from assay.metrics.regression import MeanSquaredError
+from assay.metrics.aggregation.quantile import Quantile
+from assay.metrics.aggregation.values import Mean, Sum
+from assay.metrics.classification.confusion import ConfusionMatrix
+from assay.metrics.classification.ranking import AUROC
+from assay.metrics.classification.rates import Accuracy
+from assay.metrics.regression.errors import MeanSquaredError
+from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
 from assay.tally import samples
 from assay.tally.confusion import Confusion
 from assay.tally.samples import SampleTally

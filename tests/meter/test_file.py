@@ -17,12 +17,12 @@ from assay.errors import NoDataWarning, StateError
 from assay.meter import Meter
 from assay.meter import file as meter_file
 from assay.meter.file import ABOUT, MeterDescription
-from assay.metrics.aggregation import Max, Mean
-from assay.metrics.classification import Accuracy
-from assay.metrics.quantile import Quantile
-from assay.metrics.rank_correlation import SpearmanCorrCoef
-from assay.metrics.ranking import AUROC
-from assay.metrics.regression import MeanSquaredError
+from assay.metrics.aggregation.quantile import Quantile
+from assay.metrics.aggregation.values import Max, Mean
+from assay.metrics.classification.ranking import AUROC
+from assay.metrics.classification.rates import Accuracy
+from assay.metrics.regression.errors import MeanSquaredError
+from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
 from laws import bits
 from tally_laws import TALLY_CASES
 

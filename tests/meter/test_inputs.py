@@ -15,15 +15,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from assay.errors import DeviceError, DtypeError, ShapeError, StateError
 from assay.meter import Meter
-from assay.metrics.aggregation import Sum
-from assay.metrics.classification import Accuracy
-from assay.metrics.explained_variance import R2Score
+from assay.metrics.aggregation.values import Sum
+from assay.metrics.classification.probabilities import CalibrationError, LogLoss
+from assay.metrics.classification.ranking import AUROC
+from assay.metrics.classification.rates import Accuracy
 from assay.metrics.per_sample import per_sample_values
-from assay.metrics.probabilities import CalibrationError, LogLoss
-from assay.metrics.rank_correlation import SpearmanCorrCoef
-from assay.metrics.ranking import AUROC
-from assay.metrics.regression import LogCoshError, MeanAbsoluteError, MeanSquaredError
-from assay.metrics.text import Perplexity
+from assay.metrics.regression.errors import LogCoshError, MeanAbsoluteError, MeanSquaredError
+from assay.metrics.regression.explained_variance import R2Score
+from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
+from assay.metrics.text.perplexity import Perplexity
 from assay.wrappers import Bootstrap, Multitask
 from laws import bits
 

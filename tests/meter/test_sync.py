@@ -13,14 +13,14 @@ import assay.meter.sync
 from assay.devices.collective import device_of
 from assay.errors import StateError, SyncError
 from assay.meter import Meter
-from assay.metrics.aggregation import Max, Mean, Min
-from assay.metrics.classification import Accuracy, F1Score, JaccardIndex
-from assay.metrics.confusion import ConfusionMatrix
-from assay.metrics.explained_variance import R2Score
-from assay.metrics.quantile import Quantile
-from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
-from assay.metrics.ranking import AUROC
-from assay.metrics.regression import MeanSquaredError
+from assay.metrics.aggregation.quantile import Quantile
+from assay.metrics.aggregation.values import Max, Mean, Min
+from assay.metrics.classification.confusion import ConfusionMatrix
+from assay.metrics.classification.ranking import AUROC
+from assay.metrics.classification.rates import Accuracy, F1Score, JaccardIndex
+from assay.metrics.regression.errors import MeanSquaredError
+from assay.metrics.regression.explained_variance import R2Score
+from assay.metrics.regression.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 from laws import bits
 from ranks import Group, processes
 from tally_laws import TALLY_CASES

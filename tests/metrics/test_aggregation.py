@@ -11,7 +11,7 @@ import torch
 
 from assay.errors import ConfigError, InvalidValuesWarning, NoDataWarning
 from assay.meter import Meter
-from assay.metrics.aggregation import Max, Mean, Min, Sum, Variance
+from assay.metrics.aggregation.values import Max, Mean, Min, Sum, Variance
 
 ALL = [Mean, Sum, Max, Min, Variance]
 

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, InputError, InvalidValuesError, ShapeError
 from assay.meter import Meter
-from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
-from assay.metrics.classification import (
+from assay.metrics.classification.agreement import CohenKappa, MatthewsCorrCoef
+from assay.metrics.classification.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
+from assay.metrics.classification.rates import (
     Accuracy,
     BalancedAccuracy,
     DiceScore,
@@ -32,7 +33,6 @@ from assay.metrics.classification import (
     Recall,
     Specificity,
 )
-from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
 from assay.tally.confusion import FEW_CLASSES, ClassCounts, Confusion
 
 CLASSES, LABELS = 5, 3

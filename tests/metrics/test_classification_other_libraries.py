@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from assay.errors import InvalidValuesError
-from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
-from assay.metrics.classification import (
+from assay.metrics.classification.agreement import CohenKappa, MatthewsCorrCoef
+from assay.metrics.classification.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
+from assay.metrics.classification.rates import (
     Accuracy,
     F1Score,
     FBetaScore,
@@ -25,7 +26,6 @@ from assay.metrics.classification import (
     Recall,
     Specificity,
 )
-from assay.metrics.confusion import ClassReport, ConfusionMatrix, ExactMatch, StatScores
 
 peers = pytest.importorskip("torchmetrics.functional.classification")
 

@@ -11,7 +11,7 @@ import torch
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
-from assay.metrics.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
+from assay.metrics.regression.correlation import ConcordanceCorrCoef, CosineSimilarity, PearsonCorrCoef
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:

@@ -20,8 +20,8 @@ from assay.errors import ConfigError
 from assay.metrics import Metric
 from assay.metrics.base import named_numbers
 from assay.metrics.catalogue import PAGES, families, page
+from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.documentation import SECTIONS, sections
-from assay.metrics.label_metrics import LabelMetric
 from assay.metrics.samples import draw_for, examples, public_metrics
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ every_metric = pytest.mark.parametrize("kind", public_metrics().values(), ids=pu
 
 def test_every_metric_is_public():
     found = set()
-    for module in pkgutil.iter_modules(assay.metrics.__path__, "assay.metrics."):
+    for module in pkgutil.walk_packages(assay.metrics.__path__, "assay.metrics."):
         for name, thing in vars(importlib.import_module(module.name)).items():
             if inspect.isclass(thing) and issubclass(thing, Metric) and not inspect.isabstract(thing):
                 found.add(name)

@@ -16,9 +16,7 @@ from sklearn.metrics import brier_score_loss, hinge_loss, log_loss
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.meter import Meter
-from assay.metrics.correlation import CosineSimilarity
-from assay.metrics.exact_arithmetic import root
-from assay.metrics.probabilities import (
+from assay.metrics.classification.probabilities import (
     BrierScore,
     CalibrationCurve,
     CalibrationError,
@@ -26,6 +24,8 @@ from assay.metrics.probabilities import (
     KLDivergence,
     LogLoss,
 )
+from assay.metrics.exact_arithmetic import root
+from assay.metrics.regression.correlation import CosineSimilarity
 
 pairs = st.lists(st.tuples(st.floats(0, 1, width=32), st.integers(0, 1), st.sampled_from([0.1, 1, 2.5])), min_size=1)
 

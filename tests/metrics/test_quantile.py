@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
-from assay.metrics.quantile import Quantile
+from assay.metrics.aggregation.quantile import Quantile
 
 INTERPOLATIONS = ["linear", "lower", "higher", "nearest", "midpoint"]
 SIXTEENTHS = st.integers(0, 16).map(lambda k: k / 16)  # float positions are then exact in NumPy, too

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
-from assay.metrics.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
+from assay.metrics.regression.rank_correlation import KendallRankCorrCoef, SpearmanCorrCoef
 
 METRICS = [SpearmanCorrCoef(), KendallRankCorrCoef("a"), KendallRankCorrCoef("b"), KendallRankCorrCoef("c")]
 SAMPLES = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4), st.integers(0, 3)), min_size=2, max_size=25)

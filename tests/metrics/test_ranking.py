@@ -13,13 +13,13 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.meter import Meter
-from assay.metrics.operating_points import (
+from assay.metrics.classification.operating_points import (
     PrecisionAtFixedRecall,
     RecallAtFixedPrecision,
     SensitivityAtSpecificity,
     SpecificityAtSensitivity,
 )
-from assay.metrics.ranking import (
+from assay.metrics.classification.ranking import (
     AUROC,
     ROC,
     AveragePrecision,

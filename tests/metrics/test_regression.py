@@ -15,9 +15,8 @@ import torch
 
 from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
-from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
-from assay.metrics.explained_variance import ExplainedVariance, R2Score, RelativeSquaredError
-from assay.metrics.regression import (
+from assay.metrics.regression.correlation import ConcordanceCorrCoef, PearsonCorrCoef
+from assay.metrics.regression.errors import (
     CriticalSuccessIndex,
     LogCoshError,
     MeanAbsoluteError,
@@ -29,6 +28,7 @@ from assay.metrics.regression import (
     TweedieDevianceScore,
     WeightedMeanAbsolutePercentageError,
 )
+from assay.metrics.regression.explained_variance import ExplainedVariance, R2Score, RelativeSquaredError
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:

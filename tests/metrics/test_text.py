@@ -9,7 +9,7 @@ import torch
 
 from assay.errors import DtypeError, InvalidValuesError, InvalidValuesWarning, NoDataWarning, ShapeError
 from assay.meter import Meter
-from assay.metrics.text import Perplexity
+from assay.metrics.text.perplexity import Perplexity
 
 
 def tokens(rows: int = 6, length: int = 9, vocabulary: int = 50) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,8 +9,8 @@ import torch
 
 from assay.errors import AssayWarning, InvalidValuesError, NoDataWarning
 from assay.meter import Meter
-from assay.metrics.correlation import ConcordanceCorrCoef, PearsonCorrCoef
-from assay.metrics.explained_variance import R2Score
+from assay.metrics.regression.correlation import ConcordanceCorrCoef, PearsonCorrCoef
+from assay.metrics.regression.explained_variance import R2Score
 from laws import CASES, Case, Data, leaves, shows_counts
 
 

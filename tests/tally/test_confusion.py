@@ -14,8 +14,9 @@ from torch import Tensor
 from assay.decide import Argmax, Threshold
 from assay.errors import ConfigError
 from assay.meter import Meter
-from assay.metrics.agreement import CohenKappa, MatthewsCorrCoef
-from assay.metrics.classification import (
+from assay.metrics.classification.agreement import CohenKappa, MatthewsCorrCoef
+from assay.metrics.classification.confusion import ConfusionMatrix
+from assay.metrics.classification.rates import (
     Accuracy,
     F1Score,
     HammingDistance,
@@ -24,7 +25,6 @@ from assay.metrics.classification import (
     Recall,
     Specificity,
 )
-from assay.metrics.confusion import ConfusionMatrix
 from assay.tally import confusion
 from assay.tally.base import Batch
 from assay.tally.confusion import ClassCounts, Confusion, class_tally

@@ -30,9 +30,9 @@ from assay.metrics import (
     Metric,
     PrecisionRecallCurve,
 )
-from assay.metrics.label_metrics import LabelMetric
-from assay.metrics.probabilities import ConfidenceMetric
-from assay.metrics.ranking import RankingMetric
+from assay.metrics.classification.label_metrics import LabelMetric
+from assay.metrics.classification.probabilities import ConfidenceMetric
+from assay.metrics.classification.ranking import RankingMetric
 from assay.report import (
     ConfusionPlot,
     Curve,

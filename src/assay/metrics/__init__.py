@@ -1,6 +1,7 @@
 """Metrics: frozen descriptions of the tally that each needs, and of how its value is computed from it.
 
-One module a family. The public names are those in the `__all__` of its modules; each is imported when first used.
+One folder a family, one module a kind of metric in it; metrics of metrics, and what all have in common, are beside the
+folders. The public names are those in the `__all__` of the modules; each is imported when first used.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach, homes
 
 if TYPE_CHECKING:
-    from assay.metrics.aggregation import *
-    from assay.metrics.agreement import *
+    from assay.metrics.aggregation.quantile import *
+    from assay.metrics.aggregation.values import *
     from assay.metrics.arithmetic import *
     from assay.metrics.base import *
-    from assay.metrics.classification import *
+    from assay.metrics.classification.agreement import *
+    from assay.metrics.classification.confusion import *
+    from assay.metrics.classification.operating_points import *
+    from assay.metrics.classification.probabilities import *
+    from assay.metrics.classification.ranking import *
+    from assay.metrics.classification.rates import *
     from assay.metrics.classwise import *
-    from assay.metrics.confusion import *
-    from assay.metrics.correlation import *
-    from assay.metrics.explained_variance import *
-    from assay.metrics.operating_points import *
     from assay.metrics.per_output import *
-    from assay.metrics.probabilities import *
-    from assay.metrics.quantile import *
-    from assay.metrics.rank_correlation import *
-    from assay.metrics.ranking import *
-    from assay.metrics.regression import *
-    from assay.metrics.text import *
+    from assay.metrics.regression.correlation import *
+    from assay.metrics.regression.errors import *
+    from assay.metrics.regression.explained_variance import *
+    from assay.metrics.regression.rank_correlation import *
+    from assay.metrics.text.perplexity import *
 
 _HOMES = homes(__name__, __path__)
 __all__ = sorted(_HOMES)

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, plain
-from assay.metrics.classification import Accuracy, Recall
+from assay.metrics.classification.probabilities import BrierScore
+from assay.metrics.classification.ranking import AUROC
+from assay.metrics.classification.rates import Accuracy, Recall
 from assay.metrics.composition import tally_of, values_of, without_data
 from assay.metrics.operators import Operation
-from assay.metrics.probabilities import BrierScore
-from assay.metrics.ranking import AUROC
 from assay.tally.base import Tally
 
 __all__ = ["Arithmetic"]

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe
 from assay.metrics.documentation import docstring, field_hints, sections
 from assay.metrics.operators import Operators
@@ -86,9 +87,17 @@ class Metric(Operators, ABC):
             if not (optional and value is None):
                 object.__setattr__(self, name, plain(name, value, kind))
 
+    @property
+    def encoder(self) -> Encoder | None:
+        """What turns raw samples into the rows that are counted; None where an update is given tensors."""
+        return None
+
     @abstractmethod
     def tally(self, weighted: bool) -> Tally:
-        """The tally that this metric is read from, with or without sample weights."""
+        """The tally that this metric is computed from, with or without sample weights.
+
+        With an encoder, its rows are the `preds` of the tally, and there is no target.
+        """
 
     @abstractmethod
     def compute(self, counts: Any) -> Any:

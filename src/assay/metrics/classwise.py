@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
-from assay.metrics.classification import Recall
+from assay.metrics.classification.rates import Recall
 from assay.metrics.composition import WrapperMetric, without_data
 from assay.tally.base import Tally
 

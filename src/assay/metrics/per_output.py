@@ -10,11 +10,11 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.composition import WrapperMetric, values_of, without_data
-from assay.metrics.rank_correlation import SpearmanCorrCoef
-from assay.metrics.regression import MeanSquaredError
+from assay.metrics.regression.errors import MeanSquaredError
+from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
 from assay.tally.base import Tally
-from assay.tally.column import of_column
 from assay.tally.composite import combine
+from assay.tally.output import of_output
 
 __all__ = ["PerOutput"]
 
@@ -36,7 +36,7 @@ class PerOutput(WrapperMetric):
     Raises:
         ConfigError: no metric, no output, or a metric whose value is a curve or a table.
         ShapeError: when updated, if dimension 1 is of another size.
-        InvalidValuesError: by `compute`, as the metric does; says in which column.
+        InvalidValuesError: by `compute`, as the metric does; says in which output.
 
     Example:
         >>> import torch
@@ -62,7 +62,7 @@ class PerOutput(WrapperMetric):
 
     def tally(self, weighted: bool) -> Tally:
         counts = self.metric.tally(weighted)
-        return combine(of_column(counts, k, self.outputs) for k in range(self.outputs))
+        return combine(of_output(counts, k, self.outputs) for k in range(self.outputs))
 
     def compute(self, counts: tuple[Any, ...]) -> Tensor:
         return torch.stack(list(values_of([self.metric] * self.outputs, counts)))

@@ -45,11 +45,12 @@ class BatchLayout:
     preds: TensorLayout
     target: TensorLayout | None
     weights: TensorLayout | None
+    columns: Mapping[str, TensorLayout] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows on one device: `preds (N, ...)`, `target (N, ...)` and `weights (N, ...)`.
+    """Rows on one device: `preds (N, ...)`, `target (N, ...)`, `weights (N, ...)` and named `columns (N, ...)`.
 
     `cache_elements` says how many elements a temporary may have to stay in the device's cache; `compiled` whether
     compiled code may read the tensors, because they are in host memory. `memoize` keeps what several tallies need of
@@ -61,6 +62,7 @@ class Batch:
     weights: Tensor | None = None
     cache_elements: int = 1 << 15
     compiled: bool = False
+    columns: Mapping[str, Tensor] = field(default_factory=dict)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def memoize(self, key: Hashable, make: Callable[[Batch], Made]) -> Made:
@@ -101,6 +103,11 @@ class Tally(ABC):
     def uses_target(self) -> bool:
         """Whether the target is counted, or only `preds`."""
         return True
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns, besides `preds`, `target` and `weights`, that are counted and so must be given."""
+        return frozenset()
 
     @property
     @abstractmethod

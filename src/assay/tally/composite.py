@@ -39,6 +39,10 @@ class CompositeTally(Tally):
         return any(tally.uses_target for tally in self.distinct)
 
     @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(tally.columns for tally in self.distinct))
+
+    @property
     def fields(self) -> Mapping[str, Rule]:
         return {f"{k}.{name}": rule for k, tally in enumerate(self.distinct) for name, rule in tally.fields.items()}
 

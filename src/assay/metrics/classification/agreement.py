@@ -12,8 +12,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number
+from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.exact_arithmetic import over_root, rounded
-from assay.metrics.label_metrics import LabelMetric
 from assay.tally.base import Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
 

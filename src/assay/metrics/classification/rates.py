@@ -16,7 +16,16 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number
-from assay.metrics.label_metrics import Answers, Average, Outcomes, RatioMetric, TopKMetric, fixed, mean, of_jaccard
+from assay.metrics.classification.label_metrics import (
+    Answers,
+    Average,
+    Outcomes,
+    RatioMetric,
+    TopKMetric,
+    fixed,
+    mean,
+    of_jaccard,
+)
 from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends
 from assay.tally.confusion import ClassTotals, Counts

@@ -13,8 +13,15 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number, vector
-from assay.metrics.classification import F1Score, Precision, Recall
-from assay.metrics.label_metrics import Average, LabelMetric, TopKMetric, averaged, check_average, outcomes
+from assay.metrics.classification.label_metrics import (
+    Average,
+    LabelMetric,
+    TopKMetric,
+    averaged,
+    check_average,
+    outcomes,
+)
+from assay.metrics.classification.rates import F1Score, Precision, Recall
 from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import vector
-from assay.metrics.ranking import Counted, RankingMetric, first_number, roc_points
+from assay.metrics.classification.ranking import Counted, RankingMetric, first_number, roc_points
 from assay.tally import curves
 from assay.tally.curves import Array, Ranking
 

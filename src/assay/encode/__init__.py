@@ -1,0 +1,1 @@
+"""Raw samples, such as strings, as rows of numbers: what comes before counting."""

@@ -1,0 +1,1 @@
+"""Metrics of plain values; their public names are those of `assay.metrics`."""

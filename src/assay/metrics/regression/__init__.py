@@ -1,0 +1,1 @@
+"""Metrics of predicted numbers; their public names are those of `assay.metrics`."""

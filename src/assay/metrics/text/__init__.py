@@ -1,0 +1,1 @@
+"""Metrics of language and text; their public names are those of `assay.metrics`."""
