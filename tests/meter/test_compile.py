@@ -11,6 +11,7 @@ from torch._dynamo.utils import counters
 
 from assay.errors import StateError
 from assay.meter import Meter
+from assay.meter.arguments import Arguments
 from laws import CASES, Case, bits, feed, keeps_samples
 
 COMPILED = [case for case in CASES if not keeps_samples(case.metric)]
@@ -100,7 +101,7 @@ def test_the_first_batch_of_a_device_is_not_compiled():
     torch._dynamo.reset()
     meter = case.meter()
     with pytest.raises(StateError, match="got the first batch of cpu"):
-        meter._trace(data.preds, data.target, None)
+        meter._trace(Arguments((data.preds, data.target, None)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns of the caches that it looks into
         torch.compile(meter.update, backend="eager")(data.preds, data.target)  # may break: then it runs uncompiled

@@ -22,6 +22,11 @@ class Encoder(ABC):
 
     takes: ClassVar[str]
 
+    @property
+    def column(self) -> str:
+        """The name of its rows among the columns of a batch."""
+        return repr(self)
+
     @abstractmethod
     def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
         """Raise an `InputError` that names the argument and the sample, if one cannot be encoded.

@@ -22,7 +22,7 @@ from assay.errors import ShapeError, describe
 from assay.evaluation.batch import Reader
 from assay.evaluation.nested_batch import structure
 from assay.evaluation.ranks import Ranks
-from assay.meter.device_counts import layout_of
+from assay.meter.arguments import Arguments, layout_of
 
 Array: TypeAlias = NDArray[Any]
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -139,7 +139,7 @@ class Observers:
         rows = int(preds.shape[0])
         if not rows:
             return
-        layout = layout_of(preds, target, weights)
+        layout = layout_of(Arguments((preds, target, weights)))
         if layout != self._layout:
             self._expect(preds, target, weights)
             self._layout = layout

@@ -46,7 +46,7 @@ def update(accelerator: Any, meter: Meter, preds: Tensor, target: Tensor | None 
     """
     rows = _real_rows(accelerator, len(preds))
     given = [None if each is None else each[:rows] for each in (preds, target, weights.pop("weights", None))]
-    meter.update(given[0], given[1], weights=given[2], **weights)  # type: ignore[arg-type]
+    meter.update(given[0], given[1], weights=given[2], **weights)
 
 
 def _real_rows(accelerator: Any, rows: int) -> int:

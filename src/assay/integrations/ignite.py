@@ -59,7 +59,7 @@ class IgniteMetric(ignite.Metric):  # type: ignore[misc]
         given = [None if each is None else each[: self._left] for each in (*output, None, None)[:3]]
         if self._left is not None:
             self._left -= len(given[0])  # type: ignore[arg-type]
-        self.meter.update(given[0], given[1], weights=given[2])  # type: ignore[arg-type]
+        self.meter.update(given[0], given[1], weights=given[2])
 
     def compute(self) -> Any:
         """The value over all processes, or values by name; numbers are floats."""

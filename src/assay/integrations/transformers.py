@@ -35,7 +35,7 @@ class ComputeMetrics:
         try:
             given = (self._transform or _firsts)(prediction.predictions, prediction.label_ids)
             preds, target, weights = (*map(_tensor, given), None, None)[:3]
-            self.meter.update(preds, target, weights=weights)  # type: ignore[arg-type]
+            self.meter.update(preds, target, weights=weights)
             values = _flat(self.meter.compute()) if compute_result else {}
         except Exception:
             self.meter.reset()  # this evaluation ends here, and the next one starts with nothing

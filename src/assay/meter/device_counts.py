@@ -13,6 +13,7 @@ from torch.compiler import is_compiling
 from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import StateError, describe
+from assay.meter.arguments import Arguments, layout_of
 from assay.tally.base import Batch, State, Tally
 from assay.tally.inputs import readable
 from assay.tally.samples import SampleStore
@@ -41,59 +42,57 @@ class DeviceCounts:
         """How many samples were given."""
         return self._rows + int(self._rows_of_graphs)
 
-    def expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+    def expect(self, batch: Arguments) -> None:
         """Stage batches of this layout from now on; what is staged of another one is counted first."""
         self._refuse_if_broken()
-        given = (preds, target, weights)
-        rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in given)
+        rows = tuple(None if t is None else (t.dtype, t.shape[1:]) for t in batch.tensors), batch.names
         if rows != self._staged_rows:
             self._flush()
-            row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in given if t is not None)
+            tensors = [t for t in batch.tensors if t is not None]
+            row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
             self._capacity = self._stage_bytes // max(1, row_bytes)
             self._staged_rows = rows
             with torch.inference_mode(False):
                 self._buffers = [
-                    torch.empty(self._capacity, *t.shape[1:], dtype=t.dtype, device=self._device)
-                    for t in given
-                    if t is not None
+                    torch.empty(self._capacity, *t.shape[1:], dtype=t.dtype, device=self._device) for t in tensors
                 ]
         self._slots: dict[int, list[Tensor]] = {}
-        self._rows_of_layout = preds.shape[0]
-        self.layout = layout_of(*given)
+        self._rows_of_layout = len(batch.preds)
+        self.layout = layout_of(batch)
 
-    def push(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+    def push(self, batch: Arguments) -> None:
         """Stage a batch of the expected layout, or count it at once when it is large."""
         rows = self._rows_of_layout
         if not self._capacity:
-            self.count_on_device(preds, target, weights)
+            self.count_on_device(batch)
             return
         if rows * 2 > self._capacity:
-            self._count(preds, target, weights)
+            self._count(batch)
             self._rows += rows
             return
         if self._staged + rows > self._capacity:
             self._flush()
-        given = [t.detach() if t.requires_grad else t for t in (preds, target, weights) if t is not None]
+        tensors = [t.detach() if t.requires_grad else t for t in batch.tensors if t is not None]
         slot = self._slots.get(self._staged)
         if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
             slot = self._slots[self._staged] = [b[self._staged : self._staged + rows] for b in self._buffers]
-        for into, tensor in zip(slot, given, strict=True):
+        for into, tensor in zip(slot, tensors, strict=True):
             into.copy_(tensor)
         self._staged += rows
         self._rows += rows
 
-    def count_on_device(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+    def count_on_device(self, batch: Arguments) -> None:
         """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
-        self._count(preds, target, weights)
-        self._rows_of_graphs += preds.shape[0]
+        self._count(batch)
+        self._rows_of_graphs += len(batch.preds)
 
     def _flush(self) -> None:
         if self._staged:
-            buffers = iter(self._buffers)
-            self._count(*(None if rows is None else next(buffers)[: self._staged] for rows in self._staged_rows))
+            buffers, (rows, names) = iter(self._buffers), self._staged_rows
+            self._count(Arguments([None if each is None else next(buffers)[: self._staged] for each in rows], names))
             self._staged = 0
 
-    def _count(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+    def _count(self, batch: Arguments) -> None:
         """Count rows into all tallies, or into none.
 
         What can be known before is checked before: the metadata, and that samples have room. When counting fails
@@ -101,21 +100,21 @@ class DeviceCounts:
         again.
         """
         if is_compiling():
-            self._count_chunks(preds, target, weights)
+            self._count_chunks(batch)
             return
         self._refuse_if_broken()
-        self._make_room(preds, target, weights)
+        self._make_room(batch.nbytes)
         try:
-            self._count_chunks(preds, target, weights)
+            self._count_chunks(batch)
         except BaseException as error:
             self._broken = type(error).__name__
             self.layout = ()  # so that the next update comes to be refused
             raise
 
-    def _make_room(self, *given: Tensor | None) -> None:
+    def _make_room(self, size: int) -> None:
         stores = [value for state in self._states for value in state.values() if isinstance(value, SampleStore)]
         for store in stores:
-            store.reserve(self._device, sum(tensor.nbytes for tensor in given if tensor is not None))
+            store.reserve(self._device, size)
 
     def _refuse_if_broken(self) -> None:
         if self._broken:
@@ -128,29 +127,30 @@ class DeviceCounts:
                 )
             )
 
-    def _count_chunks(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
-        assert preds is not None
-        elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in self._tallies)
-        size = max(1, elements * len(preds) // max(1, preds.numel()))
-        with torch.no_grad(), torch.autocast(preds.device.type, enabled=False):
+    def _count_chunks(self, batch: Arguments) -> None:
+        rows, elements = len(batch.preds), max(1, batch.preds.numel())
+        chunk = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in self._tallies)
+        size = max(1, chunk * rows // elements)
+        with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
             if is_compiling():  # a loop over chunks would be a graph for each number of rows
-                self._add(preds, target, weights)
+                self._add(batch)
                 return
-            for start in range(0, len(preds), size):
-                rows = slice(start, start + size)
-                self._add(*(None if t is None else t[rows] for t in (preds, target, weights)))
+            for start in range(0, rows, size):
+                self._add(batch.rows(slice(start, start + size)))
 
-    def _add(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
+    def _add(self, batch: Arguments) -> None:
+        preds, target, weights, *columns = batch.map(self._here).tensors
         assert preds is not None
-        batch = Batch(
-            self._here(preds),
-            None if target is None else self._here(target),
-            None if weights is None else self._here(weights),
+        rows = Batch(
+            preds,
+            target,
+            weights,
             cache_elements=self._policy.chunk_elements.value // 4,
             compiled=self._compiled and not is_compiling(),
+            columns={name: each for name, each in zip(batch.names, columns, strict=True) if each is not None},
         )
         for tally, state in zip(self._tallies, self._states, strict=True):
-            tally.add(state, batch)
+            tally.add(state, rows)
 
     def _here(self, tensor: Tensor) -> Tensor:
         return readable(tensor.detach().to(self._device))
@@ -167,33 +167,3 @@ class DeviceCounts:
             {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
             for state in self.flushed()
         ]
-
-
-def layout_of(preds: Tensor, target: Tensor | None, weights: Tensor | None) -> tuple[Any, ...]:
-    """All metadata of a batch that is checked, in a form that is quick to make and to compare.
-
-    The bytes of the storage are part of it, up to those that the tensor has: torch itself crashes, or reads what is not
-    its own, where a storage was freed or cut.
-
-    Raises:
-        RuntimeError: a tensor has no storage, as sparse ones, or no shape, as nested ones.
-    """
-    if type(preds) is Tensor and type(target) is Tensor and weights is None:  # as most are
-        return (
-            preds.shape,
-            preds.dtype,
-            preds.device,
-            min(preds.untyped_storage().nbytes(), preds.nbytes),
-            target.shape,
-            target.dtype,
-            target.device,
-            min(target.untyped_storage().nbytes(), target.nbytes),
-        )
-    return _column(preds), _column(target), _column(weights)
-
-
-def _column(tensor: Tensor | None) -> tuple[Any, ...]:
-    if not isinstance(tensor, Tensor):  # None, or what no layout has
-        return (type(tensor),)
-    stored = -1 if type(tensor) is not Tensor else min(tensor.untyped_storage().nbytes(), tensor.nbytes)
-    return type(tensor), tensor.shape, tensor.dtype, tensor.device, stored

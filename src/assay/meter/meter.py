@@ -24,8 +24,10 @@ from assay.errors import (
     warn,
 )
 from assay.meter import file
-from assay.meter.device_counts import DeviceCounts, layout_of
+from assay.meter.arguments import Arguments, layout_of
+from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
+from assay.meter.raw_samples import encoded
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.metrics.base import Metric
@@ -118,7 +120,9 @@ class Meter:
         with self._alone():
             return {device: counts.flushed() for device, counts in self._by_device.items()}
 
-    def update(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> None:
+    def update(
+        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+    ) -> None:
         """Count a batch.
 
         Args:
@@ -126,19 +130,48 @@ class Meter:
                 the shape of `target`, `(N, 1)` is taken as `(N,)`; nothing else is reshaped.
             target: shape `(N, ...)`; likewise.
             weights: shape `(N,)`, or that of `target`; only for a meter made with `weighted=True`.
+            **columns: what the metrics take besides, by name, one row a sample, such as `indexes=` of retrieval.
+
+        Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded as
+        rows of numbers at once, on the CPU.
 
         Raises:
+            ConfigError: a column is missing, or no metric counts it; nothing has then been counted.
             ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
             StateError: another thread is updating or reading this meter; nothing has then been counted.
         """
+        if columns or self._plan.encoders:
+            self.count(self.arguments(preds, target, weights, columns))
+        else:
+            self.count(Arguments._make(((preds, target, weights), ())))  # faster than the class itself
+
+    def arguments(
+        self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor | None]
+    ) -> Arguments:
+        """The arguments of an update as tensors for `count`: raw samples are encoded, nothing is counted.
+
+        Raises:
+            ConfigError: a column is missing, or no metric counts it.
+            InputError: raw samples cannot be encoded.
+        """
+        present = {name: tensor for name, tensor in columns.items() if tensor is not None}
+        self._plan.check_columns(present)
+        if self._plan.encoders:
+            preds, rows = encoded(self._plan.encoders, preds, target)
+            target, present = None, present | rows
+        names = sorted(present)
+        return Arguments((preds, target, weights, *(present[name] for name in names)), names)
+
+    def count(self, batch: Arguments) -> None:
+        """Count a batch that `arguments` gave, or some of its rows."""
         if is_compiling():
-            self._trace(preds, target, weights)
+            self._trace(batch)
             return
         if not self._busy.acquire(False):
             raise _overlapping()
         try:
-            counts, batch = self._ready(preds, target, weights)
-            counts.push(*batch)
+            counts, batch = self._ready(batch)
+            counts.push(batch)
         finally:
             self._busy.release()
 
@@ -152,52 +185,51 @@ class Meter:
         finally:
             self._busy.release()
 
-    def _ready(
-        self, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> tuple[DeviceCounts, tuple[Tensor, Tensor | None, Tensor | None]]:
+    def _ready(self, batch: Arguments) -> tuple[DeviceCounts, Arguments]:
         """The counts that a batch goes into, and the batch. A new layout is checked; nothing is counted yet."""
         counts = self._current
         try:
-            known = counts is not None and counts.layout == layout_of(preds, target, weights)
+            known = counts is not None and counts.layout == layout_of(batch)
         except RuntimeError:  # a tensor without storage, or without a shape
             known = False
         if counts is None or not known:
-            preds, target, weights, counts = self._prepare(preds, target, weights)
-        return counts, (preds, target, weights)
+            counts, batch = self._prepare(batch)
+        return counts, batch
 
-    def _trace(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+    def _trace(self, batch: Arguments) -> None:
         """The update under `torch.compile`: metadata is checked while tracing, and what remains is the counting."""
-        preds, target, weights = self._checked(preds, target, weights)
-        if preds.device not in self._by_device:
+        batch = self._checked(batch)
+        device = batch.preds.device
+        if device not in self._by_device:
             raise StateError(
                 describe(
                     "update under torch.compile",
-                    f"the first batch of {preds.device}",
+                    f"the first batch of {device}",
                     "one of a device that the meter knows",
                     "Call update once outside of the compiled function, with no rows if you like",
                 )
             )
-        self._by_device[preds.device].count_on_device(preds, target, weights)
+        self._by_device[device].count_on_device(batch)
 
-    def _prepare(
-        self, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, DeviceCounts]:
+    def _prepare(self, batch: Arguments) -> tuple[DeviceCounts, Arguments]:
         """Check a batch of a new layout, and find or make the counts of its device."""
-        preds, target, weights = self._checked(preds, target, weights)
-        counts = self._by_device.get(preds.device)
+        batch = self._checked(batch)
+        device = batch.preds.device
+        counts = self._by_device.get(device)
         if counts is None:
-            counts = self._by_device[preds.device] = DeviceCounts(self._plan.tallies, preds.device, self.stage_bytes)
-        counts.expect(preds, target, weights)
+            counts = self._by_device[device] = DeviceCounts(self._plan.tallies, device, self.stage_bytes)
+        counts.expect(batch)
         self._current = counts
-        return preds, target, weights, counts
+        return counts, batch
 
-    def _checked(
-        self, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def _checked(self, batch: Arguments) -> Arguments:
         """The arguments on one device and with a sample dimension, after their metadata was found to be right."""
-        tensors = check_inputs({"preds": preds, "target": target, "weights": weights}, self.weighted, self.strict)
+        if not batch.names:
+            self._plan.check_columns(())
+        names = ("preds", "target", "weights", *batch.names)
+        tensors = check_inputs(dict(zip(names, batch.tensors, strict=True)), self.weighted, self.strict)
         tensors = match_shapes(tensors, self._plan.check)
-        return tensors["preds"], tensors.get("target"), tensors.get("weights")
+        return Arguments([tensors.get(name) for name in names], batch.names)
 
     def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
         """The value of every metric, read on the CPU.

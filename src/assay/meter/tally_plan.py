@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from assay.errors import ShapeError, describe
+from assay.errors import ConfigError, ShapeError, describe
+from assay.meter.raw_samples import shared_encoders
 from assay.metrics.base import Metric
 from assay.tally.base import BatchLayout, State, Tally
 from assay.tally.composite import CompositeTally, components
@@ -34,7 +35,8 @@ class TallyPlan:
     """
 
     def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
-        self._wanted = {name: metrics[name].tally(weighted) for name in sorted(metrics)}
+        self.encoders = shared_encoders(metrics)
+        self._wanted = {name: metrics[name].batch_tally(weighted) for name in sorted(metrics)}
         joined: list[Tally] = []
         for tally in (leaf for wanted in self._wanted.values() for leaf in components(wanted)):
             for k, other in enumerate(joined):
@@ -46,6 +48,9 @@ class TallyPlan:
                 joined.append(tally)
         self.tallies: tuple[Tally, ...] = tuple(joined)
         self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
+        encoded = {encoder.column for encoder in self.encoders}
+        self.columns = frozenset().union(*(tally.columns for tally in self.tallies)) - encoded
+        """The names of the columns that an update must be given."""
 
     def _serving(self, wanted: Tally) -> TallySource:
         places = tuple(self._place(leaf) for leaf in components(wanted))
@@ -54,6 +59,20 @@ class TallyPlan:
 
     def _place(self, tally: Tally) -> int:
         return next(k for k, other in enumerate(self.tallies) if other.union(tally) == other)
+
+    def check_columns(self, names: Collection[str]) -> None:
+        """Raise a `ConfigError` when columns of these names are not those that the metrics count."""
+        if set(names) == self.columns:
+            return
+        readers = {name: sorted(each.columns & self.columns) for name, each in self._wanted.items()}
+        got = ", ".join(sorted(names)) or "no column"
+        expected = ", ".join(sorted(self.columns)) or "none"
+        missing, unknown = sorted(self.columns - set(names)), sorted(set(names) - self.columns)
+        do = f"Leave out {', '.join(unknown)}, which no metric counts"
+        if missing:
+            wanting = ", ".join(name for name, columns in readers.items() if set(columns) & set(missing))
+            do = f"Pass {', '.join(f'{name}=...' for name in missing)} to update, for {wanting}"
+        raise ConfigError(describe("columns", got, expected, do))
 
     def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout cannot be counted, or holds what nothing reads."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 
 from torch import Tensor
 
+from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, plain
 from assay.metrics.classification.probabilities import BrierScore
@@ -113,6 +114,10 @@ class Arithmetic(Metric):
     @property
     def estimates(self) -> bool:
         return all(metric.estimates for metric in self._metrics)
+
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        return tuple(dict.fromkeys(encoder for metric in self._metrics for encoder in metric.encoders))
 
     def with_direction(self, higher_is_better: bool | None) -> Arithmetic:
         """The same metric, with whether higher values are better.

@@ -19,6 +19,7 @@ from assay.metrics.operators import Operators
 from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends
 from assay.tally.base import Batch, Tally
+from assay.tally.column import of_column
 
 __all__ = ["Metric"]
 
@@ -99,6 +100,16 @@ class Metric(Operators, ABC):
         With an encoder, its rows are the `preds` of the tally, and there is no target.
         """
 
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        """The encoder of this metric, or those of the metrics that it is made of."""
+        return () if self.encoder is None else (self.encoder,)
+
+    def batch_tally(self, weighted: bool) -> Tally:
+        """The tally as batches are counted: with an encoder, that of the column with its rows."""
+        tally = self.tally(weighted)
+        return tally if self.encoder is None else of_column(tally, self.encoder.column)
+
     @abstractmethod
     def compute(self, counts: Any) -> Any:
         """The value, from what the tally's `compute` gives: a tensor, or a tuple or dictionary of them; on the CPU."""
@@ -141,13 +152,16 @@ class Metric(Operators, ABC):
         """What is predicted for each row, of shape `(N,)`; None where that is not one thing."""
         return None
 
-    def __call__(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> Any:
+    def __call__(
+        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+    ) -> Any:
         """The value of this metric on one batch.
 
         Args:
-            preds: predictions, on any device.
+            preds: predictions, on any device; raw samples where the metric takes those.
             target: what they are compared with, of the shape that the metric's description states.
             weights: one weight per sample, shape `(N,)`, or one per target.
+            **columns: the named columns that the metric takes besides.
 
         Returns:
             The value on the CPU; float64 where it is a number.
@@ -158,7 +172,7 @@ class Metric(Operators, ABC):
         from assay.meter import Meter  # the meter knows metrics; a metric meets it only when it is called
 
         meter = Meter(self, weighted=weights is not None, stage_bytes=0)  # one batch needs no stage
-        meter.update(preds, target, weights=weights)
+        meter.update(preds, target, weights=weights, **columns)
         (value,) = meter.compute().values()
         return value
 

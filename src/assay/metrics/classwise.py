@@ -67,7 +67,7 @@ class Classwise(WrapperMetric):
             raise ConfigError(describe("names", f"{len(self.names)} names", f"{len(value)}", do))
 
     def tally(self, weighted: bool) -> Tally:
-        return self.metric.tally(weighted)
+        return self.metric.batch_tally(weighted)
 
     def compute(self, counts: Any) -> dict[str, Tensor]:
         return dict(zip(self.names, self.metric.compute(counts).unbind(), strict=True))

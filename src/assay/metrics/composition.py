@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 
+from assay.encode.base import Encoder
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.metrics.base import Metric
 from assay.tally.composite import CompositeTally, combine, components
@@ -32,10 +33,14 @@ class WrapperMetric(Metric):
     def estimates(self) -> bool:
         return self.metric.estimates
 
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        return self.metric.encoders
+
 
 def tally_of(metrics: Iterable[Metric], weighted: bool) -> CompositeTally:
     """What metrics are read from: their tallies, together."""
-    return combine(metric.tally(weighted) for metric in metrics)
+    return combine(metric.batch_tally(weighted) for metric in metrics)
 
 
 def values_of(metrics: Iterable[Metric], counts: Sequence[Any]) -> Iterator[Any]:

@@ -61,7 +61,7 @@ class PerOutput(WrapperMetric):
             raise ConfigError(describe("metric", f"{self.metric!r}, which reads several parts", "one tensor", do))
 
     def tally(self, weighted: bool) -> Tally:
-        counts = self.metric.tally(weighted)
+        counts = self.metric.batch_tally(weighted)
         return combine(of_output(counts, k, self.outputs) for k in range(self.outputs))
 
     def compute(self, counts: tuple[Any, ...]) -> Tensor:

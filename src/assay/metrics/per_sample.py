@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -59,7 +59,7 @@ def _weighed(name: str) -> str:
 
 
 def per_sample_values(
-    metric: Metric, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None
+    metric: Metric, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor
 ) -> PerSample | None:
     """What each sample contributes to a metric, where its value is a mean over samples or the quotient of two.
 
@@ -71,6 +71,7 @@ def per_sample_values(
         preds: a batch, as for `Meter.update`.
         target: likewise.
         weights: likewise.
+        **columns: likewise.
 
     Returns:
         The columns; None where the metric is no such mean, or where a row has more than one sample in it, as images do.
@@ -86,7 +87,7 @@ def per_sample_values(
         >>> found.columns["true positives"]
         tensor([False,  True, False])
     """
-    batch = _batch(metric, preds, target, weights)
+    batch = _batch(metric, preds, target, weights, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
         found = metric.per_sample(batch)
         if found is None or batch.weights is None:
@@ -95,7 +96,7 @@ def per_sample_values(
         return None if each is None else found.weighted(each)
 
 
-def predictions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> Tensor | None:
+def predictions(metric: Metric, preds: Any, target: Any = None) -> Tensor | None:
     """What is predicted for each sample: the label of a classification, or the prediction of a regression.
 
     Args:
@@ -115,18 +116,22 @@ def predictions(metric: Metric, preds: Tensor, target: Tensor | None = None) -> 
         >>> predictions(Accuracy(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
         tensor([0, 1, 1])
     """
-    batch = _batch(metric, preds, target, None)
+    batch = _batch(metric, preds, target, None, {})
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
         return metric.predicted(batch)
 
 
-def _batch(metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> Batch:
+def _batch(metric: Metric, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor]) -> Batch:
     """A batch whose metadata was found to be right."""
-    given = check_inputs({"preds": preds, "target": target, "weights": weights}, weights is not None, False)
-    fit = match_shapes(given, metric.tally(weights is not None).check)
+    if metric.encoder is not None:
+        metric.encoder.check(preds, target)
+        preds, target = metric.encoder.rows(preds, target), None
+    arguments = {"preds": preds, "target": target, "weights": weights, **columns}
+    fit = match_shapes(check_inputs(arguments, weights is not None, False), metric.tally(weights is not None).check)
     tensors = {name: readable(each.detach()) for name, each in fit.items()}
     compiled = policy(tensors["preds"].device).compiled.value
-    return Batch(tensors["preds"], tensors.get("target"), tensors.get("weights"), compiled=compiled)
+    named = {name: tensors[name] for name in columns}
+    return Batch(tensors["preds"], tensors.get("target"), tensors.get("weights"), compiled=compiled, columns=named)
 
 
 def single(rows: Tensor) -> Tensor | None:

@@ -26,7 +26,7 @@ def check_inputs(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict
     """The arguments that there are, on one device and with a sample dimension.
 
     Args:
-        given: `preds`, `target` and `weights` as they came; None for what is not there.
+        given: `preds`, `target`, `weights` and named columns as they came; None for what is not there.
         weighted: weights are expected.
         strict: raise when they are on several devices.
 
@@ -59,7 +59,7 @@ def match_shapes(tensors: dict[str, Tensor], check: Callable[[BatchLayout], None
         InputError: what `check` raises for the arguments as they came.
     """
     flat = {name: t[:, 0] if t.ndim == 2 and t.shape[1] == 1 else t for name, t in tensors.items()}
-    data = [t.ndim for name, t in tensors.items() if name != "weights"]
+    data = [t.ndim for name, t in tensors.items() if name in ("preds", "target")]
     if sorted(data) != [1, 2] or any(t.ndim != 1 for t in flat.values()):
         check(layout(tensors))
         return tensors
@@ -77,7 +77,8 @@ def match_shapes(tensors: dict[str, Tensor], check: Callable[[BatchLayout], None
 def layout(tensors: Mapping[str, Tensor]) -> BatchLayout:
     """The metadata of arguments."""
     columns = {name: TensorLayout(tensor.dtype, tuple(tensor.shape[1:])) for name, tensor in tensors.items()}
-    return BatchLayout(columns["preds"], columns.get("target"), columns.get("weights"))
+    preds, target, weights = columns.pop("preds"), columns.pop("target", None), columns.pop("weights", None)
+    return BatchLayout(preds, target, weights, columns)
 
 
 def type_name(value: object) -> str:

@@ -16,6 +16,7 @@ from torch import Tensor
 from assay.devices.placement import move, to_host
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
+from assay.meter.arguments import Arguments
 from assay.meter.intervals import ConfidenceInterval, bootstrap, drawn_values, group_count
 from assay.stats.sampling import groups_of, numbers_of
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
@@ -74,7 +75,7 @@ class Bootstrap:
 
     def reset(self) -> None:
         """Forget everything that was counted."""
-        self._held: list[tuple[Tensor | None, ...]] = []
+        self._held: list[Arguments] = []
         self._codes: list[NDArray[np.int64]] = []
         self._layout: tuple[Any, ...] = ()
         self._next = 0
@@ -89,11 +90,12 @@ class Bootstrap:
 
     def update(
         self,
-        preds: Tensor,
-        target: Tensor | None = None,
+        preds: Any,
+        target: Any = None,
         *,
         weights: Tensor | None = None,
         ids: Tensor | Sequence[Any] | None = None,
+        **columns: Tensor | None,
     ) -> None:
         """Count a batch.
 
@@ -103,30 +105,32 @@ class Bootstrap:
             weights: likewise.
             ids: the id of each sample, on the CPU: integers or strings, `(N,)`. The process synchronizes for ids on a
                 device.
+            **columns: as for `Meter.update`.
 
         Raises:
             ShapeError: also where there are not as many ids as samples.
             DtypeError, DeviceError, ConfigError: as `Meter.update`. Nothing has then been counted.
         """
         self._refuse_if_broken()
-        batch = self._like._checked(preds, target, weights)
-        count = len(batch[0])
+        batch = self._like._checked(self._like.arguments(preds, target, weights, columns))
+        count = len(batch.preds)
         numbers = np.arange(self._next, self._next + count) if ids is None else _numbers(ids)
         if len(numbers) != count:
             do = "Give one id for each sample"
             raise ShapeError(describe("ids", f"{len(numbers)} ids", f"as many as preds has rows, {count}", do))
-        layout = tuple(None if each is None else (each.dtype, each.device, each.shape[1:]) for each in batch)
+        tensors = (None if each is None else (each.dtype, each.device, each.shape[1:]) for each in batch.tensors)
+        layout = (*tensors, *batch.names)
         if layout != self._layout:
             self._deal()
             self._layout = layout
-        self._held.append(tuple(None if each is None else each.detach().clone() for each in batch))
+        self._held.append(batch.map(lambda tensor: tensor.detach().clone()))
         self._codes.append(groups_of(numbers, self._seed, len(self._groups)))
         self._next += count
         if sum(map(len, self._codes)) >= HELD_ROWS or self._held_bytes() >= HELD_BYTES:
             self._deal()
 
     def _held_bytes(self) -> int:
-        return sum(each.nbytes for batch in self._held for each in batch if each is not None)
+        return sum(batch.nbytes for batch in self._held)
 
     def _deal(self) -> None:
         """Give the rows that are held to the meters of their groups."""
@@ -134,7 +138,8 @@ class Bootstrap:
         if not self._held:
             return
         is_large = self._held_bytes() > _COPIED_BYTES
-        columns = [None if parts[0] is None else torch.cat(parts) for parts in zip(*self._held, strict=True)]
+        parts = zip(*(batch.tensors for batch in self._held), strict=True)
+        batch = Arguments([None if each[0] is None else torch.cat(each) for each in parts], self._held[0].names)
         codes = np.concatenate(self._codes)
         self._held, self._codes = [], []
         if not len(codes):
@@ -142,26 +147,20 @@ class Bootstrap:
         try:
             if is_large:
                 for row, code in enumerate(codes.tolist()):
-                    self._count(code, columns, slice(row, row + 1))
+                    self._groups[code].count(batch.rows(slice(row, row + 1)))
             else:
-                self._count_sorted(codes, columns)
+                self._count_sorted(codes, batch)
         except BaseException as error:
             self._broken = type(error).__name__
             raise
 
-    def _count_sorted(self, codes: NDArray[np.int64], columns: Sequence[Tensor | None]) -> None:
+    def _count_sorted(self, codes: NDArray[np.int64], batch: Arguments) -> None:
         order = np.argsort(codes, kind="stable")
-        (device,) = {each.device for each in columns if each is not None}
-        index = move(torch.from_numpy(order), device)
-        columns = [None if each is None else each.index_select(0, index) for each in columns]
+        index = move(torch.from_numpy(order), batch.preds.device)
+        ordered = batch.map(lambda tensor: tensor.index_select(0, index))
         present, starts = np.unique(codes[order], return_index=True)
         for code, start, stop in zip(present, starts, np.append(starts[1:], len(codes)), strict=True):
-            self._count(int(code), columns, slice(int(start), int(stop)))
-
-    def _count(self, code: int, columns: Sequence[Tensor | None], rows: slice) -> None:
-        preds, target, weights = (None if each is None else each[rows] for each in columns)
-        assert preds is not None
-        self._groups[code].update(preds, target, weights=weights)
+            self._groups[int(code)].count(ordered.rows(slice(int(start), int(stop))))
 
     def _refuse_if_broken(self) -> None:
         if self._broken:

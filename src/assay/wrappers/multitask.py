@@ -11,6 +11,8 @@ from torch import Tensor
 
 from assay.errors import ConfigError, InputError, ShapeError, StateError, describe
 from assay.meter import Meter
+from assay.meter.arguments import Arguments
+from assay.meter.device_counts import DeviceCounts
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 
@@ -49,10 +51,11 @@ class Multitask:
 
     def update(
         self,
-        preds: Mapping[str, Tensor],
-        target: Mapping[str, Tensor] | None = None,
+        preds: Mapping[str, Any],
+        target: Mapping[str, Any] | None = None,
         *,
         weights: Mapping[str, Tensor] | Tensor | None = None,
+        **columns: Mapping[str, Tensor | None],
     ) -> None:
         """Count a batch for the tasks that are in `preds`.
 
@@ -60,32 +63,40 @@ class Multitask:
             preds: predictions by task. A task that is absent has no samples in this batch.
             target: targets by the same names; without those of metrics that read none.
             weights: by name, or one tensor for all tasks.
+            **columns: the named columns of metrics, each by the names of the tasks that take it.
 
         Raises:
             ShapeError: a name is no task, a target has no predictions, or shapes do not fit.
             DtypeError, DeviceError, ConfigError: as `Meter.update`. Nothing has then been counted, for any task.
         """
-        given = {"preds": preds, "target": target or {}}
+        arguments: dict[str, Mapping[str, Any]] = {"preds": preds, "target": target or {}}
         if weights is not None and not isinstance(weights, Tensor):
-            given["weights"] = weights
-        for argument, tensors in given.items():
+            arguments["weights"] = weights
+        arguments |= columns
+        for argument, tensors in arguments.items():
             self._check_names(argument, tensors, self.meters if argument == "preds" else preds)
         of_all = weights if isinstance(weights, Tensor) else None
         batches = {
-            name: (each, given["target"].get(name), given.get("weights", {}).get(name, of_all))
+            name: (
+                each,
+                arguments["target"].get(name),
+                arguments.get("weights", {}).get(name, of_all),
+                {column: of_tasks.get(name) for column, of_tasks in columns.items()},
+            )
             for name, each in preds.items()
         }
         with ExitStack() as alone:
             for meter in {id(self.meters[name]): self.meters[name] for name in batches}.values():
                 alone.enter_context(meter._alone())
-            ready = []
+            ready: list[tuple[DeviceCounts, Arguments]] = []
             for name, batch in batches.items():
+                meter = self.meters[name]
                 try:
-                    ready.append(self.meters[name]._ready(*batch))
+                    ready.append(meter._ready(meter.arguments(*batch)))
                 except (InputError, ConfigError) as error:
                     raise type(error)(f"{name}: {error}") from error
-            for counts, batch in ready:
-                counts.push(*batch)
+            for counts, rows in ready:
+                counts.push(rows)
 
     def _check_names(self, argument: str, tensors: object, known: Mapping[str, object]) -> None:
         if not isinstance(tensors, Mapping):

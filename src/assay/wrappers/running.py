@@ -58,14 +58,16 @@ class Running:
         """How many updates are in the window: `updates` of them, once there were so many."""
         return len(self._last)
 
-    def update(self, preds: Tensor, target: Tensor | None = None, *, weights: Tensor | None = None) -> None:
+    def update(
+        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+    ) -> None:
         """Count a batch, as `Meter.update` does; the oldest one leaves when the window is full.
 
         Raises:
             ShapeError, DtypeError, DeviceError: from metadata, at once; the window is then as it was.
         """
         try:
-            self._next.update(preds, target, weights=weights)
+            self._next.update(preds, target, weights=weights, **columns)
         except BaseException:
             self._next.reset()
             raise

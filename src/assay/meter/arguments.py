@@ -1,0 +1,71 @@
+"""The arguments of an update: as tensors, and their metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+
+class Arguments(NamedTuple):
+    """The arguments of an update as tensors.
+
+    Attributes:
+        tensors: preds, target, weights, and the columns in the order of their names.
+        names: those of the columns, in order.
+    """
+
+    tensors: Sequence[Tensor | None]
+    names: Sequence[str] = ()
+
+    @property
+    def preds(self) -> Tensor:
+        preds = self.tensors[0]
+        assert preds is not None
+        return preds
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Arguments:
+        """The arguments with every tensor changed."""
+        return Arguments([None if tensor is None else change(tensor) for tensor in self.tensors], self.names)
+
+    def rows(self, rows: slice) -> Arguments:
+        """Some of the samples."""
+        return self.map(lambda tensor: tensor[rows])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self.tensors if tensor is not None)
+
+
+def layout_of(batch: Arguments) -> tuple[Any, ...]:
+    """All metadata of a batch that is checked, in a form that is quick to make and to compare.
+
+    The bytes of the storage are part of it, up to those that the tensor has: torch itself crashes, or reads what is not
+    its own, where a storage was freed or cut.
+
+    Raises:
+        RuntimeError: a tensor has no storage, as sparse ones, or no shape, as nested ones.
+    """
+    tensors, names = batch
+    if not names:
+        preds, target, weights = tensors
+        if type(preds) is Tensor and type(target) is Tensor and weights is None:  # as most are
+            return (
+                preds.shape,
+                preds.dtype,
+                preds.device,
+                min(preds.untyped_storage().nbytes(), preds.nbytes),
+                target.shape,
+                target.dtype,
+                target.device,
+                min(target.untyped_storage().nbytes(), target.nbytes),
+            )
+    return *map(_metadata, tensors), *names
+
+
+def _metadata(tensor: Tensor | None) -> tuple[Any, ...]:
+    if not isinstance(tensor, Tensor):  # None, or what no layout has
+        return (type(tensor),)
+    stored = -1 if type(tensor) is not Tensor else min(tensor.untyped_storage().nbytes(), tensor.nbytes)
+    return type(tensor), tensor.shape, tensor.dtype, tensor.device, stored

@@ -1,0 +1,64 @@
+"""Raw samples, such as strings, as the columns of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+
+from assay.encode.base import Encoder
+from assay.errors import ConfigError, ShapeError, StateError, describe
+from assay.metrics.base import Metric
+from assay.tally.inputs import type_name
+
+
+def shared_encoders(metrics: Mapping[str, Metric]) -> tuple[Encoder, ...]:
+    """The distinct encoders of metrics.
+
+    Raises:
+        ConfigError: the metrics take different things, as strings and tensors.
+    """
+    kinds = {name: {encoder.takes for encoder in metric.encoders} or {"tensors"} for name, metric in metrics.items()}
+    if len(set().union(*kinds.values())) > 1:
+        got = ", ".join(f"{' and '.join(sorted(kind))} for {name}" for name, kind in kinds.items())
+        do = "Make a meter for each, or Multitask of both"
+        raise ConfigError(describe("Meter", f"metrics of {got}", "metrics that take the same samples", do))
+    return tuple(dict.fromkeys(encoder for name in sorted(metrics) for encoder in metrics[name].encoders))
+
+
+def encoded(encoders: Iterable[Encoder], preds: Any, target: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    """The rows that every encoder makes of raw samples, as columns, and predictions without elements beside them.
+
+    A string by itself is one sample.
+
+    Raises:
+        InputError: the arguments are no sequences of equal lengths, or a sample cannot be encoded.
+    """
+    if is_compiling():
+        do = "Call update outside of the compiled function"
+        raise StateError(describe("update under torch.compile", "raw samples", "tensors", do))
+    samples = _sequence("preds", preds)
+    others = None if target is None else _sequence("target", target)
+    if others is not None and len(others) != len(samples):
+        got, expected = f"{len(others)} samples", f"as many as preds has, {len(samples)}"
+        raise ShapeError(describe("target", got, expected, "Give one entry a sample in both"))
+    columns = {}
+    for encoder in encoders:
+        encoder.check(samples, others)
+        columns[encoder.column] = encoder.rows(samples, others)
+    return torch.empty(len(samples), 0), columns
+
+
+def _sequence(name: str, value: Any) -> Sequence[Any]:
+    """Samples as a list or tuple."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, Tensor | bytes | Mapping) or not (hasattr(value, "__len__") and hasattr(value, "__iter__")):
+        got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type_name(value)
+        raise ShapeError(describe(name, got, "a list with one entry a sample", f"Pass {name} as a list"))
+    return list(value)
