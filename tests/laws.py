@@ -8,8 +8,9 @@ the laws themselves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -69,6 +70,7 @@ from assay.metrics.samples import (
     binary,
     binary_logits,
     distributions,
+    draw_columns,
     draw_for,
     examples,
     integers,
@@ -91,23 +93,36 @@ IGNORED = -100
 
 
 class Data(NamedTuple):
-    """SampleTally: row k of each tensor belongs to sample k."""
+    """Samples: row k of each tensor, or entry k of each list, belongs to sample k."""
 
-    preds: Tensor
-    target: Tensor | None = None
+    preds: Any
+    target: Any = None
     weights: Tensor | None = None
+    columns: Mapping[str, Tensor] = MappingProxyType({})
 
     @property
     def count(self) -> int:
         return len(self.preds)
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Every tensor of the samples."""
+        return [each for each in (*self[:3], *self.columns.values()) if isinstance(each, Tensor)]
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Data:
-        """The samples with every tensor changed."""
-        return Data(*(None if tensor is None else change(tensor) for tensor in self))
+        """The samples with every tensor changed; lists of raw samples stay as they are."""
+        columns = {name: change(column) for name, column in self.columns.items()}
+        return Data(*(change(each) if isinstance(each, Tensor) else each for each in self[:3]), columns)
 
     def rows(self, index: slice | Tensor | list[int]) -> Data:
         """Some of the samples."""
-        return self.map(lambda tensor: tensor[index])
+        some = self.map(lambda tensor: tensor[index])
+        lists = [name for name in ("preds", "target") if isinstance(getattr(self, name), list)]
+        return some._replace(**{name: _entries(getattr(self, name), index) for name in lists})
+
+
+def _entries(raw: Sequence[Any], index: slice | Tensor | list[int]) -> list[Any]:
+    return list(raw[index]) if isinstance(index, slice) else [raw[int(k)] for k in index]
 
 
 Draw = Callable[[torch.Generator, int], tuple[Tensor, ...]]
@@ -128,10 +143,16 @@ class Case:
         """`count` samples, with weights where the case has them."""
         generator = torch.Generator().manual_seed(seed)
         data = Data(*self.draw(generator, count))
+        data = data._replace(columns=draw_columns(self.metric, generator, count))
         if self.weighted:
             weights = torch.randint(0, 9, (count,), generator=generator) / (1 if self.whole_weights else 4)
             data = data._replace(weights=weights)
         return data
+
+    @property
+    def raw(self) -> bool:
+        """Whether samples are strings or the like, which are encoded on the CPU before they are counted."""
+        return bool(self.metric.encoders)
 
     @property
     def whole_weights(self) -> bool:
@@ -148,7 +169,7 @@ class Case:
 
 def feed(meter: Meter, *batches: Data) -> Meter:
     for batch in batches:
-        meter.update(batch.preds, batch.target, weights=batch.weights)
+        meter.update(batch.preds, batch.target, weights=batch.weights, **batch.columns)
     return meter
 
 

@@ -22,6 +22,7 @@ from laws import value as read
 from tally_laws import TALLY_CASES
 
 every_case = pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+every_dense_case = pytest.mark.parametrize("case", [case for case in TALLY_CASES if not case.raw], ids=str)
 few = settings(max_examples=5)
 seeds = st.integers(0, 2**32 - 1)
 STAGES = (0, 1 << 21)
@@ -96,7 +97,7 @@ def test_staging_and_chunks_change_no_bit(case):
 # --- what an update is given -----------------------------------------------------------------------------------------
 
 
-@every_case
+@every_dense_case
 def test_layout_in_memory_changes_no_bit(case):
     data = case.data(2, 24)
     expected = bits(case.counted(data))
@@ -111,7 +112,7 @@ def test_layout_in_memory_changes_no_bit(case):
     assert bits(case.counted(expanded, stage_bytes=0)) == bits(case.counted(*[row] * 7))
 
 
-@every_case
+@every_dense_case
 def test_the_caller_may_write_into_its_tensors_afterwards(case):
     data = case.data(3, 12)
     expected = bits(case.counted(data))
@@ -122,7 +123,7 @@ def test_the_caller_may_write_into_its_tensors_afterwards(case):
         assert bits(meter) == expected
 
 
-@every_case
+@every_dense_case
 def test_inputs_that_require_grad_are_neither_kept_nor_differentiated(case):
     data = case.data(4, 12)
     expected = bits(case.counted(data))
@@ -159,7 +160,7 @@ def test_modes_of_torch_change_no_bit(case):
             assert bits(meter.fresh().merge(meter)) == expected, mode
 
 
-@every_case
+@every_dense_case
 def test_an_update_waits_for_nothing_and_starts_a_bounded_number_of_kernels(case):
     calls = []
     for rows in (100, 200):  # more than the samples that some cases keep
@@ -174,11 +175,11 @@ def test_an_update_waits_for_nothing_and_starts_a_bounded_number_of_kernels(case
     assert abs(calls[0] - calls[1]) <= GROWTH * len(case.meter().tallies)
 
 
-@every_case
+@every_dense_case
 def test_a_staged_update_is_one_copy_of_each_argument(case):
     data = case.data(8, 8)
     meter = case.counted(data)
-    given_tensors = sum(tensor is not None for tensor in data)
+    given_tensors = len(data.tensors)
     with counted() as counts:
         feed(meter, data)
     assert counts.syncs == []
@@ -198,7 +199,7 @@ def test_empty_batches_and_empty_meters_contribute_nothing(case):
     assert bits(case.meter() + case.counted(data) + case.meter()) == expected
 
 
-@every_case
+@every_dense_case
 def test_one_sample_constants_and_one_class_can_be_computed(case):
     data = case.data(11, 6)
     one = data.rows([0])
@@ -208,6 +209,24 @@ def test_one_sample_constants_and_one_class_can_be_computed(case):
     for batch in (one, constant, one_class, nothing):
         singles = [batch.rows([k]) for k in range(batch.count)]
         assert bits(case.counted(batch)) == bits(case.counted(*singles, stage_bytes=0))
+
+
+@pytest.mark.parametrize("case", [case for case in TALLY_CASES if case.raw], ids=str)
+def test_encoders_concatenate_and_raw_samples_are_not_kept(case):
+    data = case.data(11, 9)
+    parts = [data.rows(slice(0, 4)), data.rows(slice(4, 4)), data.rows(slice(4, None))]
+    for encoder in dict.fromkeys(each for metric in case.metrics for each in metric.encoders):
+        rows = encoder.rows(data.preds, data.target)
+        assert (len(rows), rows.device.type) == (9, "cpu")
+        assert torch.equal(torch.cat([encoder.rows(part.preds, part.target) for part in parts]), rows)
+    for batch in (data.rows([0]), data.rows([0] * 6)):
+        singles = [batch.rows([k]) for k in range(batch.count)]
+        assert bits(case.counted(batch)) == bits(case.counted(*singles, stage_bytes=0))
+    meter = case.counted(data)
+    for changes in ({"target": data.target[:-1]}, {"preds": torch.zeros(9)}, {"preds": None}):
+        with pytest.raises(InputError, match=r": got .*, expected "):
+            feed(meter, data._replace(**changes))
+    assert bits(meter) == bits(case.counted(data))
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
@@ -236,7 +255,7 @@ def wrong(case: Case, data: Data) -> dict[str, Data]:
     return batches
 
 
-@every_case
+@every_dense_case
 def test_wrong_metadata_raises_at_once_and_leaves_every_bit(case):
     data = case.data(13, 10)
     for stage_bytes in STAGES:
@@ -249,6 +268,8 @@ def test_wrong_metadata_raises_at_once_and_leaves_every_bit(case):
         other = data._replace(weights=None if case.weighted else torch.ones(10))
         with pytest.raises(ConfigError, match="weights: got"):
             feed(meter, other)
+        with pytest.raises(ConfigError, match="columns: got"):
+            feed(meter, data._replace(columns={**data.columns, "unknown": torch.ones(10)}))
         assert bits(feed(meter, data)) == bits(case.counted(data, data))
 
 

@@ -22,7 +22,7 @@ from assay.metrics.base import named_numbers
 from assay.metrics.catalogue import PAGES, families, page
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.documentation import SECTIONS, sections
-from assay.metrics.samples import draw_for, examples, public_metrics
+from assay.metrics.samples import draw_columns, draw_for, examples, public_metrics
 
 ROOT = Path(__file__).parents[2]
 every_metric = pytest.mark.parametrize("kind", public_metrics().values(), ids=public_metrics())
@@ -65,7 +65,8 @@ def test_it_has_a_family_and_examples(kind):
     for metric in examples(kind):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            metric(*draw_for(metric)(torch.Generator().manual_seed(0), 12))
+            generator = torch.Generator().manual_seed(0)
+            metric(*draw_for(metric)(generator, 12), **draw_columns(metric, generator, 12))
 
 
 def perfect(metric: Metric, target: torch.Tensor) -> torch.Tensor:
@@ -87,11 +88,12 @@ def single(value: object) -> float | None:
 def test_right_predictions_are_better_than_random_ones_in_the_declared_direction(kind):
     compared = 0
     for metric in examples(kind):
-        data = draw_for(metric)(torch.Generator().manual_seed(2), 60)
+        generator = torch.Generator().manual_seed(2)
+        data, columns = draw_for(metric)(generator, 60), draw_columns(metric, generator, 60)
         if metric.higher_is_better is None or kind.family == "metrics of metrics":
             continue
         assert len(data) == 2
-        random, right = (single(metric(preds, data[1])) for preds in (data[0], perfect(metric, data[1])))
+        random, right = (single(metric(preds, data[1], **columns)) for preds in (data[0], perfect(metric, data[1])))
         if random is not None and right is not None:
             assert (right > random) if metric.higher_is_better else (right < random)
             compared += 1
@@ -104,7 +106,8 @@ def test_a_direction_is_missing_only_where_no_value_is_the_best(kind):
     shows_more = all(
         single(value) is None
         for metric in examples(kind)
-        for value in [metric(*draw_for(metric)(torch.Generator().manual_seed(2), 60))]
+        for generator in [torch.Generator().manual_seed(2)]
+        for value in [metric(*draw_for(metric)(generator, 60), **draw_columns(metric, generator, 60))]
     )
     summarises = not shows_more and kind.inputs in ("values", "")
     counts = kind.__name__ == "StatScores"

@@ -12,7 +12,7 @@ from assay.audit.case import Case
 from assay.devices import policy
 from assay.meter import Meter
 from assay.metrics import Metric
-from assay.metrics.samples import draw_for, examples, public_metrics
+from assay.metrics.samples import draw_columns, draw_for, examples, public_metrics
 
 ROWS, BATCHES = 24, 3
 
@@ -38,7 +38,8 @@ def _case(metric: Metric) -> Case:
     return Case(
         f"assay.metrics.{type(metric).__name__}" + (f"({arguments})" if arguments else ""),
         lambda: Meter(value=metric, stage_bytes=0),  # the tallies run in each update, and not in compute
-        tuple(draw(generator, ROWS) for _ in range(BATCHES)),
+        tuple((*draw(generator, ROWS), draw_columns(metric, generator, ROWS)) for _ in range(BATCHES)),
+        update=lambda meter, batch: meter.update(*batch[:-1], **batch[-1]),
         move=_prepare,
         states=lambda meter: {str(device): states for device, states in meter.device_states().items()},
         reads_on_host=True,

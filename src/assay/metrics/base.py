@@ -23,8 +23,6 @@ from assay.tally.column import of_column
 
 __all__ = ["Metric"]
 
-Inputs = Literal["labels", "pairs", "positive pairs", "vectors", "distributions", "tokens", "values", ""]
-"""What samples a metric takes; `samples.draw` has some of each."""
 Change = Literal["swap", "increasing", "affine", "common affine", "shift", "scale"]
 """Changes of preds and target: exchanged; preds through an increasing function; each to `a x + b`; both to the same
 `a x + b`; preds to `x + b`; preds to `a x` with `a` above 0."""
@@ -50,7 +48,7 @@ class Metric(Operators, ABC):
         family: under which it is listed.
         higher_is_better: whether higher values are better; None where neither is, or where it gives no single number.
         exact_terms: the value is that of exact arithmetic, rounded once. Otherwise each sample's term is rounded.
-        inputs: what samples it takes; empty for metrics of metrics.
+        inputs: what samples it takes, as `samples` draws them; empty for metrics of metrics.
         examples: arguments with which it is tested and audited.
         unchanged_by: changes of the data that change no bit of the value.
         defined_for: which samples define the value, for the warning that it is NaN; empty where `compute` itself warns.
@@ -60,7 +58,7 @@ class Metric(Operators, ABC):
     family: ClassVar[str] = "your own"
     higher_is_better: ClassVar[bool | None] = None
     exact_terms: ClassVar[bool] = True
-    inputs: ClassVar[Inputs] = ""
+    inputs: ClassVar[str] = ""
     examples: ClassVar[Examples] = ({},)
     unchanged_by: ClassVar[frozenset[Change]] = frozenset()
     defined_for: ClassVar[str] = "enough samples that have weight, are not ignored and differ"

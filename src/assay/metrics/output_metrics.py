@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs, Metric, number
+from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, result, rounded
 from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
@@ -42,7 +42,7 @@ class OutputMetric(Metric):
     """
 
     family: ClassVar[str] = "regression"
-    inputs: ClassVar[Inputs] = "pairs"
+    inputs: ClassVar[str] = "pairs"
 
     num_outputs: Annotated[int, "how many outputs there are; one value for each."] = field(default=1, kw_only=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Generator, Tensor
@@ -19,8 +19,8 @@ from assay.metrics.base import Metric
 
 CLASSES, LABELS, OUTPUTS = 4, 3, 2
 TASKS: tuple[Mapping[str, int], ...] = ({}, {"num_classes": CLASSES}, {"num_labels": LABELS})
-Draw: TypeAlias = Callable[[Generator, int], tuple[Tensor, ...]]
-"""Gives so many samples: preds, and target where the metric takes one."""
+Draw: TypeAlias = Callable[[Generator, int], tuple[Any, ...]]
+"""Gives so many samples: preds, and target where the metric takes one; tensors, or lists of raw samples."""
 
 
 def public_metrics() -> dict[str, type[Metric]]:
@@ -63,6 +63,13 @@ def draw_for(metric: Metric) -> Draw:
     if metric.inputs == "pairs" and getattr(metric, "num_outputs", 1) > 1:
         return output_pairs
     return _DRAWS[metric.inputs]
+
+
+def draw_columns(metric: Metric, generator: Generator, count: int) -> dict[str, Tensor]:
+    """The named columns that a metric takes besides, for so many samples."""
+    encoded = {encoder.column for encoder in metric.encoders}
+    names = metric.batch_tally(False).columns - encoded
+    return {name: _COLUMNS[name](generator, count) for name in sorted(names)}
 
 
 def integers(generator: Generator, low: int, high: int, *shape: int) -> Tensor:
@@ -127,6 +134,11 @@ def tokens(generator: Generator, count: int) -> tuple[Tensor, ...]:
 def values(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (integers(generator, -128, 129, count) / 8,)
 
+
+_COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
+    "groups": lambda generator, count: integers(generator, 0, 3, count),
+    "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
+}
 
 _DRAWS: Mapping[str, Draw] = {
     "pairs": pairs,

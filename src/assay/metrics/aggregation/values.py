@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Inputs, Metric, number
+from assay.metrics.base import Examples, Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
@@ -37,7 +37,7 @@ class Aggregate(Metric):
     """
 
     family: ClassVar[str] = "aggregation"
-    inputs: ClassVar[Inputs] = "values"
+    inputs: ClassVar[str] = "values"
     examples: ClassVar[Examples] = ({}, {"nan_policy": "ignore"})
 
     nan_policy: Annotated[

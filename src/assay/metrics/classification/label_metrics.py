@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs, Metric, number, vector
+from assay.metrics.base import Metric, number, vector
 from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
@@ -47,7 +47,7 @@ class LabelMetric(Metric):
     """
 
     family: ClassVar[str] = "classification"
-    inputs: ClassVar[Inputs] = "labels"
+    inputs: ClassVar[str] = "labels"
 
     num_classes: Annotated[int | None, "for multiclass data."] = None
     num_labels: Annotated[int | None, "for multilabel data. With neither, data is binary."] = None
