@@ -249,7 +249,7 @@ def test_descriptions_that_cannot_be(make, message):
 
 def test_layouts_that_cannot_be():
     with pytest.raises(
-        ShapeError, match=r"preds: got shape \(N,\) with target \(N,\), expected both of shape \(N, d\)"
+        ShapeError, match=r"target: got preds \(N,\) and target \(N,\), expected both of shape \(N, D\)"
     ):
         KLDivergence()(torch.rand(3), torch.rand(3))
     with pytest.raises(DtypeError, match=r"target: got torch\.int64, expected probabilities as floats"):

@@ -13,11 +13,11 @@ from assay.errors import ConfigError, ShapeError, describe
 from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
 from assay.metrics.base import Metric, number
-from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.exact_arithmetic import means, rounded
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, BatchLayout, Tally, shown
-from assay.tally.row_sums import RowSum, RowTerm, RowValues
-from assay.tally.sums import PREDS, Totals
+from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues
+from assay.tally.row_terms import shown_or_nothing
 
 
 class TokenLosses(nn.Module):
@@ -67,18 +67,14 @@ class GivenLoss(RowTerm):
     """`preds (N, T)` themselves, where `target (N, T)` is not `IGNORED`."""
 
     not_finite = "tokens have a log probability that is NaN or infinite"
-    invalid = "tokens cannot be counted"
 
     def check(self, layout: BatchLayout) -> None:
         if layout.target is None or layout.target.tail != layout.preds.tail:
-            got = f"shape {shown(layout.preds.tail)} with " + (
-                "no target" if layout.target is None else f"target {shown(layout.target.tail)}"
-            )
+            got = f"shape {shown(layout.preds.tail)} with target {shown_or_nothing(layout.target)}"
             raise ShapeError(describe("preds", got, "one loss a token", "Pass what TokenLosses gives, and the labels"))
 
     def __call__(self, batch: Batch) -> RowValues:
-        values = batch.preds.reshape(-1)
-        return RowValues(values, torch.eq(batch.needed_target.reshape(-1), IGNORED))
+        return RowValues(batch.preds.reshape(-1), counted=torch.ne(batch.needed_target.reshape(-1), IGNORED))
 
 
 @dataclass(frozen=True)
@@ -101,11 +97,11 @@ class MeanLoss(Metric):
     higher_is_better: ClassVar[bool | None] = False
 
     def tally(self, weighted: bool) -> Tally:
-        return RowSum(GivenLoss(), weighted)
+        return RowSums(GivenLoss(), weighted)
 
-    def compute(self, counted: Totals) -> Tensor:
-        total = counted[PREDS][0]
-        return number(total if isinstance(total, float) else rounded(quotient(total, counted.weight[0])))
+    def compute(self, counted: RowTotals) -> Tensor:
+        (mean,) = means(counted)
+        return number(rounded(mean))
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         counted = torch.ne(batch.needed_target, IGNORED)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Literal
 
 from torch import Tensor
 
 from assay.metrics.base import number, vector
+from assay.tally.row_sums import RowTotals
 from assay.tally.sums import Number
 
 _BITS = 128  # of the integer under the root: its root has 64, which is more than float64 keeps
@@ -39,6 +41,17 @@ def quotient(above: Number, below: Number) -> Number:
     if below == 0:
         return math.nan if not above else math.inf if above > 0 else -math.inf
     return above / below
+
+
+def means(counts: RowTotals) -> list[Number]:
+    """The means over the rows of what was summed first; NaN without weight."""
+    weight = counts.weight
+    return [total if isinstance(total, float) and weight else quotient(total, weight) for total in counts.sums[0]]
+
+
+def sums_or_means(counts: RowTotals, reduction: Literal["sum", "mean"]) -> list[Number]:
+    """What was summed first, or its means over the rows; NaN without data."""
+    return counts.sums[0] if reduction == "sum" and counts.count else means(counts)
 
 
 def root(value: Number) -> float:

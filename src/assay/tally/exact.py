@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -277,3 +278,15 @@ def to_integers(limbs: Tensor) -> np.ndarray:
         above = int.from_bytes(high[k].tobytes(), "little") - shift
         values[k] = int.from_bytes(low[k].tobytes(), "little") + (above << WORD)
     return values.reshape(words.shape[:-1])
+
+
+def fractions(limbs: Tensor, order: int) -> list[Fraction]:
+    """Limbs `(..., words)` of sums of products of `order` floats, as a list of exact numbers. On the host."""
+    return [fraction(value, origin(order)) for value in to_integers(limbs).flat]
+
+
+def fraction(value: int, unit: int) -> Fraction:
+    """`value * 2 ** unit`, for a unit of at most 0."""
+    # Powers of two in common are taken out by a shift: the gcd of thousands of bits is slow.
+    zeros = min((value & -value).bit_length() - 1, -unit) if value else -unit
+    return Fraction(value >> zeros, 1 << (-unit - zeros))

@@ -113,10 +113,9 @@ class Confidence(Tally):
     def compute(self, state: State) -> BinTotals:
         """What the bins hold, as exact numbers."""
         counts = state["counts"].tolist()
-        unit = Fraction(2) ** exact.origin(2 if self.weighted else 1)
-        confidence = [unit * value for value in exact.to_integers(state["confidence"])]
+        confidence = exact.fractions(state["confidence"], 2 if self.weighted else 1)
         if self.weighted:
-            sums = [Fraction(2) ** exact.origin(1) * value for value in exact.to_integers(state["weights"])]
+            sums = exact.fractions(state["weights"], 1)
             weight, right = sums[::2], sums[1::2]
         else:
             weight, right = ([Fraction(row[k]) for row in counts] for k in range(2))

@@ -15,7 +15,7 @@ from assay.errors import ConfigError, DtypeError, describe
 from assay.native import bins as native
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, bad_weights
 from assay.tally.labels import Labels, scores
-from assay.tally.row_sums import row_sums
+from assay.tally.row_sums import sum_each_row
 
 KINDS = (
     "targets are outside {range}",
@@ -117,13 +117,15 @@ class ScoreSpec:
             kinds = [kind * counted for kind in kinds]
         return F.pad(torch.stack([torch.count_nonzero(kind) for kind in kinds]), (0, len(KINDS) - len(kinds)))
 
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        """What is wrong with the targets, scores and weights that `strange` counts."""
+        ignored = "" if self.labels.ignore_index is None else f" and are not ignore_index={self.labels.ignore_index}"
+        return tuple(what.format(range=f"0 ... {self.labels.num_classes - 1}{ignored}") for what in KINDS)
+
     def invalid_values(self, strange: Tensor) -> Sequence[InvalidValues]:
         """What the counts of `strange` say."""
-        top = self.labels.num_classes - 1
-        ignored = self.labels.ignore_index
-        allowed = f"0 ... {top}" + ("" if ignored is None else f" and are not ignore_index={ignored}")
-        counts = strange.tolist()
-        return [InvalidValues(what.format(range=allowed), n) for what, n in zip(KINDS, counts, strict=True) if n]
+        return [InvalidValues(what, n) for what, n in zip(self.invalid, strange.tolist(), strict=True) if n]
 
 
 def score_spec(
@@ -173,7 +175,7 @@ def log_odds(logits: Tensor) -> Tensor:
     gap = others.gather(1, second)
     # The largest term of each sum is 1: log1p takes the rest.
     behind_second = (others - gap.clamp(min=torch.finfo(gap.dtype).min)).exp_().scatter_(1, second, 0)
-    of_best = lead.gather(1, best) - gap - torch.log1p(row_sums(behind_second))
+    of_best = lead.gather(1, best) - gap - torch.log1p(sum_each_row(behind_second))
     behind_best = others.exp_()
-    of_others = lead - torch.log1p((row_sums(behind_best) - behind_best).clamp_(min=0))
+    of_others = lead - torch.log1p((sum_each_row(behind_best) - behind_best).clamp_(min=0))
     return torch.where(torch.arange(last + 1, device=logits.device) == best, of_best, of_others)

@@ -1,45 +1,73 @@
-"""Sums over rows of a number that a whole row gives: the cosine of two vectors, the log probability of a token."""
+"""The exact sums of numbers that rows give: losses, angles, distances, counts of words.
+
+A `RowTerm` says which numbers a row gives; `RowSums` adds them up, weighted or not. A term may round when it computes
+them. The sums add no rounding, and do not depend on how the rows were split.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
 
 import torch
 from torch import Tensor
 
-from assay.errors import DtypeError, ShapeError, describe
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
-from assay.tally.sums import PREDS, Sums, Totals
+from assay.native import sums as native
+from assay.native.library import takes
+from assay.tally import exact
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
+from assay.tally.sums import Number
 
 
-@dataclass(frozen=True, eq=False)
-class RowValues:
-    """One number per row, float32 or float64 of shape `(rows,)`, and which rows are left out.
+@dataclass(frozen=True)
+class SumShape:
+    """`width` sums over the rows, of a number each, or of their squares (`power` 2).
 
-    Args:
-        values: the numbers; any where a row is left out.
-        left_out: bool of shape `(rows,)`; None when all rows count.
-        invalid: how many of them are left out because their values cannot be; int64 of shape `()`.
+    With a width of 1, a row may give several numbers; all of them go into the one sum.
     """
 
-    values: Tensor
-    left_out: Tensor | None = None
-    invalid: Tensor | None = None
+    width: int = 1
+    power: int = 1
+
+
+class RowValues:
+    """What the rows of a batch give.
+
+    Args:
+        values: for each `SumShape` of the term a tensor of shape `(rows, width)`, or `(rows,)` for a width of 1:
+            float32, float64 or integers.
+        counted: bool of shape `(rows,)`: the rows that count; None for all. The values of the others may be any.
+        invalid: int64, one count for each text in the `invalid` of the term.
+    """
+
+    def __init__(self, *values: Tensor, counted: Tensor | None = None, invalid: Tensor | None = None) -> None:
+        self.values = [value if value.ndim == 2 else value.view(-1, 1) for value in values]
+        self.counted = counted
+        self.invalid = invalid
 
 
 class RowTerm(ABC):
-    """A frozen description of the number that a row gives, computed in floating point on the device.
+    """A frozen description of the numbers that a row gives, computed on the device."""
 
-    The rounding of each number is that of the device; the sum adds none.
-    """
+    uses_target: bool = True
+    """Whether the target is counted, or only `preds`."""
+    columns: frozenset[str] = frozenset()
+    """The names of the columns, besides `preds`, `target` and `weights`, that it takes."""
+    not_finite: str = ""
+    """What to warn of if numbers are NaN or infinite; empty where infinity is a value, and NaN is in `invalid`."""
 
-    not_finite: str
-    """What a row is whose number is NaN or infinite, for messages."""
-    invalid: str
-    """What an invalid row is."""
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        """The sums that the numbers go into."""
+        return (SumShape(),)
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        """What invalid rows are. They raise when a metric is computed."""
+        return ()
 
     @abstractmethod
     def check(self, layout: BatchLayout) -> None:
@@ -47,15 +75,33 @@ class RowTerm(ABC):
 
     @abstractmethod
     def __call__(self, batch: Batch) -> RowValues:
-        """The number of every row, rows in the order of dimension 0."""
+        """The numbers of every row. A sample has one row or several, which follow each other."""
 
 
 @dataclass(frozen=True)
-class RowSum(Tally):
-    """The exact sum, weighted or not, of the numbers that rows give.
+class RowTotals:
+    """Exact sums on the CPU.
 
-    State: that of `Sums` of one term, and `invalid`, int64 of shape `(1,)`: how many rows were left out because their
-    values cannot be. 0.6 KiB, weighted 1.7 KiB.
+    `count` is the number of rows and `weight` the sum of their weights, which without weights is the same. `sums` has a
+    list of numbers for each `SumShape`: inf, -inf or NaN where values were not finite.
+    """
+
+    count: int
+    weight: Number
+    sums: tuple[list[Number], ...]
+
+
+@dataclass(frozen=True)
+class RowSums(Tally):
+    """Exact sums over rows.
+
+    Weighted, each number is multiplied by the weight of its row; rows of weight 0 contribute nothing, whatever their
+    numbers are.
+
+    State, all int64: `count` of shape `(1,)`; `invalid`, the counts of what the term calls invalid; for each `SumShape`
+    the limbs `sum<k>` of shape `(1, width, words)`, and in `special<k>` of shape `(width, 3)` how many values were
+    +inf, -inf and NaN; weighted also `weight`, limbs of shape `(1, 1, words)`, and `bad_weights`. Size: 0.6 KiB a sum,
+    and 0.5 KiB more for squares and for weights.
     """
 
     term: RowTerm
@@ -65,125 +111,127 @@ class RowSum(Tally):
     def chunk_scale(self) -> int:
         return 16  # a softmax reads and writes its rows once, and the rest is small
 
-    @cached_property
-    def _sums(self) -> Sums:
-        return Sums(frozenset({PREDS}), None, self.weighted, ("preds",))
+    @property
+    def uses_target(self) -> bool:
+        return self.term.uses_target
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.term.columns
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        return {**self._sums.fields, "invalid": "sum"}
+        numbered = [f"{name}{k}" for k in range(len(self.term.sums)) for name in ("sum", "special")]
+        return dict.fromkeys(["count", "invalid", *numbered, *["weight", "bad_weights"] * self.weighted], "sum")
 
     def check(self, layout: BatchLayout) -> None:
         self.term.check(layout)
 
     def zero(self, device: torch.device) -> State:
-        return {**self._sums.zero(device), "invalid": torch.zeros(1, dtype=torch.int64, device=device)}
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        state = {"count": zeros(1), "invalid": zeros(len(self.term.invalid))}
+        for k, shape in enumerate(self.term.sums):
+            state[f"sum{k}"] = zeros(1, shape.width, exact.num_limbs(self._order(shape)))
+            state[f"special{k}"] = zeros(shape.width, 3)
+        return state | {"weight": zeros(1, 1, exact.num_limbs(1)), "bad_weights": zeros(1)} if self.weighted else state
+
+    def _order(self, shape: SumShape) -> int:
+        return shape.power + self.weighted
 
     def add(self, state: State, batch: Batch) -> None:
-        rows: RowValues = batch.memoize(self.term, self.term)
-        values = rows.values
-        weights = _row_weights(batch.weights, len(values)) if batch.weights is not None and self.weighted else None
-        if rows.left_out is not None:
-            values = values.masked_fill(rows.left_out, 0)
-            weights = None if weights is None else weights.masked_fill(rows.left_out, 0)
-            state["count"] -= rows.left_out.sum()
+        rows = self.term(batch)
+        count, counted = len(rows.values[0]), rows.counted
+        state["count"] += count if counted is None else counted.sum()
         if rows.invalid is not None:
             state["invalid"] += rows.invalid
-        self._sums.add(state, Batch(values, None, weights, batch.cache_elements, batch.compiled))
+        weights, weighs = None, counted
+        if self.weighted and batch.weights is not None:
+            weights = _row_weights(batch.weights, count)
+            bad = bad_weights(weights)
+            state["bad_weights"] += (bad if counted is None else bad.logical_and_(counted)).sum()
+            weights = torch.where((weights - weights) == 0, weights, 0)
+            weights = weights if counted is None else torch.where(counted, weights, 0)
+            _add_products(state["weight"], batch.compiled, weights[:, None])
+            weighs = weights != 0
+        for k, (shape, values) in enumerate(zip(self.term.sums, rows.values, strict=True)):
+            if weighs is not None:
+                values = torch.where(weighs[:, None], values, 0)
+            factors = [values] * shape.power + ([] if weights is None else [weights[:, None].expand_as(values)])
+            factors = [factor.reshape(-1, shape.width) for factor in factors]
+            if values.dtype.is_floating_point:
+                _count_special(state[f"special{k}"], batch.compiled, factors[0])
+            _add_products(state[f"sum{k}"], batch.compiled, *factors)
 
     def canonicalize(self, state: State, rows: int) -> State:
-        return self._sums.canonicalize(state, rows)
+        state = state | {name: exact.canonical(state[name]) for name in ("weight",) if self.weighted}
+        for k in range(len(self.term.sums)):
+            finite = (state[f"special{k}"].sum(1) == 0).to(torch.int64)
+            state[f"sum{k}"] = exact.canonical(state[f"sum{k}"]) * finite[:, None]
+        return state
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        invalid, strange = int(state["invalid"]), int(state["strange"].sum())
-        found = self._sums.weight_problems(state)
-        if invalid:
-            found.append(InvalidValues(self.term.invalid, invalid))
-        return [*found, InvalidValues(self.term.not_finite, strange, fatal=False)] if strange else found
+        counts = dict(zip(self.term.invalid, state["invalid"].tolist(), strict=True))
+        if self.weighted:
+            counts[BAD_WEIGHTS] = int(state["bad_weights"])
+        problems = [InvalidValues(what, count) for what, count in counts.items() if count]
+        special = sum(int(state[f"special{k}"].sum()) for k in range(len(self.term.sums)))
+        if special and self.term.not_finite:
+            problems.append(InvalidValues(self.term.not_finite, special, fatal=False))
+        return problems
 
-    def compute(self, state: State) -> Totals:
-        """The sum under the term `PREDS`, and the weight."""
-        return self._sums.compute(state)
+    def compute(self, state: State) -> RowTotals:
+        """The sums as exact numbers."""
+        count = int(state["count"])
+        weight = exact.fractions(state["weight"], 1)[0] if self.weighted else Fraction(count)
+        return RowTotals(count, weight, tuple(self._sums(state, k, s) for k, s in enumerate(self.term.sums)))
+
+    def _sums(self, state: State, k: int, shape: SumShape) -> list[Number]:
+        finite = exact.fractions(state[f"sum{k}"], self._order(shape))
+        special = state[f"special{k}"].tolist()
+        return [_number(value, shape, *each) for value, each in zip(finite, special, strict=True)]
+
+
+def _number(value: Number, shape: SumShape, above: int, below: int, nan: int) -> Number:
+    """A sum in which there were infinite values and NaN, as IEEE 754 has it."""
+    if shape.power == 2:
+        above, below = above + below, 0
+    if nan or (above and below):
+        return math.nan
+    return math.inf if above else -math.inf if below else value
 
 
 def _row_weights(weights: Tensor, rows: int) -> Tensor:
     """One weight per row, from one each or one per sample of several rows."""
     flat = weights.reshape(-1)
+    if weights.dtype.is_floating_point and weights.dtype.itemsize < 4:
+        flat = flat.float()
     return flat if len(flat) == rows else flat.view(-1, 1).expand(-1, rows // len(flat)).reshape(-1)
 
 
-def row_sums(x: Tensor) -> Tensor:
+def _count_special(special: Tensor, compiled: bool, values: Tensor) -> None:
+    if compiled and takes(values):
+        native.count_special(special, values)
+    else:
+        kinds = (values == math.inf, values == -math.inf, values.isnan())
+        special += torch.stack([kind.sum(0) for kind in kinds], 1)
+
+
+def _add_products(limbs: Tensor, compiled: bool, *factors: Tensor) -> None:
+    """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`."""
+    if compiled and takes(*factors):
+        native.add_products(limbs[0], factors, exact.origin(len(factors)))
+        return
+    product = exact.parts(factors[0])
+    for factor in factors[1:]:
+        product = exact.product(product, exact.parts(factor.contiguous()))
+    exact.add_columns(limbs, [[product]])
+
+
+def sum_each_row(x: Tensor) -> Tensor:
     """The sum of each row of a contiguous `(rows, columns)`, in floating point, of shape `(rows, 1)`.
 
     A single long row torch adds up in several threads, in another order than it has among other rows.
     """
     return x.expand(2, -1).sum(1, keepdim=True)[:1] if len(x) == 1 else x.sum(1, keepdim=True)
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
-
-
-@dataclass(frozen=True)
-class Cosine(RowTerm):
-    """The cosine of the angle between `preds (N, D)` and `target (N, D)`, row by row."""
-
-    not_finite = "rows have no direction (all zeros, or a value that is NaN or infinite)"
-    invalid = "rows are invalid"
-
-    def check(self, layout: BatchLayout) -> None:
-        target = layout.target
-        if target is None or target.tail != layout.preds.tail or len(target.tail) != 1 or 0 in target.tail:
-            got = f"preds {shown(layout.preds.tail)} and target {'nothing' if target is None else shown(target.tail)}"
-            raise ShapeError(describe("target", got, "both of shape (N, D)", "Give one vector per row"))
-        for name, given in (("preds", layout.preds), ("target", target)):
-            if given.dtype.is_complex:
-                raise DtypeError(describe(name, given.dtype, "real numbers", "Pass the real part or the modulus"))
-        if layout.weights is not None and layout.weights.tail:
-            got = f"shape {shown(layout.weights.tail)}"
-            raise ShapeError(describe("weights", got, "shape (N,)", "Give one weight per row"))
-
-    def __call__(self, batch: Batch) -> RowValues:
-        # Scaled to a largest component of 1, no square overflows or vanishes. A row of zeros gives NaN.
-        x, y = (_wide(side) for side in (batch.preds, batch.needed_target))
-        x, y = (side / side.abs().amax(1, keepdim=True) for side in (x.contiguous(), y.contiguous()))
-        norms = row_sums(x * x).sqrt_() * row_sums(y * y).sqrt_()
-        return RowValues(row_sums(x * y).div_(norms).clamp_(-1, 1).view(-1))
-
-
-@dataclass(frozen=True)
-class TokenLogLoss(RowTerm):
-    """`-log softmax(preds)[target]` of every token: `preds (N, ..., V)` are logits, `target (N, ...)` indices."""
-
-    ignore_index: int | None = None
-
-    not_finite = "tokens have a log probability that is NaN or infinite"
-    invalid = "targets are out of the range of the vocabulary"
-
-    def check(self, layout: BatchLayout) -> None:
-        preds, target, weights = layout.preds, layout.target, layout.weights
-        if target is None or preds.tail[:-1] != target.tail or not preds.tail or not preds.tail[-1]:
-            got = f"shape {shown(preds.tail)} with target {'nothing' if target is None else shown(target.tail)}"
-            do = "Put the vocabulary last: logits.movedim(1, -1) if it is second"
-            raise ShapeError(describe("preds", got, "shape (N, ..., V) with target of shape (N, ...)", do))
-        if not preds.dtype.is_floating_point:
-            raise DtypeError(describe("preds", preds.dtype, "floats: logits", "Pass the logits"))
-        if target.dtype.is_floating_point or target.dtype.is_complex:
-            raise DtypeError(describe("target", target.dtype, "an integer dtype", "Pass target.long()"))
-        if weights is not None and weights.tail not in ((), target.tail):
-            expected = f"shape (N,) or {shown(target.tail)}"
-            do = "Give one weight per sample or per token"
-            raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", expected, do))
-
-    def __call__(self, batch: Batch) -> RowValues:
-        logits = batch.preds.reshape(-1, batch.preds.shape[-1])
-        target = batch.needed_target.reshape(-1).to(torch.int64)
-        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
-        inside = target.clamp(0, logits.shape[1] - 1)
-        values = logits.log_softmax(1, dtype=wide).gather(1, inside[:, None]).view(-1).neg_()
-        outside = torch.ne(target, inside)
-        if self.ignore_index is None:
-            return RowValues(values, outside, outside.sum())
-        ignored = torch.eq(target, self.ignore_index)
-        left_out = outside.logical_or(ignored)
-        return RowValues(values, left_out, left_out.sum() - ignored.sum())

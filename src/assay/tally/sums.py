@@ -431,7 +431,7 @@ class Sums(Tally):
             unit = exact.origin(order)
             for term, integers in zip(terms, exact.to_integers(state[f"sums{order}"]), strict=True):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
-                sums[name] = [_fraction(value, unit) for value in integers]
+                sums[name] = [exact.fraction(value, unit) for value in integers]
                 if strange:
                     special = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
                     sums[name] = [_number(term, v, s) for v, s in zip(sums[name], special, strict=True)]
@@ -486,13 +486,6 @@ def _settled_special(special: Tensor) -> Tensor:
 def _decisive(term: Term) -> tuple[Leaf, ...]:
     """The floats that must be finite for the sum of a term to be."""
     return (term,) if isinstance(term, Leaf) else term.leaves
-
-
-def _fraction(value: int, unit: int) -> Fraction:
-    """`value * 2 ** unit`, for a unit of at most 0."""
-    # Powers of two in common are taken out by a shift: the gcd of thousands of bits is slow.
-    zeros = min((value & -value).bit_length() - 1, -unit) if value else -unit
-    return Fraction(value >> zeros, 1 << (-unit - zeros))
 
 
 def _number(term: Term, value: Number, special: Sequence[Sequence[int]]) -> Number:

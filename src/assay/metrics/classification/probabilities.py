@@ -14,12 +14,14 @@ from torch import Tensor
 from assay.decide import first_largest
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, vector
-from assay.metrics.exact_arithmetic import quotient, result, root, rounded
+from assay.metrics.exact_arithmetic import means, quotient, result, root, rounded, sums_or_means
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
 from assay.tally.histogram import BinTotals, Confidence
 from assay.tally.labelled_scores import ScoreSpec, probabilities, score_spec
-from assay.tally.losses import DivergenceTally, Hinge, Losses, LossTotals, NegativeLogLikelihood, SquaredProbabilities
+from assay.tally.losses import Hinge, NegativeLogLikelihood, SquaredProbabilities
+from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.row_terms import Divergence
 
 __all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "HingeLoss", "KLDivergence", "LogLoss"]
 
@@ -193,23 +195,21 @@ class BrierScore(ScoreMetric):
     examples = ({}, {"logits": True})
 
     def tally(self, weighted: bool) -> Tally:
-        return Losses(self.data, SquaredProbabilities(), weighted)
+        return RowSums(SquaredProbabilities(self.data), weighted)
 
     def per_sample(self, batch: Batch) -> PerSample | None:
-        return _contributed("squared distance", self.data, batch, self._distances)
+        return _per_row("squared distance", self.data, batch, self._distances)
 
-    def _distances(self, scores: Tensor, known: Tensor) -> Tensor:
-        """The squared distances of probabilities and outcomes, of shape `(N, 1)`."""
+    def _distances(self, scores: Tensor, classes: Tensor) -> tuple[Tensor]:
+        """The squared distances of probabilities and outcomes."""
         if self.logits:
             scores = probabilities(scores, self.num_classes is not None)
-        if self.num_classes is None:
-            return (scores - known).square()
-        outcome = torch.zeros_like(scores).scatter_(1, known, 1)
-        return (scores - outcome).square().sum(1, keepdim=True)
+        outcome = classes if self.num_classes is None else torch.zeros_like(scores).scatter_(1, classes, 1)
+        return ((scores - outcome).square().sum(1, keepdim=True),)
 
-    def compute(self, counts: LossTotals) -> Tensor:
-        squares, (own,), (ones,) = counts.sums
-        return result([quotient(sum(squares) - 2 * own + ones, counts.weight)])
+    def compute(self, counts: RowTotals) -> Tensor:
+        (squares,), (own,), (ones,) = counts.sums
+        return result([quotient(squares - 2 * own + ones, counts.weight)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,16 +236,13 @@ class LogLoss(ScoreMetric):
     logits: Annotated[bool, "scores are logits; otherwise they are probabilities, and taken as they are."] = False
 
     def tally(self, weighted: bool) -> Tally:
-        return Losses(self.data, NegativeLogLikelihood(), weighted)
+        return RowSums(NegativeLogLikelihood(self.data), weighted)
 
     def per_sample(self, batch: Batch) -> PerSample | None:
-        data = self.data
-        return _contributed(
-            "log loss", data, batch, lambda scores, known: NegativeLogLikelihood()(data, scores, known)[0]
-        )
+        return _per_row("log loss", self.data, batch, NegativeLogLikelihood(self.data).values)
 
-    def compute(self, counts: LossTotals) -> Tensor:
-        return _means(counts)
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(means(counts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,16 +292,16 @@ class HingeLoss(ScoreMetric):
         return self.num_classes is not None and self.multiclass_mode == "one-vs-all"
 
     def tally(self, weighted: bool) -> Tally:
-        return Losses(self.data, Hinge(self.squared, self._each), weighted)
+        return RowSums(Hinge(self.data, self.squared, self._each), weighted)
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         if self._each:
             return None
-        name, data, loss = "squared hinge loss" if self.squared else "hinge loss", self.data, Hinge(self.squared)
-        return _contributed(name, data, batch, lambda scores, known: loss(data, scores, known)[0])
+        name = "squared hinge loss" if self.squared else "hinge loss"
+        return _per_row(name, self.data, batch, Hinge(self.data, self.squared).values)
 
-    def compute(self, counts: LossTotals) -> Tensor:
-        return _means(counts)
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(means(counts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,43 +350,29 @@ class KLDivergence(Metric):
         return self.reduction == "mean"
 
     def tally(self, weighted: bool) -> Tally:
-        return DivergenceTally(self.log_prob, weighted)
+        return RowSums(Divergence(self.log_prob), weighted)
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         if self.reduction == "sum":
             return None
-        return PerSample.of("Kullback-Leibler divergence", DivergenceTally(self.log_prob).terms(batch).sum(1))
+        return PerSample.of("Kullback-Leibler divergence", Divergence(self.log_prob)(batch).values[0].sum(1))
 
-    def compute(self, counts: LossTotals) -> Tensor:
-        (total,), (rows,) = counts.sums
-        if self.reduction == "sum" and counts.count:
-            return result([total])
-        return result([_mean(total, rows)])
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(sums_or_means(counts, self.reduction))
 
 
-def _contributed(
-    name: str, data: ScoreSpec, batch: Batch, loss: Callable[[Tensor, Tensor], Tensor]
+def _per_row(
+    name: str, data: ScoreSpec, batch: Batch, losses: Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 ) -> PerSample | None:
     """The loss of each sample, `(N, 1)` from scores and classes; None where rows have several samples."""
     if batch.needed_target.ndim > 1:
         return None
     rows = data.rows(batch)
-    known = data.known(rows)
-    values = loss(rows.scores, known.clamp(min=0))[:, 0]
+    classes = data.known(rows)
+    values = losses(rows.scores, classes.clamp(min=0))[0][:, 0]
     ignored = data.labels.ignore_index
     if ignored is None:
         return PerSample.of(name, values)
-    counts = known[:, 0] >= 0
+    counts = classes[:, 0] >= 0
     without = f", without {ignored}"
     return PerSample.of(name + without, torch.where(counts, values, 0), "counted" + without, counts)
-
-
-def _means(counts: LossTotals) -> Tensor:
-    return result([_mean(total, counts.weight) for total in counts.sums[0]])
-
-
-def _mean(total: Fraction | float, weight: Fraction | float) -> Fraction | float:
-    """The mean; infinite when a term is."""
-    if total == math.inf and weight:
-        return math.inf
-    return quotient(total, weight)

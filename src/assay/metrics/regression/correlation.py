@@ -10,12 +10,13 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric
-from assay.metrics.exact_arithmetic import over_root, quotient, result, rounded
+from assay.metrics.exact_arithmetic import over_root, quotient, result, rounded, sums_or_means
 from assay.metrics.output_metrics import MOMENTS, XX, XY, YY, OutputMetric
 from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
-from assay.tally.row_sums import Cosine, RowSum
+from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.row_terms import Cosine
 from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
 
 __all__ = ["ConcordanceCorrCoef", "CosineSimilarity", "PearsonCorrCoef"]
@@ -183,13 +184,10 @@ class CosineSimilarity(Metric):
         return self.reduction == "mean"
 
     def tally(self, weighted: bool) -> Tally:
-        return RowSum(Cosine(), weighted)
+        return RowSums(Cosine(), weighted)
 
     def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of("cosine", Cosine()(batch).values) if self.reduction == "mean" else None
+        return PerSample.of("cosine", Cosine()(batch).values[0][:, 0]) if self.reduction == "mean" else None
 
-    def compute(self, counts: Totals) -> Tensor:
-        total = counts[PREDS][0]
-        if not counts.count[0]:
-            total = float("nan")
-        return result([total if self.reduction == "sum" else quotient(total, counts.weight[0])])
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(sums_or_means(counts, self.reduction))

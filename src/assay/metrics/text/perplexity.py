@@ -9,10 +9,10 @@ from typing import Annotated
 from torch import Tensor
 
 from assay.metrics.base import Metric, number
-from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.exact_arithmetic import means, rounded
 from assay.tally.base import Tally
-from assay.tally.row_sums import RowSum, TokenLogLoss
-from assay.tally.sums import PREDS, Totals
+from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.row_terms import TokenLogLoss
 
 __all__ = ["Perplexity"]
 
@@ -53,11 +53,10 @@ class Perplexity(Metric):
     ignore_index: Annotated[int | None, "tokens with this target are left out."] = None
 
     def tally(self, weighted: bool) -> Tally:
-        return RowSum(TokenLogLoss(self.ignore_index), weighted)
+        return RowSums(TokenLogLoss(self.ignore_index), weighted)
 
-    def compute(self, counts: Totals) -> Tensor:
-        total = counts[PREDS][0]
-        mean = total if isinstance(total, float) else quotient(total, counts.weight[0])
+    def compute(self, counts: RowTotals) -> Tensor:
+        (mean,) = means(counts)
         try:
             return number(math.exp(rounded(mean)))
         except OverflowError:

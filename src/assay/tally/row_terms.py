@@ -1,0 +1,183 @@
+"""What single rows of vectors, distributions and tokens give, to be summed exactly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.errors import DtypeError, ShapeError, describe
+from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
+from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
+
+
+def check_vectors(layout: BatchLayout) -> None:
+    """Raise where preds and target are not both `(N, D)`, or the weights not `(N,)`."""
+    target = layout.target
+    if target is None or target.tail != layout.preds.tail or len(target.tail) != 1 or 0 in target.tail:
+        got = f"preds {shown(layout.preds.tail)} and target {shown_or_nothing(target)}"
+        raise ShapeError(describe("target", got, "both of shape (N, D)", "Give one vector per row"))
+    check_row_weights(layout.weights)
+
+
+def check_row_weights(weights: TensorLayout | None) -> None:
+    """Raise where weights are not `(N,)`."""
+    if weights is not None and weights.tail:
+        raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", "shape (N,)", "Give one weight per row"))
+
+
+def check_real(name: str, column: TensorLayout) -> None:
+    """Raise for complex numbers."""
+    if column.dtype.is_complex:
+        raise DtypeError(describe(name, column.dtype, "real numbers", "Pass the real part or the modulus"))
+
+
+def shown_or_nothing(column: TensorLayout | None) -> str:
+    """The shape of an argument that may be missing, for messages."""
+    return "nothing" if column is None else shown(column.tail)
+
+
+def _sides(layout: BatchLayout) -> tuple[tuple[str, TensorLayout], ...]:
+    assert layout.target is not None, "the layout was checked"
+    return ("preds", layout.preds), ("target", layout.target)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+@dataclass(frozen=True)
+class RowNumbers(RowTerm):
+    """The `width` numbers of each row of `preds (N, width)` themselves, as encoders and other programs compute them."""
+
+    width: int = 1
+
+    uses_target = False
+    not_finite = "numbers are NaN or infinite"
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return (SumShape(self.width),)
+
+    def check(self, layout: BatchLayout) -> None:
+        preds, weights = layout.preds, layout.weights
+        if preds.tail != (self.width,):
+            do = "Give one row of numbers per sample"
+            raise ShapeError(describe("preds", f"shape {shown(preds.tail)}", f"shape (N, {self.width})", do))
+        check_real("preds", preds)
+        check_row_weights(weights)
+
+    def __call__(self, batch: Batch) -> RowValues:
+        return RowValues(batch.preds)
+
+
+@dataclass(frozen=True)
+class Cosine(RowTerm):
+    """The cosine of the angle between `preds (N, D)` and `target (N, D)`, row by row."""
+
+    not_finite = "rows have no direction (all zeros, or a value that is NaN or infinite)"
+
+    def check(self, layout: BatchLayout) -> None:
+        check_vectors(layout)
+        for name, column in _sides(layout):
+            check_real(name, column)
+
+    def __call__(self, batch: Batch) -> RowValues:
+        # Scaled to a largest component of 1, no square overflows or vanishes. A row of zeros gives NaN.
+        x, y = (_wide(side) for side in (batch.preds, batch.needed_target))
+        x, y = (side / side.abs().amax(1, keepdim=True) for side in (x.contiguous(), y.contiguous()))
+        norms = sum_each_row(x * x).sqrt_() * sum_each_row(y * y).sqrt_()
+        return RowValues(sum_each_row(x * y).div_(norms).clamp_(-1, 1))
+
+
+@dataclass(frozen=True)
+class Divergence(RowTerm):
+    """The terms of the Kullback-Leibler divergence of each row of `target (N, D)` from that of `preds (N, D)`."""
+
+    log_prob: bool = False
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return ("rows have NaN, a sum of 0, or one beyond float64", "rows have negative probabilities")
+
+    def check(self, layout: BatchLayout) -> None:
+        check_vectors(layout)
+        for name, column in _sides(layout):
+            if not column.dtype.is_floating_point:
+                raise DtypeError(describe(name, column.dtype, "probabilities as floats", f"Pass {name}.float()"))
+
+    def __call__(self, batch: Batch) -> RowValues:
+        dtype = torch.float64 if torch.float64 in (batch.preds.dtype, batch.needed_target.dtype) else torch.float32
+        p, q = (side.to(dtype).contiguous() for side in (batch.preds, batch.needed_target))  # as sums have an order
+        terms = self._of_logarithms(p, q) if self.log_prob else self._of_probabilities(p, q)
+        undefined = terms.isnan().any(1)
+        negative = torch.zeros_like(undefined) if self.log_prob else (torch.minimum(p, q) < 0).any(1)
+        return RowValues(terms, invalid=torch.stack([(undefined & ~negative).sum(), negative.sum()]))
+
+    def _of_logarithms(self, p: Tensor, q: Tensor) -> Tensor:
+        return torch.where(p == -math.inf, 0, p.exp() * (p - q))
+
+    def _of_probabilities(self, p: Tensor, q: Tensor) -> Tensor:
+        share, log_p = _shares(p)
+        other, log_q = _shares(q)
+        ratio = share / other
+        tiny = torch.finfo(p.dtype).tiny
+        plain = torch.minimum(share, other) >= tiny  # else digits, or all of the share, may be lost
+        logs = torch.where(plain & (ratio < math.inf), ratio.log(), log_p - log_q)
+        none = torch.where(other.isnan(), other, 0)
+        return torch.where((p == 0) & (share == 0), none, share.clamp(min=tiny) * logs)
+
+
+def _shares(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The share of each element in the sum of its row, and its logarithm also where the share is too small for a float.
+
+    A row whose sum could overflow is multiplied by a power of two first.
+    """
+    half = round(math.log2(torch.finfo(x.dtype).max)) // 2
+    largest = x.amax(1, keepdim=True)
+    scale = torch.ones_like(largest).masked_fill_(largest > 2.0**half, 2.0**-half)
+    total = sum_each_row(x * scale)
+    return (x * scale) / total, x.log() - (total.log() - scale.log())
+
+
+@dataclass(frozen=True)
+class TokenLogLoss(RowTerm):
+    """`-log softmax(preds)[target]` of every token: `preds (N, ..., V)` are logits, `target (N, ...)` indices."""
+
+    ignore_index: int | None = None
+
+    not_finite = "tokens have a log probability that is NaN or infinite"
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return ("targets are out of the range of the vocabulary",)
+
+    def check(self, layout: BatchLayout) -> None:
+        preds, target, weights = layout.preds, layout.target, layout.weights
+        if target is None or preds.tail[:-1] != target.tail or not preds.tail or not preds.tail[-1]:
+            got = f"shape {shown(preds.tail)} with target {shown_or_nothing(target)}"
+            do = "Put the vocabulary last: logits.movedim(1, -1) if it is second"
+            raise ShapeError(describe("preds", got, "shape (N, ..., V) with target of shape (N, ...)", do))
+        if not preds.dtype.is_floating_point:
+            raise DtypeError(describe("preds", preds.dtype, "floats: logits", "Pass the logits"))
+        if target.dtype.is_floating_point or target.dtype.is_complex:
+            raise DtypeError(describe("target", target.dtype, "an integer dtype", "Pass target.long()"))
+        if weights is not None and weights.tail not in ((), target.tail):
+            expected = f"shape (N,) or {shown(target.tail)}"
+            do = "Give one weight per sample or per token"
+            raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", expected, do))
+
+    def __call__(self, batch: Batch) -> RowValues:
+        logits = batch.preds.reshape(-1, batch.preds.shape[-1])
+        target = batch.needed_target.reshape(-1).to(torch.int64)
+        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        inside = target.clamp(0, logits.shape[1] - 1)
+        values = logits.log_softmax(1, dtype=wide).gather(1, inside[:, None]).neg_()
+        valid = torch.eq(target, inside)
+        if self.ignore_index is None:
+            return RowValues(values, counted=valid, invalid=(~valid).sum()[None])
+        not_ignored = torch.ne(target, self.ignore_index)
+        counted = valid & not_ignored
+        return RowValues(values, counted=counted, invalid=(not_ignored.sum() - counted.sum())[None])
