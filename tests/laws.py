@@ -85,7 +85,8 @@ from assay.metrics.samples import (
     tokens,
     vectors,
 )
-from assay.tally.samples import SampleStore, SampleTally
+from assay.tally.sample_store import SampleStore
+from assay.tally.samples import SampleTally
 from assay.tally.scores import ScoreTally
 
 MANY = 300  # classes: more than a matrix is kept for, and few of them occur

@@ -26,7 +26,7 @@ from assay.metrics.classification.ranking import AUROC
 from assay.metrics.classification.rates import Accuracy
 from assay.metrics.regression.errors import MeanSquaredError
 from assay.metrics.regression.rank_correlation import SpearmanCorrCoef
-from assay.tally import samples
+from assay.tally import sample_store
 from assay.tally.confusion import Confusion
 from assay.tally.samples import SampleTally
 from assay.tally.sums import Sums
@@ -180,7 +180,7 @@ def test_a_full_disk_costs_no_sample(stage_bytes, monkeypatch):
     refused = 0
     for seed in range(20):
         with monkeypatch.context() as patch:
-            patch.setattr(samples, "_write", full)
+            patch.setattr(sample_store, "_write", full)
             try:
                 meter.update(*pairs(100, seed))
             except CapacityError as error:

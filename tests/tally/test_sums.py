@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from assay.errors import DtypeError, ShapeError
 from assay.tally import sums
 from assay.tally.base import Batch, BatchLayout, TensorLayout, merge
-from assay.tally.sums import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Sums, Term, sign_of_difference
-from assay.tally.terms import PercentageError, SquaredLogError
+from assay.tally.float_terms import PercentageError, SquaredLogError
+from assay.tally.sums import Sums
+from assay.tally.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, Product, Term, sign_of_difference
 
 CPU = torch.device("cpu")
 XX, XY = Product(PREDS, PREDS), Product(PREDS, TARGET)

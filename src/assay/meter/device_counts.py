@@ -16,7 +16,7 @@ from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
 from assay.tally.base import Batch, State, Tally
 from assay.tally.inputs import readable
-from assay.tally.samples import SampleStore
+from assay.tally.sample_store import SampleStore
 
 
 class DeviceCounts:

@@ -24,7 +24,7 @@ from assay._atomic import write_whole
 from assay.errors import AssayError, StateError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import State, Tally
-from assay.tally.samples import SampleStore
+from assay.tally.sample_store import SampleStore
 
 SCHEMA = 1
 ABOUT = "about"  # the name of the description among the tensors of a state dictionary

@@ -10,8 +10,8 @@ from typing import Literal
 from torch import Tensor
 
 from assay.metrics.base import number, vector
+from assay.tally.exact import Number
 from assay.tally.row_sums import RowTotals
-from assay.tally.sums import Number
 
 _BITS = 128  # of the integer under the root: its root has 64, which is more than float64 keeps
 

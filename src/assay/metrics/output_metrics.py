@@ -17,7 +17,9 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, result, rounded
 from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
-from assay.tally.sums import PREDS, TARGET, FloatTerm, Number, Product, Sums, Term, Totals
+from assay.tally.exact import Number
+from assay.tally.sums import Sums, Totals
+from assay.tally.terms import PREDS, TARGET, FloatTerm, Product, Term
 
 XX, XY, YY = Product(PREDS, PREDS), Product(PREDS, TARGET), Product(TARGET, TARGET)
 SQUARES: frozenset[Term] = frozenset({XX, XY, YY})

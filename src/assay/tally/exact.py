@@ -23,6 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+Number = Fraction | float
+"""An exact number, or a float where the data was not finite: inf, -inf or NaN."""
+
 WORD = 32
 MASK = (1 << WORD) - 1
 PIECE_BITS = 24

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally, TensorLayout, shown
-from assay.tally.samples import ANY, SampleStore, canonical
+from assay.tally.sample_store import ANY, SampleStore, canonical
 
 _SORTED = 64
 """Elements of a row up to which rows are sorted by their bits; longer ones are sorted by a digest of them."""

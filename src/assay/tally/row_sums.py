@@ -19,7 +19,7 @@ from assay.native import sums as native
 from assay.native.library import takes
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
-from assay.tally.sums import Number
+from assay.tally.exact import Number
 
 
 @dataclass(frozen=True)

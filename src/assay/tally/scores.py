@@ -16,7 +16,7 @@ from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
 from assay.tally.curves import Array, Ranking, of_samples, whole_numbers
 from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec
-from assay.tally.samples import SampleStore, canonical
+from assay.tally.sample_store import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
 
 _CHUNK = 1 << 17  # scores that are moved from the store to the histogram in one go

@@ -1,182 +1,194 @@
-"""Terms that are computed in floating point, sample by sample, and summed exactly.
-
-Each is written so that its own rounding stays small: differences are taken before logarithms, and nothing is the
-difference of two nearly equal results.
-
-On the CPU, `pow` and `sinh` give other bits in the last elements of a tensor, which do not fill a vector register,
-than in the others, so a value would depend on how the samples were split. `exp`, `expm1`, `log` and `log1p` do not.
-"""
+"""What exact sums are of: the arguments of an update, products of them, and numbers computed from them."""
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from assay.tally.sums import FloatTerm
+from assay.tally import exact
+from assay.tally.base import Batch
 
-SMALLEST_TARGET = 1.17e-06  # what TorchMetrics divides by where the target is nearer to zero
-
-
-@dataclass(frozen=True)
-class PercentageError(FloatTerm):
-    """`|preds - target| / max(|target|, 1.17e-6)`."""
-
-    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        return _error_over(preds, target, target.abs(), target.abs() * 0.5)
+Argument = Literal["preds", "target", "weights"]
 
 
-@dataclass(frozen=True)
-class SymmetricPercentageError(FloatTerm):
-    """`2 |preds - target| / max(|preds| + |target|, 1.17e-6)`."""
-
-    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        left, right = preds.abs(), target.abs()
-        return _error_over(preds, target, left + right, left * 0.5 + right * 0.5).mul_(2)
-
-
-def _error_over(preds: Tensor, target: Tensor, size: Tensor, half: Tensor) -> Tensor:
-    """`|preds - target| / max(size, 1.17e-6)`, from the halves of both where one of them is too large for a float."""
-    error, size = (preds - target).abs_(), size.clamp(min=SMALLEST_TARGET)
-    halved = (preds * 0.5 - target * 0.5).abs_() / half
-    return torch.where(torch.maximum(error, size) < math.inf, error / size, halved)
-
-
-@dataclass(frozen=True)
-class SquaredLogError(FloatTerm):
-    """`log((1 + preds) / (1 + target)) ** 2`."""
-
-    needs = "preds and target above -1"
-
-    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        smaller = torch.minimum(preds, target)
-        error, above = (preds - target).abs_(), smaller + 1
-        grown = error / above  # over the larger one, it would cancel near -1
-        logs = torch.where(grown < math.inf, grown.log1p(), error.log() - above.log())
-        return logs.square_().masked_fill_(smaller <= -1, math.nan)
-
-
-@dataclass(frozen=True)
-class LogCosh(FloatTerm):
-    """`log(cosh(preds - target))`."""
-
-    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        error = (preds - target).abs_()
-        grown = error.clamp(max=1).mul_(0.5).expm1_()
-        sine = (grown + grown / (grown + 1)).mul_(0.5)
-        near = sine.square_().mul_(2).log1p_()  # cosh(x) = 1 + 2 sinh(x / 2) ** 2
-        far = (error * -2).exp_().log1p_().add_(error - math.log(2))
-        return torch.where(error < 1, near, far)
-
-
-@dataclass(frozen=True)
-class AbsolutePower(FloatTerm):
-    """`|preds - target| ** p`."""
-
-    p: float
-
-    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        return power((preds - target).abs_(), self.p)
-
-
-@dataclass(frozen=True)
-class TweedieDeviance(FloatTerm):
-    """The unit deviance of the Tweedie distribution with variance `mean ** power`."""
-
-    power: float
+class Term(ABC):
+    """A frozen description of what is summed: one exact number per sample and output."""
 
     @property
-    def needs(self) -> str:  # type: ignore[override]
-        if self.power < 0:
-            return "preds above 0"
-        return "preds above 0 and target of 0 or more" if self.power < 2 else "preds and target above 0"
+    def order(self) -> int:
+        """How many floats are multiplied in it."""
+        return 1
 
-    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        outside = preds <= 0
-        if self.power > 0:
-            outside = outside.logical_or_(target < 0 if self.power < 2 else target <= 0)
-        deviance = self._deviance(preds, target)
-        too_large = deviance.isnan() & (preds.abs() < math.inf) & (target.abs() < math.inf)  # as inf - inf
-        return (
-            deviance.masked_fill_(too_large, math.inf).masked_fill_(preds == target, 0).masked_fill_(outside, math.nan)
-        )
+    @property
+    @abstractmethod
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The floats that it is made of; it is finite where they are."""
 
-    def _deviance(self, preds: Tensor, target: Tensor) -> Tensor:
-        if self.power == 1:
-            x = (preds - target) / target
-            near = target * _above_log(x)
-            far = (preds - target) - target * _log_ratio(preds, target)
-            return torch.where(target == 0, preds, torch.where(x.abs() < 0.5, near, far)).mul_(2)
-        x = (target - preds) / preds
-        if self.power == 2:
-            return torch.where(x.abs() < 0.5, _above_log(x), x - _log_ratio(target, preds)).mul_(2)
-        if self.power == 3:
-            return x * (x / target)
-        one, two = 1 - self.power, 2 - self.power
-        scale = power(preds, two)
-        crossed = target * power(preds, one) if self.power < 2 else target / preds * scale
-        far = power(target.clamp(min=0), two) / (one * two) - crossed / one + scale / two
-        logs = x.log1p()
-        near = scale * _tweedie_series(logs, two)
-        return torch.where(logs.abs() * max(1, abs(two)) < 0.5, near, far.clamp(min=0)).mul_(2)
+    @abstractmethod
+    def parts(self, batch: Batch) -> exact.Parts:
+        """The term of every row, exactly, of shape `(rows, outputs)`."""
+
+    @abstractmethod
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        """The same for compiled code: the term as a sum of products of at most three columns."""
 
 
-def _tweedie_series(logs: Tensor, two: float) -> Tensor:
-    """`(expm1(two l) / two - expm1(l)) / (two - 1)` for small `l`, without cancellation."""
-    # Its series is that of the sum over k > 1 of (1 + two + ... + two ** (k - 2)) l ** k / k!.
-    last = 20 if logs.dtype == torch.float64 else 12
-    series = torch.zeros_like(logs)
-    for k in range(last, 1, -1):
-        series.mul_(logs).add_(sum(two**j for j in range(k - 1)) / math.factorial(k))
-    return series.mul_(logs).mul_(logs)
+class Leaf(Term):
+    """A term that is one float, which may be infinite or NaN."""
 
+    @abstractmethod
+    def values(self, batch: Batch) -> Tensor:
+        """The float of every row, of shape `(rows, outputs)`."""
 
-def power(x: Tensor, exponent: float) -> Tensor:
-    """`x ** exponent` for `x` of 0 or more: whole powers by multiplication, the rest through the logarithm."""
-    if exponent < 0:
-        return power(x, -exponent).reciprocal_()
-    whole = int(exponent)
-    result = (x.log() * (exponent - whole)).exp_() if exponent > whole else torch.ones_like(x)
-    square = x
-    while whole:
-        if whole & 1:
-            result = result * square
-        whole >>= 1
-        if whole:
-            square = square * square
-    return result
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.memoize(("parts", self), lambda b: exact.parts(self.values(b)))
 
-
-def _above_log(x: Tensor) -> Tensor:
-    """`x - log(1 + x)` for `x` from -0.5 to 0.5, without cancellation."""
-    # With s = x / (2 + x): log(1 + x) = 2 atanh(s) and x - 2 s = x s.
-    s = x.clamp(-0.5, 0.5)
-    s = s / (s + 2)
-    square = s * s
-    series = torch.zeros_like(square)
-    for k in range(33 if x.dtype == torch.float64 else 15, 1, -2):
-        series.add_(1 / k).mul_(square)
-    return (x - 2 * series) * s
-
-
-def _log_ratio(a: Tensor, b: Tensor) -> Tensor:
-    """`log(a / b)`, also where the quotient is too large or too small for a float."""
-    ratio = a / b
-    fits = (ratio >= torch.finfo(ratio.dtype).tiny) & (ratio < math.inf)
-    return torch.where(fits, ratio.log(), a.log() - b.log())
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        return ((self.values(batch),),)
 
 
 @dataclass(frozen=True)
-class Exceeds(FloatTerm):
-    """1 where both preds and target (or, with `either`, one of them) reach the threshold, else 0."""
+class ArgumentValue(Leaf):
+    """The argument itself."""
 
-    threshold: float
-    either: bool
+    argument: Argument = "preds"
 
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (self,)
+
+    def values(self, batch: Batch) -> Tensor:
+        return column(batch, self.argument)
+
+
+PREDS, TARGET, WEIGHTS = ArgumentValue("preds"), ArgumentValue("target"), ArgumentValue("weights")
+
+
+class FloatTerm(Leaf):
+    """A term that is computed in floating point, sample by sample, and then summed exactly.
+
+    It is computed in float32, or in float64 where an argument is float64. The rounding of each term is that of the
+    device; the sum adds none.
+    """
+
+    needs: str = "preds and target for which it is defined"
+
+    @abstractmethod
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        forecast = torch.ge(preds, self.threshold, out=torch.empty_like(preds))
-        event = torch.ge(target, self.threshold, out=torch.empty_like(target))
-        met = torch.maximum(forecast, event) if self.either else forecast.mul_(event)
-        return met.masked_fill_(preds.isnan().logical_or_(target.isnan()), math.nan)
+        """The term of every row, of the shape of `preds`, from floats of one dtype."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (self, PREDS, TARGET)
+
+    def values(self, batch: Batch) -> Tensor:
+        return batch.memoize(self, self._values)
+
+    def _values(self, batch: Batch) -> Tensor:
+        preds, target = column(batch, "preds"), column(batch, "target")
+        dtype = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
+        return self(preds.to(dtype).contiguous(), target.to(dtype).contiguous())
+
+
+@dataclass(frozen=True)
+class Product(Term):
+    """The product of two terms."""
+
+    left: Term
+    right: Term
+
+    @property
+    def order(self) -> int:
+        return self.left.order + self.right.order
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (*self.left.leaves, *self.right.leaves)
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        product = batch.memoize(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
+        return product
+
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        return tuple(a + b for a in self.left.addends(batch) for b in self.right.addends(batch))
+
+
+@dataclass(frozen=True)
+class AbsoluteValue(Term):
+    """`|argument|`."""
+
+    argument: Argument = "target"
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (ArgumentValue(self.argument),)
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.memoize(self, self._parts)
+
+    def _parts(self, batch: Batch) -> exact.Parts:
+        # The pieces of a large integer may differ in sign, so the sign is that of the value and not of each piece.
+        sign = torch.sign(column(batch, self.argument)).to(torch.int64)
+        return ArgumentValue(self.argument).parts(batch).times_sign(sign)
+
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        values = column(batch, self.argument)
+        return ((torch.sign(values), values),)
+
+
+@dataclass(frozen=True)
+class AbsoluteError(Term):
+    """`|preds - target|`, exactly: the sign of the difference is a comparison, and sums of signed values are exact."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (PREDS, TARGET)
+
+    def parts(self, batch: Batch) -> exact.Parts:
+        return batch.memoize(self, self._parts)
+
+    def _parts(self, batch: Batch) -> exact.Parts:
+        sign = sign_of_difference(column(batch, "preds"), column(batch, "target"))
+        return exact.both(PREDS.parts(batch).times_sign(sign), TARGET.parts(batch).times_sign(-sign))
+
+    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+        preds, target = column(batch, "preds"), column(batch, "target")
+        sign = sign_of_difference(preds, target).to(preds.dtype)
+        return ((sign, preds), (-sign, target))
+
+
+def sign_of_difference(a: Tensor, b: Tensor) -> Tensor:
+    """-1, 0 or 1 as int64, without rounding `a`, `b` or their difference."""
+    if a.dtype.is_floating_point == b.dtype.is_floating_point:
+        dtype = torch.promote_types(a.dtype, b.dtype)
+        return _compared(a.to(dtype), b.to(dtype))
+    if b.dtype.is_floating_point:
+        return -sign_of_difference(b, a)
+    # A float and an integer: an integer of 64 bits need not fit a float, but the whole part of a float fits an integer.
+    if a.element_size() < 4:
+        a = a.float()
+    top = 2.0**63
+    whole = a.floor()
+    fits = whole.clamp(-top, top - top * torch.finfo(a.dtype).eps / 2)
+    sign = _compared(fits.long(), b.long()).mul_(2) + torch.gt(a, whole)
+    return sign.add_(torch.ge(a, top), alpha=4).sub_(torch.lt(a, -top).long(), alpha=4).clamp_(-1, 1)
+
+
+def _compared(a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype == torch.bool:
+        a, b = a.to(torch.int8), b.to(torch.int8)
+    above, below = torch.gt(a, b, out=torch.empty_like(a)), torch.lt(a, b, out=torch.empty_like(a))
+    if not a.dtype.is_signed:
+        above, below = above.to(torch.int64), below.to(torch.int64)
+    return above.sub_(below).to(torch.int64)
+
+
+def column(batch: Batch, argument: Argument) -> Tensor:
+    """An argument of a batch whose arguments are all of shape `(rows, outputs)`."""
+    tensor: Tensor | None = getattr(batch, argument)
+    assert tensor is not None, "the layout was checked"
+    return tensor

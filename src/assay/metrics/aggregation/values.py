@@ -15,7 +15,8 @@ from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
 from assay.tally.extremes import Extremes, Range
-from assay.tally.sums import PREDS, Product, Sums, Term, Totals
+from assay.tally.sums import Sums, Totals
+from assay.tally.terms import PREDS, Product, Term
 
 __all__ = ["Max", "Mean", "Min", "Sum", "Variance"]
 

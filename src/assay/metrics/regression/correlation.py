@@ -15,9 +15,11 @@ from assay.metrics.output_metrics import MOMENTS, XX, XY, YY, OutputMetric
 from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
+from assay.tally.exact import Number
 from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.row_terms import Cosine
-from assay.tally.sums import PREDS, TARGET, Number, Sums, Term, Totals
+from assay.tally.sums import Sums, Totals
+from assay.tally.terms import PREDS, TARGET, Term
 
 __all__ = ["ConcordanceCorrCoef", "CosineSimilarity", "PearsonCorrCoef"]
 

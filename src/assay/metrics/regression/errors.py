@@ -32,9 +32,8 @@ from assay.metrics.output_metrics import (
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
-from assay.tally.largest_error import LargestError
-from assay.tally.sums import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Number, Term, Totals
-from assay.tally.terms import (
+from assay.tally.exact import Number
+from assay.tally.float_terms import (
     AbsolutePower,
     Exceeds,
     LogCosh,
@@ -43,6 +42,9 @@ from assay.tally.terms import (
     SymmetricPercentageError,
     TweedieDeviance,
 )
+from assay.tally.largest_error import LargestError
+from assay.tally.sums import Totals
+from assay.tally.terms import PREDS, TARGET, AbsoluteError, AbsoluteValue, FloatTerm, Term
 
 __all__ = [
     "CriticalSuccessIndex",

@@ -15,7 +15,9 @@ from assay.metrics.output_metrics import (
     squared_error,
     target_spread,
 )
-from assay.tally.sums import PREDS, TARGET, Number, Totals
+from assay.tally.exact import Number
+from assay.tally.sums import Totals
+from assay.tally.terms import PREDS, TARGET
 
 __all__ = ["ExplainedVariance", "R2Score", "RelativeSquaredError"]
 
