@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks import goals
 from benchmarks.harness import RESULTS
 
 PAGE = Path("docs/benchmarks.md")
@@ -58,6 +59,7 @@ def main() -> int:
     if failed:
         print("failed: " + ", ".join(failed), file=sys.stderr)
         return 1
+    parts.insert(1, goals.table().markdown())
     PAGE.write_text("\n".join(parts).rstrip() + "\n", "utf-8")
     print(f"wrote {PAGE}")
     return 0
