@@ -102,7 +102,7 @@ def test_settled_limbs_have_one_form(values, cut):
 
 
 @given(
-    st.integers(1, 2 * exact.FEW).flatmap(
+    st.integers(1, 100).flatmap(
         lambda rows: st.lists(
             st.lists(st.integers(-(2**62), 2**62), min_size=5, max_size=5), min_size=rows, max_size=rows
         )
@@ -119,7 +119,7 @@ def test_carries_are_those_of_integers_for_few_and_for_many_sums(rows):
     assert limbs.tolist() == rows
 
 
-@pytest.mark.parametrize("rows", [1, exact.FEW, exact.FEW + 1])
+@pytest.mark.parametrize("rows", [1, 64, 65])
 def test_a_borrow_goes_through_all_words(rows):
     limbs = torch.zeros(rows, 5, dtype=torch.int64)
     limbs[:, 0] = -3

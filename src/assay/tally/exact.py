@@ -37,7 +37,6 @@ _FLOAT32_SPAN = 255
 _FLOAT64_BASE = -1074
 _FLOAT64_SPAN = 2047
 _HEADROOM = 64  # bits above the largest single value
-FEW = 64  # sums: of so few, Python's integers carry faster than NumPy does word by word
 
 
 @dataclass(frozen=True)
@@ -253,43 +252,61 @@ def canonical(limbs: Tensor) -> Tensor:
     words = limbs.numpy()
     last = words.shape[-1] - 1
     rows = words.reshape(-1, last + 1)
-    if len(rows) <= FEW:
-        low = (1 << (WORD * last)) - 1
-        values = [int(value) for value in to_integers(limbs).flat]
-        below = b"".join((value & low).to_bytes(WORD // 8 * last, "little") for value in values)
-        result = np.empty(rows.shape, dtype=np.int64)
-        result[:, :last] = np.frombuffer(below, dtype="<u4").reshape(-1, last)
-        result[:, last] = [value >> (WORD * last) for value in values]
-        return torch.from_numpy(result.reshape(words.shape))
-    by_word = np.ascontiguousarray(rows.T)
-    for k in range(last):
-        by_word[k + 1] += by_word[k] >> WORD
-        by_word[k] &= MASK
-    return torch.from_numpy(np.ascontiguousarray(by_word.T).reshape(words.shape))
+    start, stop = _used(rows)
+    stop = min(stop + 1, last + 1)  # a word more, for what is carried
+    result, over = np.zeros_like(rows), 0
+    for k in range(start, stop):
+        word = rows[:, k] + over
+        if k < last:
+            over = word >> WORD
+            word &= MASK
+        result[:, k] = word
+    if stop <= last and np.any(over):  # -1: the words above a negative sum
+        result[:, stop:last] = (over & MASK)[:, None]
+        result[:, last] = over
+    return torch.from_numpy(result.reshape(words.shape))
 
 
 def to_integers(limbs: Tensor) -> np.ndarray:
     """Limbs of shape `(..., words)` as Python integers, in units of `2 ** origin(order)`. On the host."""
+    values, zeros = _short_integers(limbs)
+    return values << (WORD * zeros) if zeros else values
+
+
+def _short_integers(limbs: Tensor) -> tuple[np.ndarray, int]:
+    """The same without so many words that are 0 in all of them: few words of a sum are in use."""
     words = limbs.numpy()
-    count = words.shape[-1]
-    rows = words.reshape(-1, count)
-    low = (rows & MASK).astype("<u4")
-    high = ((rows >> WORD) + (1 << (WORD - 1))).astype("<u4")  # never negative, which is subtracted again below
-    shift = (1 << (WORD - 1)) * (((1 << (WORD * count)) - 1) // MASK)
+    rows = words.reshape(-1, words.shape[-1])
+    start, stop = _used(rows)
+    rows = rows[:, start:stop]
+    low = (rows & MASK).astype("<u4").tobytes()
+    high = ((rows >> WORD) + (1 << (WORD - 1))).astype("<u4").tobytes()  # never negative, as `shift` says
+    shift = (1 << (WORD - 1)) * (((1 << (WORD * (stop - start))) - 1) // MASK)
+    size = WORD // 8 * (stop - start)
     values = np.empty(len(rows), dtype=object)
     for k in range(len(rows)):
-        above = int.from_bytes(high[k].tobytes(), "little") - shift
-        values[k] = int.from_bytes(low[k].tobytes(), "little") + (above << WORD)
-    return values.reshape(words.shape[:-1])
+        at = slice(k * size, (k + 1) * size)
+        above = int.from_bytes(high[at], "little") - shift
+        values[k] = int.from_bytes(low[at], "little") + (above << WORD)
+    return values.reshape(words.shape[:-1]), start
+
+
+def _used(rows: np.ndarray) -> tuple[int, int]:
+    """The first word that is not 0 in all rows, and the one behind the last."""
+    columns = rows.any(0).nonzero()[0]
+    return (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 0)
 
 
 def fractions(limbs: Tensor, order: int) -> list[Fraction]:
     """Limbs `(..., words)` of sums of products of `order` floats, as a list of exact numbers. On the host."""
-    return [fraction(value, origin(order)) for value in to_integers(limbs).flat]
+    values, zeros = _short_integers(limbs)
+    unit = origin(order) + WORD * zeros
+    return [fraction(value, unit) for value in values.flat]
 
 
 def fraction(value: int, unit: int) -> Fraction:
-    """`value * 2 ** unit`, for a unit of at most 0."""
-    # Powers of two in common are taken out by a shift: the gcd of thousands of bits is slow.
-    zeros = min((value & -value).bit_length() - 1, -unit) if value else -unit
+    """`value * 2 ** unit`."""
+    if unit >= 0 or not value:
+        return Fraction(value << max(unit, 0))
+    zeros = min((value & -value).bit_length() - 1, -unit)  # taken out by a shift, which is faster than a gcd
     return Fraction(value >> zeros, 1 << (-unit - zeros))

@@ -245,10 +245,9 @@ class Sums(Tally):
         sums: dict[Term, list[Number]] = {}
         strange = bool(state["special"].any())
         for order, terms in self._by_order.items():
-            unit = exact.origin(order)
-            for term, integers in zip(terms, exact.to_integers(state[f"sums{order}"]), strict=True):
+            for term, limbs in zip(terms, state[f"sums{order}"].unbind(), strict=True):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
-                sums[name] = [exact.fraction(value, unit) for value in integers]
+                sums[name] = list[Number](exact.fractions(limbs, order))
                 if strange:
                     special = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
                     sums[name] = [_number(term, v, s) for v, s in zip(sums[name], special, strict=True)]
