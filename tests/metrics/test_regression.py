@@ -29,6 +29,7 @@ from assay.metrics.regression.errors import (
     WeightedMeanAbsolutePercentageError,
 )
 from assay.metrics.regression.explained_variance import ExplainedVariance, R2Score, RelativeSquaredError
+from assay.tally.sums import Totals
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:
@@ -418,3 +419,29 @@ def test_an_output_with_a_constant_target_has_no_weight_by_spread():
     preds, target = torch.tensor([[1.0, 5.0], [2.0, 6.0]]), torch.tensor([[1.0, 4.0], [3.0, 4.0]])
     metric = RelativeSquaredError(num_outputs=2, multioutput="variance_weighted")
     assert metric(preds, target).item() == 0.5
+
+
+SCALES = {"normal": 1.0, "tiny": 1e-160, "huge": 1e154}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("metric", [MeanSquaredError, MeanAbsoluteError, LogCoshError])
+def test_means_of_many_outputs_are_those_of_fractions(metric, weighted, scale, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    preds, target = torch.randn(2, 40, 70, generator=generator, dtype=torch.float64) * SCALES[scale]
+    preds[:, 3] = target[:, 3]
+    weights = torch.rand(40, generator=generator) if weighted else None
+    measured = metric(num_outputs=70)(preds, target, weights=weights).tolist()
+    monkeypatch.setattr(Totals, "means", lambda totals, factors: None)
+    exact = metric(num_outputs=70)(preds, target, weights=weights).tolist()
+    assert measured == exact
+    assert measured[3] == 0
+    assert (math.inf in measured) == (scale == "huge" and metric is MeanSquaredError)
+
+
+def test_means_without_weight_are_nan():
+    with pytest.warns(NoDataWarning):
+        assert (
+            MeanSquaredError(num_outputs=2)(torch.ones(3, 2), torch.zeros(3, 2), weights=torch.zeros(3)).isnan().all()
+        )

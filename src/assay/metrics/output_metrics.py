@@ -78,8 +78,14 @@ class ElementwiseMetric(OutputMetric):
     def tally(self, weighted: bool) -> Tally:
         return Sums(self.terms, None if self.num_outputs == 1 else self.num_outputs, weighted)
 
+    @property
+    def mean_terms(self) -> Mapping[Term, int]:
+        """The terms, with factors, whose sum has the value as its mean; empty where it is no mean."""
+        return {}
+
     def compute(self, counts: Totals) -> Tensor:
-        return result([self.value(counts, k) for k in range(self.num_outputs)])
+        means = counts.means(self.mean_terms) if self.mean_terms else None
+        return result(means or [self.value(counts, k) for k in range(self.num_outputs)])
 
     @property
     def columns(self) -> Mapping[str, Of]:
@@ -109,6 +115,10 @@ class MeanTermMetric(ElementwiseMetric):
     @property
     def columns(self) -> Mapping[str, Of]:
         return {self.term_name: of_term(self.term)}
+
+    @property
+    def mean_terms(self) -> Mapping[Term, int]:
+        return {self.term: 1}
 
     def value(self, counts: Totals, k: int) -> Number:
         return mean_of(self.term, counts, k)

@@ -15,6 +15,7 @@ The idea of one integer accumulator per exponent is that of Neal's superaccumula
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -254,7 +255,7 @@ def canonical(limbs: Tensor) -> Tensor:
     rows = words.reshape(-1, last + 1)
     start, stop = _used(rows)
     stop = min(stop + 1, last + 1)  # a word more, for what is carried
-    result, over = np.zeros_like(rows), 0
+    result, over = np.zeros_like(rows), np.zeros(len(rows), dtype=np.int64)
     for k in range(start, stop):
         word = rows[:, k] + over
         if k < last:
@@ -293,15 +294,36 @@ def _short_integers(limbs: Tensor) -> tuple[np.ndarray, int]:
 
 def _used(rows: np.ndarray) -> tuple[int, int]:
     """The first word that is not 0 in all rows, and the one behind the last."""
-    columns = rows.any(0).nonzero()[0]
+    columns = np.flatnonzero(np.bitwise_or.reduce(rows, axis=0))
     return (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 0)
 
 
-def fractions(limbs: Tensor, order: int) -> list[Fraction]:
-    """Limbs `(..., words)` of sums of products of `order` floats, as a list of exact numbers. On the host."""
+def integers(limbs: Tensor, order: int) -> tuple[list[int], int]:
+    """Limbs of sums of products of `order` floats as integers, and the power of two that is their unit. On the host."""
     values, zeros = _short_integers(limbs)
-    unit = origin(order) + WORD * zeros
-    return [fraction(value, unit) for value in values.flat]
+    return list(values.flat), origin(order) + WORD * zeros
+
+
+def fractions(limbs: Tensor, order: int) -> list[Fraction]:
+    """The same as exact numbers."""
+    values, unit = integers(limbs, order)
+    return [fraction(value, unit) for value in values]
+
+
+def quotients(above: tuple[list[int], int], below: tuple[list[int], int]) -> list[float]:
+    """Quotients of integers in units of powers of two, each rounded once; NaN for a divisor of 0."""
+    unit = above[1] - below[1]
+    up, down = max(unit, 0), max(-unit, 0)
+    return [_divided(a << up, b << down) for a, b in zip(above[0], below[0], strict=True)]
+
+
+def _divided(a: int, b: int) -> float:
+    if not b:
+        return math.nan
+    try:
+        return a / b
+    except OverflowError:
+        return math.inf if (a > 0) == (b > 0) else -math.inf
 
 
 def fraction(value: int, unit: int) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -31,20 +31,46 @@ from assay.tally.exact import Number
 from assay.tally.terms import WEIGHTS, Argument, ArgumentValue, FloatTerm, Leaf, Product, Term, column
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Totals:
     """Exact sums on the CPU, for each output.
 
     `totals[term]` is a list with one `Fraction` per output, or a float (inf, -inf, NaN) where the data was not finite.
     `count` is the number of values and `weight` the sum of their weights, which without weights is the same.
+
+    `limbs` are those of each term, of shape `(outputs, words)`, and the order of the term. `special` says for each term
+    and output what was not finite among the floats that must be; it is empty where all were finite.
     """
 
     count: list[int]
-    weight: list[Number]
-    sums: Mapping[Term, list[Number]]
+    limbs: Mapping[Term, tuple[Tensor, int]]
+    special: Mapping[Term, list[Sequence[Sequence[int]]]]
+    _numbers: dict[Term, list[Number]] = field(default_factory=dict)
 
     def __getitem__(self, term: Term) -> list[Number]:
-        return self.sums[term]
+        if term not in self._numbers:
+            values: list[Number] = list(exact.fractions(*self.limbs[term]))
+            if self.special:
+                values = [_number(term, v, s) for v, s in zip(values, self.special[term], strict=True)]
+            self._numbers[term] = values
+        return self._numbers[term]
+
+    @cached_property
+    def weight(self) -> list[Number]:
+        """The sum of the weights of the values of each output."""
+        return self[WEIGHTS] if WEIGHTS in self.limbs else [Fraction(n) for n in self.count]
+
+    def means(self, factors: Mapping[Term, int]) -> list[float] | None:
+        """`sum(factor * term) / sum(weight)` for each output, rounded once; None where something was not finite.
+
+        The terms are of one order, and factors below 2 ** 30. For many outputs this is faster than fractions are.
+        """
+        if self.special:
+            return None
+        weights = exact.integers(*self.limbs[WEIGHTS]) if WEIGHTS in self.limbs else (self.count, 0)
+        (order,) = {self.limbs[term][1] for term in factors}
+        total = torch.stack([self.limbs[term][0] * factor for term, factor in factors.items()]).sum(0)
+        return exact.quotients(exact.integers(total, order), weights)
 
 
 @dataclass(frozen=True)
@@ -242,17 +268,16 @@ class Sums(Tally):
 
     def compute(self, state: State) -> Totals:
         """The sums of the terms as exact numbers."""
-        sums: dict[Term, list[Number]] = {}
+        limbs: dict[Term, tuple[Tensor, int]] = {}
+        special = {}
         strange = bool(state["special"].any())
         for order, terms in self._by_order.items():
-            for term, limbs in zip(terms, state[f"sums{order}"].unbind(), strict=True):
+            for term, words in zip(terms, state[f"sums{order}"].unbind(), strict=True):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
-                sums[name] = list[Number](exact.fractions(limbs, order))
+                limbs[name] = words, order
                 if strange:
-                    special = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
-                    sums[name] = [_number(term, v, s) for v, s in zip(sums[name], special, strict=True)]
-        count = state["count"].tolist()
-        return Totals(count, sums.pop(WEIGHTS) if self.weighted else [Fraction(n) for n in count], sums)
+                    special[name] = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
+        return Totals(state["count"].tolist(), limbs, special)
 
 
 def _check_argument(name: str, given: TensorLayout | None, preds: TensorLayout) -> None:

@@ -18,6 +18,9 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, root, rounded
 from assay.metrics.output_metrics import (
     SQUARES,
+    XX,
+    XY,
+    YY,
     ElementwiseMetric,
     MeanTermMetric,
     Of,
@@ -89,6 +92,10 @@ class MeanSquaredError(ElementwiseMetric):
     def columns(self) -> Mapping[str, Of]:
         return {"squared error": squared} if self.squared else {}
 
+    @property
+    def mean_terms(self) -> Mapping[Term, int]:
+        return {XX: 1, XY: -2, YY: 1} if self.squared else {}
+
     def value(self, counts: Totals, k: int) -> Number:
         mean = quotient(squared_error(counts, k), counts.weight[k])
         return mean if self.squared else root(mean)
@@ -118,6 +125,10 @@ class MeanAbsoluteError(ElementwiseMetric):
     @property
     def columns(self) -> Mapping[str, Of]:
         return {"absolute error": absolute}
+
+    @property
+    def mean_terms(self) -> Mapping[Term, int]:
+        return {AbsoluteError(): 1}
 
     def value(self, counts: Totals, k: int) -> Number:
         return quotient(counts[AbsoluteError()][k], counts.weight[k])
