@@ -5,7 +5,8 @@ but the types of its fields:
 
 * making one turns what is numeric (a host tensor, a NumPy array or scalar) into plain Python numbers and tuples, and
   refuses what is not of the declared type;
-* `encode` gives what ``json.dumps`` takes, `decode` the value back;
+* `encode` gives what ``json.dumps`` takes, `decode` the value back: tuples are lists, keys are
+  strings, and an object whose class has ``parse`` stands as the text that this takes;
 * two are equal when their JSON is, so NaN equals NaN and a report equals its own copy;
 * a class with a schema, such as ``assay.report/4``, has `to_json`, `from_json`, `save` and `load`. The file holds the
   schema and a digest of its content, so that a damaged, edited, foreign or newer file is refused by name.
@@ -27,7 +28,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -118,9 +119,9 @@ class Record:
         required = {f.name for f in dataclasses.fields(cls) if _has_no_default(f)}
         if not required <= data.keys() - {"is"} <= hints.keys():
             raise _unreadable(where, f"the fields {sorted(data)}", f"the fields {sorted(hints)}")
-        given = {name: decode(hint, data[name], f"{where}.{name}") for name, hint in hints.items() if name in data}
+        present = [name for name in hints if name in data]
         try:
-            return cls(**given)
+            return cls(**{name: decode(hints[name], data[name], f"{where}.{name}") for name in present})
         except (InputError, ConfigError) as error:
             raise StateError(f"{where} cannot be read. {error}") from error
 
@@ -225,6 +226,10 @@ def encode(value: object) -> Any:
         return tag | {name: _encode_field(hint, getattr(value, name)) for name, hint in hints.items()}
     if isinstance(value, tuple):
         return [encode(item) for item in value]
+    if isinstance(value, dict):
+        return {name: encode(item) for name, item in value.items()}
+    if hasattr(value, "parse"):
+        return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return _word(value)
     return value
@@ -239,10 +244,14 @@ def decode(hint: Any, data: Any, where: str) -> Any:
     if typing.get_origin(hint) is tuple:
         if not isinstance(data, list):
             raise _unreadable(where, data, "a list")
-        item = typing.get_args(hint)[0]
-        return tuple([decode(item, entry, f"{where}[{i}]") for i, entry in enumerate(data)])
+        return tuple([decode(_item(hint, i), entry, f"{where}[{i}]") for i, entry in enumerate(data)])
+    if typing.get_origin(hint) is dict:
+        item = typing.get_args(hint)[1]
+        return {k: decode(item, v, f"{where}.{k}") for k, v in data.items()} if isinstance(data, dict) else data
     if isinstance(hint, type) and issubclass(hint, Record):
         return hint.from_data(data, where)
+    if hasattr(hint, "parse"):
+        return hint.parse(data)
     if hint is float and isinstance(data, str):
         if data not in _WORDS:
             raise _unreadable(where, data, "a number")
@@ -265,11 +274,15 @@ def _normal(hint: Any, value: Any, where: str) -> Any:
     if isinstance(hint, types.UnionType):
         return _normal_union(hint, value, where)
     if typing.get_origin(hint) is tuple:
-        return _normal_tuple(typing.get_args(hint)[0], value, where)
+        return _normal_tuple(hint, value, where)
     if typing.get_origin(hint) is dict:
-        if not isinstance(value, dict) or not all(isinstance(text, str) for pair in value.items() for text in pair):
-            raise _unfit(where, value, "a dict of strings")
-        return dict(value)
+        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+            raise _unfit(where, value, "a dict with strings as keys")
+        return {name: _normal(typing.get_args(hint)[1], item, f"{where}.{name}") for name, item in value.items()}
+    if typing.get_origin(hint) is Literal:
+        if value not in typing.get_args(hint):
+            raise _unfit(where, value, f"one of {', '.join(map(repr, typing.get_args(hint)))}")
+        return value
     if hint is float:
         return _number(float, value, where)
     if hint is int:
@@ -288,13 +301,23 @@ def _normal_union(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _normal_tuple(item: Any, value: Any, where: str) -> tuple[Any, ...]:
+def _normal_tuple(hint: Any, value: Any, where: str) -> tuple[Any, ...]:
+    items = typing.get_args(hint)
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
         raise _unfit(where, value, "a sequence")
-    series = _series(value) if item in (int, float) else None
+    if items[-1] is not Ellipsis and len(value := tuple(value)) != len(items):
+        raise _unfit(where, value, f"{len(items)} entries")
+    item = items[0]
+    series = _series(value) if set(items) <= {item, Ellipsis} and item in (int, float) else None
     if series is not None and series.dtype.kind in ("iuf" if item is float else "iu"):
         return tuple((series.astype(np.float64) if item is float else series).tolist())
-    return tuple([_normal(item, entry, f"{where}[{i}]") for i, entry in enumerate(value)])
+    return tuple([_normal(_item(hint, i), entry, f"{where}[{i}]") for i, entry in enumerate(value)])
+
+
+def _item(hint: Any, place: int) -> Any:
+    """The type of one entry of a tuple: of the same type each (``tuple[int, ...]``), or each of its own."""
+    items = typing.get_args(hint)
+    return items[0] if items[-1] is Ellipsis else items[min(place, len(items) - 1)]
 
 
 def _series(value: Any) -> np.ndarray[Any, Any] | None:

@@ -17,7 +17,7 @@ from assay.cli import quantize as cli_quantize
 from assay.errors import AssayError, ConfigError
 from assay.quantize import QuantizedLinear, dispatch
 from assay.quantize.files.file import load, load_packed_weights
-from assay.quantize.tuning import measure as tuning
+from assay.quantize import tuning
 
 MODULE = """
     import torch
@@ -215,8 +215,8 @@ def test_tuning_measures_this_machine_and_says_where_it_is_kept(tmp_path, monkey
     dispatch.default_table.cache_clear()
     assert done.exit_code == 0, done.output
     assert "int8, bfloat16: from 1 rows" in done.output
-    assert str(tmp_path / "quantize-cpu.toml") in done.output
-    assert (tmp_path / "quantize-cpu.toml").is_file()
+    assert str(tmp_path / "quantize-cpu.json") in done.output
+    assert (tmp_path / "quantize-cpu.json").is_file()
 
 
 def test_a_busy_machine_is_told(tmp_path, monkeypatch):

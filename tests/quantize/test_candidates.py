@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn.utils import parametrizations, weight_norm
 
 from assay.errors import ConfigError
+from assay.quantize.candidates import candidates
 from assay.quantize.layers import QuantizedLinear
-from assay.quantize.planning.candidates import candidates
 
 
 def why_not(model):

@@ -6,7 +6,7 @@ import pytest
 
 from assay.native import weights
 from assay.quantize import Scheme, dispatch
-from assay.quantize.dispatch import DEFAULTS, DispatchTable, at, choose, regimes
+from assay.quantize.dispatch import DEFAULTS, DispatchTable, at, regimes
 from assay.quantize.kernels import KERNELS
 
 INT4, INT8, SHAPE = Scheme.parse("int4"), Scheme.parse("int8"), (4096, 4096)
@@ -35,8 +35,8 @@ def test_what_is_chosen_can_be_taken_there_and_begins_at_one_row(device, dtype, 
     assert [rows for rows, _ in steps] == sorted({rows for rows, _ in steps})
     for rows, name in steps:
         assert KERNELS[name].why_not(device, dtype, scheme, shape) == ""
-        assert choose(rows, dtype, device, scheme, shape, OWN) == name
-        assert choose(max(1, rows - 1), dtype, device, scheme, shape, OWN) != name or rows == 1
+        assert at(rows, regimes(dtype, device, scheme, shape, OWN)) == name
+        assert at(max(1, rows - 1), regimes(dtype, device, scheme, shape, OWN)) != name or rows == 1
 
 
 @pytest.mark.skipif(bool(weights.why_not(32)), reason="assay was installed without a C compiler")
@@ -66,12 +66,12 @@ def test_other_devices():
 
 def test_the_most_particular_entry_counts():
     steps = {("*", "*", "int4"): ((1, "dequantize"),), ("cpu", "*", "int4"): ((1, "int4pack-cpu"),)}
-    assert choose(1, "float32", "cpu", INT4, SHAPE, DispatchTable(steps)) == "int4pack-cpu"
+    assert at(1, regimes("float32", "cpu", INT4, SHAPE, DispatchTable(steps))) == "int4pack-cpu"
     steps[("cpu", "float32", "int4")] = ((1, "dequantize"),)
-    assert choose(1, "float32", "cpu", INT4, SHAPE, DispatchTable(steps)) == "dequantize"
+    assert at(1, regimes("float32", "cpu", INT4, SHAPE, DispatchTable(steps))) == "dequantize"
     steps[("cpu", "*", "int4:g64")] = ((1, "int4pack-cpu"), (5, "dequantize"))
-    assert choose(4, "float32", "cpu", Scheme.parse("int4:g64"), SHAPE, DispatchTable(steps)) == "int4pack-cpu"
-    assert choose(5, "float32", "cpu", Scheme.parse("int4:g64"), SHAPE, DispatchTable(steps)) == "dequantize"
+    assert at(4, regimes("float32", "cpu", Scheme.parse("int4:g64"), SHAPE, DispatchTable(steps))) == "int4pack-cpu"
+    assert at(5, regimes("float32", "cpu", Scheme.parse("int4:g64"), SHAPE, DispatchTable(steps))) == "dequantize"
 
 
 def test_where_nothing_is_said_the_weight_is_expanded():

@@ -123,7 +123,9 @@ def test_the_call_of_torchs_kernel_there_is_right_in_every_argument(device, pret
         spread = scales.float().repeat_interleave(group, 0)
         return (x.float() @ (values * spread[..., 0].T + spread[..., 1].T).T).to(x.dtype)
 
-    monkeypatch.setattr(torch, "_weight_int4pack_mm", lambda *given: stand_in(*(_here(each) for each in given)))
+    monkeypatch.setattr(
+        torch.ops.aten, "_weight_int4pack_mm", lambda *given: stand_in(*(_here(each) for each in given))
+    )
     packed = kernel("int4pack").pack(integers.to(device), torch.bfloat16)
     assert apart(kernel("int4pack").matmul(x.to(device), packed), x.double() @ integers.dequantize().double().T) < 6e-3
     assert seen == [32]

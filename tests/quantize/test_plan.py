@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 from pathlib import Path
 
 import pytest
 import torch
 from rich.cells import cell_len
-from rich.console import Console
 from torch import nn
 
 import assay.quantize
@@ -53,7 +51,7 @@ def test_sums_count_every_parameter_once():
         model = language_model(tied=tied)
         made = plan(model, {"embedding:*": "int8", "*": "int8"}, device="cpu")
         assert made.bytes_before == sum(each.nbytes for each in model.parameters())
-        rest = sum(each.bytes for each in made.others)
+        rest = sum(each.nbytes for each in made.others)
         assert made.bytes_after - rest == sum(layer.bytes_after for layer in made.quantized)
 
 
@@ -179,9 +177,7 @@ def test_auto_is_the_first_accelerator_or_the_cpu():
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_fits_the_terminal(width):
     made = plan(language_model(blocks=12, dtype=torch.bfloat16), "int4", device="mps", release="2.4")
-    file = StringIO()
-    made.show(Console(width=width, color_system=None, file=file))
-    lines = file.getvalue().splitlines()
+    lines = made.to_text(width).splitlines()
     assert max(cell_len(line) for line in lines) <= width
     assert any(line.startswith("  blocks.0-11.down") for line in lines)
     assert "int4:g128" in "\n".join(lines)
@@ -202,10 +198,16 @@ def test_markdown_and_json():
         made.to_markdown()
     )
     read = json.loads(made.to_json())
-    assert read["plan"] == 1
+    assert read["schema"] == "assay.plan/1"
     assert [layer["scheme"] for layer in read["layers"]][:2] == [None, "int4"]
-    assert read["bytes_after"] == made.bytes_after
+    assert read["layers"][1]["kernels"] == [[1, "int4pack"], [32, "dequantize"]]
     assert read["notes"] == list(made.notes)
+
+
+def test_a_plan_is_a_page(tmp_path):
+    page = plan(language_model(), device="mps").to_html(tmp_path / "plan.html").read_text("utf-8")
+    for part in ("blocks.0-1.mix", "int4pack; dequantize from 32", "neither a linear layer nor an embedding"):
+        assert part in page
 
 
 class Convolution(nn.Sequential):

@@ -9,10 +9,11 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from assay._records import seal
 from assay.errors import StateError
 from assay.quantize import Plan, plan
 from assay.quantize.files.file import load_packed_weights
-from assay.quantize.files.stream import quantize_shards
+from assay.quantize.streaming.job import quantize_shards
 from quantize.models import language_model
 
 
@@ -39,27 +40,39 @@ def test_the_recipe_of_a_plan_plans_the_same():
     assert [layer.scheme for layer in again.layers] == [layer.scheme for layer in made.layers]
 
 
+def test_a_plan_is_saved_and_loaded(tmp_path):
+    made = plan(language_model(), "int4, int8", "mps")
+    assert Plan.load(made.save(tmp_path / "plan.json")) == Plan.load(tmp_path) == made
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text[:-30], "no JSON"),
-        (lambda text: "[]", "plan: 'list'"),
-        (lambda text: text.replace('"plan": 1', '"plan": 9'), "plan: 9"),
-        (lambda text: text.replace('"int8"', '"int99"'), "int99"),
-        (lambda text: text.replace('"layers"', '"lairs"'), "layers"),
-        (lambda text: _with(text, bytes_after=1), "bytes_after"),
-        (lambda text: _with(text, extra=1), "further fields"),
-        (lambda text: _with(text, layers=[{"name": 3}]), "cannot be read"),
+        (lambda text: text[:-30], "breaks at character"),
+        (lambda text: "[]", "schema None"),
+        (lambda text: text.replace("assay.plan/1", "assay.plan/9"), "schema 'assay.plan/9'.*Update assay"),
+        (lambda text: text.replace("assay.plan/1", "assay.report/1"), "schema 'assay.report/1'.*Pass a plan"),
+        (lambda text: text.replace('"int8"', '"int4"', 1), "digest"),
+        (lambda text: _sealed(text, "scheme", "int99"), "int99"),
+        (lambda text: _sealed(text, "scheme", 8), "scheme"),
+        (lambda text: _sealed(text, "kind", "conv"), "'linear', 'embedding'"),
+        (lambda text: _sealed(text, "shape", [256, 256, 1]), "2 entries"),
+        (lambda text: _sealed(text, "shape", [256, "wide"]), "an integer"),
+        (lambda text: _sealed(text, "kernels", [[1]]), "2 entries"),
+        (lambda text: _sealed(text, "extra", 1), "extra"),
     ],
 )
 def test_a_plan_that_was_damaged_is_refused(change, message):
     text = plan(language_model(), "int8", "cpu").to_json()
-    with pytest.raises(StateError, match=message):
+    with pytest.raises(StateError, match=rf"plan\.json.*{message}"):
         Plan.from_json(change(text), "plan.json")
 
 
-def _with(text, **fields):
-    return json.dumps(json.loads(text) | fields)
+def _sealed(text, field, value):
+    """The plan with another value in its second layer, and with the digest of that."""
+    data = json.loads(text)
+    data["layers"][1][field] = value
+    return json.dumps(seal(data))
 
 
 class Net(nn.Module):

@@ -21,8 +21,8 @@ from assay.quantize import QuantizedLinear, quantize_weight
 from assay.quantize.files.container import Container
 from assay.quantize.files.file import load, load_folder, load_packed_weights
 from assay.quantize.files.meta_models import meta_model
-from assay.quantize.files.source import HANDLE_BYTES
-from assay.quantize.files.stream import quantize_shards
+from assay.quantize.streaming.job import quantize_shards
+from assay.quantize.streaming.source import HANDLE_BYTES
 
 
 class Block(nn.Module):
@@ -154,8 +154,8 @@ KILLED = """
 import os, signal, sys, json
 import torch
 torch.set_num_threads(1)
-from assay.quantize.files.source import HANDLE_BYTES
-from assay.quantize.files.stream import quantize_shards
+from assay.quantize.streaming.source import HANDLE_BYTES
+from assay.quantize.streaming.job import quantize_shards
 
 source, base, recipe, points = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])
 
@@ -334,8 +334,8 @@ PEAK = """
 import sys
 import torch
 torch.set_num_threads(1)
-from assay.quantize.files.source import HANDLE_BYTES
-from assay.quantize.files.stream import quantize_shards
+from assay.quantize.streaming.source import HANDLE_BYTES
+from assay.quantize.streaming.job import quantize_shards
 
 def at(key):
     lines = open("/proc/self/status").read().splitlines()
@@ -380,8 +380,8 @@ LIMITED = """
 import resource, signal, sys, json
 import torch
 from assay.errors import StateError
-from assay.quantize.files.source import HANDLE_BYTES
-from assay.quantize.files.stream import quantize_shards
+from assay.quantize.streaming.source import HANDLE_BYTES
+from assay.quantize.streaming.job import quantize_shards
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))

@@ -1,30 +1,34 @@
-"""What is measured on a machine: kept as TOML, read by the dispatch, and not believed elsewhere."""
+"""What is measured on a machine: saved as JSON, read by the dispatch, and not believed elsewhere."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
-import tomllib
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay._records import seal
 from assay.devices.processor import processor
 from assay.errors import AssayWarning, ConfigError, DeviceError
 from assay.pretend import pretend
-from assay.quantize import QuantizedLinear, Scheme, quantize_weight
+from assay.quantize import QuantizedLinear, Scheme, quantize_weight, tuning, tuning_records
 from assay.quantize.dispatch import DEFAULTS, DispatchTable, default_table, regimes
 from assay.quantize.kernels import KERNELS
-from assay.quantize.tuning import measure as tuning
-from assay.quantize.tuning import records
-from assay.quantize.tuning.measure import SWITCH, show, steps_of, tune
-from assay.quantize.tuning.records import TuningRecord, TuningResult
+from assay.quantize.tuning import SWITCH, show, steps_of, tune
+from assay.quantize.tuning_records import TuningRecord, TuningResult
 
 INT4 = Scheme.parse("int4")
 SHAPE = (4096, 4096)
+
+
+def keep(result) -> Path:
+    return result.save(tuning_records.file_for("cpu"))
 
 
 def made(steps=((1, "int4pack-cpu"), (77, "dequantize")), **changes) -> TuningResult:
@@ -49,7 +53,7 @@ def test_a_machine_is_measured_and_the_dispatch_goes_by_it(tuned_folder, steady)
         assert set(each.milliseconds) >= {"dequantize", "int4pack-cpu" if each.scheme == "int4" else "int8pack"}
         assert all(ms > 0 for times in each.milliseconds.values() for ms in times)
         assert regimes("bfloat16", "cpu", Scheme.parse(each.scheme), (64, 128)) == each.steps
-    kept = tomllib.loads((tuned_folder / "quantize-cpu.toml").read_text())
+    kept = json.loads((tuned_folder / "quantize-cpu.json").read_text())
     assert kept["torch"] == torch.__version__
     assert kept["processor"] == processor("cpu")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", kept["date"])
@@ -74,7 +78,7 @@ def test_what_was_measured_comes_before_what_assay_brings():
         before == regimes("bfloat16", "cpu", INT4, SHAPE, DispatchTable()) != ((1, "int4pack-cpu"), (77, "dequantize"))
     )
     assert default_table("cpu").source == "assay's own measurements"
-    records.write(made())
+    keep(made())
     default_table.cache_clear()
     assert default_table("cpu").source == "measured on this machine on 2026-01-02"
     assert regimes("bfloat16", "cpu", INT4, SHAPE) == ((1, "int4pack-cpu"), (77, "dequantize"))
@@ -84,7 +88,7 @@ def test_what_was_measured_comes_before_what_assay_brings():
 
 
 def test_a_path_that_never_wins_is_never_taken():
-    records.write(made(((1, "dequantize"),)))
+    keep(made(((1, "dequantize"),)))
     default_table.cache_clear()
     assert regimes("bfloat16", "cpu", INT4, SHAPE) == ((1, "dequantize"),)
     layer = QuantizedLinear(quantize_weight(torch.eye(32, 128), "int4"), dtype=torch.bfloat16)
@@ -92,14 +96,13 @@ def test_a_path_that_never_wins_is_never_taken():
 
 
 def test_the_file_says_what_was_measured():
-    found, why = made(), ""
-    records.write(found)
-    again, why = records.read("cpu", tuple(KERNELS))
+    found = made()
+    keep(found)
+    again, why = tuning_records.read("cpu", KERNELS)
     assert why == ""
-    assert again.steps == found.steps
-    assert (again.date, again.threads, again.shape) == (found.date, found.threads, found.shape)
-    assert tomllib.loads(found.to_toml())["measured"][0]["milliseconds"]["dequantize"] == [9, 9]
-    assert math.isnan(tomllib.loads(found.to_toml())["measured"][0]["milliseconds"]["int4pack-cpu"][1])
+    assert again == found
+    assert again.measured[0].milliseconds["dequantize"] == (9.0, 9.0)
+    assert math.isnan(again.measured[0].milliseconds["int4pack-cpu"][1])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,7 @@ def test_the_file_says_what_was_measured():
     ],
 )
 def test_measurements_of_another_machine_are_not_used_and_it_is_said(changes, words):
-    records.write(made(**changes))
+    keep(made(**changes))
     default_table.cache_clear()
     table = default_table("cpu")
     assert table.steps == DEFAULTS
@@ -119,33 +122,36 @@ def test_measurements_of_another_machine_are_not_used_and_it_is_said(changes, wo
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    "change",
     [
-        ("form = 1", "form = 2"),
-        ("form = 1", "form ="),
-        ('torch = "', 'torsch = "'),
-        ("[77,", "[1,"),
-        ("[1, ", "[2, "),
-        ("[77,", "[many,"),
-        ('"dequantize"]]', '"unheard-of"]]'),
-        ("threads = 4", 'threads = "some"'),
-        ("shape = [4096, 4096]", "shape = []"),
+        lambda data: data | {"schema": "assay.tuning/2"},
+        lambda data: data | {"digest": "0"},
+        lambda data: seal({name: value for name, value in data.items() if name != "torch"}),
+        lambda data: seal(data | {"threads": "some"}),
+        lambda data: seal(data | {"shape": []}),
+        lambda data: _with_steps(data, [1, "int4pack-cpu"], [1, "dequantize"]),
+        lambda data: _with_steps(data, [2, "int4pack-cpu"], [77, "dequantize"]),
+        lambda data: _with_steps(data, [1, "int4pack-cpu"], ["many", "dequantize"]),
+        lambda data: _with_steps(data, [1, "int4pack-cpu"], [77, "unheard-of"]),
+        lambda data: _with_steps(data),
     ],
 )
-def test_a_file_that_cannot_be_read_is_not_used_and_it_is_said(tuned_folder, old, new):
-    path = records.write(made())
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
+def test_a_file_that_cannot_be_read_is_not_used_and_it_is_said(tuned_folder, change):
+    path = keep(made())
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
     default_table.cache_clear()
     assert default_table("cpu").steps == DEFAULTS
-    assert "quantize-cpu.toml " in default_table("cpu").note
+    assert "quantize-cpu.json " in default_table("cpu").note
 
 
-def test_without_a_cache_folder_nothing_is_kept(monkeypatch):
-    monkeypatch.setattr(records, "cache_folder", lambda: None)
-    assert records.write(made()) is None
-    assert records.read("cpu", tuple(KERNELS)) == (None, "")
+def test_without_a_cache_folder_nothing_is_kept(monkeypatch, steady):
+    monkeypatch.setattr(tuning_records, "cache_folder", lambda: None)
+    tune("cpu", schemes=("int8",), dtypes=("bfloat16",), shape=(64, 128), rows=(1,), seconds=0.1)
+    assert tuning_records.read("cpu", KERNELS) == (None, "")
+
+
+def _with_steps(data, *steps):
+    return seal(data | {"measured": [data["measured"][0] | {"steps": list(steps)}]})
 
 
 TIMES = st.floats(0.01, 100)

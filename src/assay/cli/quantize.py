@@ -18,13 +18,13 @@ from assay.cli.quantize_plan import check_floats, is_folder_of_shards, make_plan
 from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.file import save
-from assay.quantize.files.meta_models import from_config, from_names
-from assay.quantize.files.source import TensorSource
-from assay.quantize.files.stream import quantize_shards
+from assay.quantize.files.meta_models import from_config
 from assay.quantize.planning.matrix import markdown, matrix
 from assay.quantize.planning.plan import Plan
-from assay.quantize.tuning.measure import DTYPES, SCHEMES, show, tune
-from assay.quantize.tuning.records import file_for
+from assay.quantize.streaming.job import quantize_shards
+from assay.quantize.streaming.source import TensorSource, from_names
+from assay.quantize.tuning import DTYPES, SCHEMES, show, tune
+from assay.quantize.tuning_records import file_for
 
 
 def run(options: QuantizeCommand) -> None:

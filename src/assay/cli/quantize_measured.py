@@ -24,8 +24,8 @@ from assay.errors import ConfigError, describe
 from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensitivity, sweep
 from assay.quantize.analysis.budget import SCHEMES
 from assay.quantize.files.file import save
-from assay.quantize.files.stream import quantize_shards
 from assay.quantize.planning.plan import Plan
+from assay.quantize.streaming.job import quantize_shards
 from assay.report import Report
 
 TEXTS = (".txt", ".md", ".rst", ".py", ".tex")

@@ -10,9 +10,9 @@ from assay.cli.loaders.named_model import Model
 from assay.cli.options import QuantizeCommand
 from assay.errors import ConfigError, describe
 from assay.quantize.files.file import is_quantized
-from assay.quantize.files.source import CONFIG, FILE, INDEX, config_of
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.plan_builder import plan
+from assay.quantize.streaming.source import CONFIG, FILE, INDEX, config_of
 
 
 def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:

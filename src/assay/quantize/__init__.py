@@ -9,17 +9,16 @@ from assay._lazy import attach
 if TYPE_CHECKING:
     from assay.quantize.analysis import measure, recipe_for_budget, sensitivity, sweep
     from assay.quantize.files.file import load, load_folder, save
-    from assay.quantize.files.stream import quantize_shards
     from assay.quantize.files.transformers_registration import register_with_transformers
     from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
     from assay.quantize.packed_weight import PackedWeight
-    from assay.quantize.planning.layer_plan import LayerPlan
-    from assay.quantize.planning.plan import Plan
+    from assay.quantize.planning.plan import LayerPlan, Plan
     from assay.quantize.planning.plan_builder import plan
     from assay.quantize.planning.recipe import Recipe
     from assay.quantize.rounding import quantize_weight
     from assay.quantize.scheme import Scheme
-    from assay.quantize.tuning.measure import tune
+    from assay.quantize.streaming.job import quantize_shards
+    from assay.quantize.tuning import tune
 
 __all__ = [
     "LayerPlan",
@@ -49,14 +48,13 @@ _HOMES = {
     "packed_weight": ("PackedWeight",),
     "layers": ("QuantizedEmbedding", "QuantizedLinear"),
     "analysis": ("recipe_for_budget", "measure", "sensitivity", "sweep"),
-    "planning.layer_plan": ("LayerPlan",),
-    "planning.plan": ("Plan",),
+    "planning.plan": ("LayerPlan", "Plan"),
     "planning.plan_builder": ("plan",),
     "planning.recipe": ("Recipe",),
     "rounding": ("quantize_weight",),
     "scheme": ("Scheme",),
-    "files.stream": ("quantize_shards",),
-    "tuning.measure": ("tune",),
+    "streaming.job": ("quantize_shards",),
+    "tuning": ("tune",),
 }
 
 __getattr__, __dir__ = attach(

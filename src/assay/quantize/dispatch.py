@@ -8,15 +8,15 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from assay.devices.capabilities import device_type
+from assay.quantize import tuning_records
 from assay.quantize.kernels import KERNELS
 from assay.quantize.scheme import Scheme
-from assay.quantize.tuning import records
+from assay.quantize.tuning_records import Steps
 
 if TYPE_CHECKING:
     import torch
 
 Key: TypeAlias = tuple[str, str, str]
-Steps: TypeAlias = tuple[tuple[int, str], ...]
 FALLBACK = "dequantize"
 ANY = "*"
 
@@ -64,10 +64,9 @@ class DispatchTable:
 
     def candidates(self, device: str, dtype: str, scheme: Scheme) -> list[Steps]:
         """What the table says, the most particular first."""
-        family = f"int{scheme.bits}" + (":dynamic" if scheme.activations else "")
         keys = [
             (kind, kept, name)
-            for name in dict.fromkeys((str(scheme), family))
+            for name in dict.fromkeys((str(scheme), scheme.family))
             for kind, kept in ((device, dtype), (device, ANY), (ANY, dtype), (ANY, ANY))
         ]
         return [self.steps[key] for key in keys if key in self.steps]
@@ -81,12 +80,12 @@ def default_table(kind: str) -> DispatchTable:
         >>> default_table("mps").source
         "assay's own measurements"
     """
-    found, why = records.read(kind, tuple(KERNELS))
-    if found is None:
+    result, why = tuning_records.read(kind, KERNELS)
+    if result is None:
         return DispatchTable(note=f"{why}: measure again with assay quantize --tune" if why else "")
-    measured = {(each.dtype, each.scheme.partition(":")[0]) for each in found.measured}
+    measured = {(each.dtype, each.scheme.partition(":")[0]) for each in result.measured}
     others = {key: steps for key, steps in DEFAULTS.items() if (key[1], key[2].partition(":")[0]) not in measured}
-    return DispatchTable({**others, **found.steps}, f"measured on this machine on {found.date}")
+    return DispatchTable({**others, **result.steps}, f"measured on this machine on {result.date}")
 
 
 def regimes(
@@ -132,24 +131,6 @@ def regimes(
     return ((1, FALLBACK),)
 
 
-def choose(
-    rows: int,
-    dtype: str | torch.dtype,
-    device: str | torch.device,
-    scheme: Scheme,
-    shape: Sequence[int],
-    table: DispatchTable | None = None,
-    release: str | None = None,
-) -> str:
-    """The name of the kernel that multiplies so many rows; the arguments are those of :func:`regimes`.
-
-    Example:
-        >>> choose(512, "bfloat16", "mps", Scheme.parse("int4"), (4096, 4096))
-        'dequantize'
-    """
-    return at(rows, regimes(dtype, device, scheme, shape, table, release))
-
-
 def at(rows: int, steps: Steps) -> str:
     """The name of the kernel for so many rows.
 
@@ -157,18 +138,13 @@ def at(rows: int, steps: Steps) -> str:
         >>> at(31, ((1, "int4pack"), (32, "dequantize")))
         'int4pack'
     """
-    found = steps[0][1]
-    for first, name in steps[1:]:
-        if rows < first:
-            break
-        found = name
-    return found
+    return [steps[0][1], *[name for first, name in steps if first <= rows]][-1]  # torch.compile traces it
 
 
 def _joined(steps: list[tuple[int, str]]) -> Steps:
     """Without steps from the same row on as one before, and without steps to the kernel that is taken already."""
-    kept: list[tuple[int, str]] = []
+    result: list[tuple[int, str]] = []
     for rows, kernel in steps:
-        if not kept or (rows > kept[-1][0] and kernel != kept[-1][1]):
-            kept.append((rows, kernel))
-    return tuple(kept)
+        if not result or (rows > result[-1][0] and kernel != result[-1][1]):
+            result.append((rows, kernel))
+    return tuple(result)

@@ -17,7 +17,8 @@ complement. So 4 bits are what mps and xpu read, and 8 bits what every device re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -160,10 +161,17 @@ class PackedWeight:
     @property
     def nbytes(self) -> int:
         """The bytes that it takes, scales and zeros included."""
-        return sum(tensor.nbytes for tensor in self._tensors())
+        return sum(tensor.nbytes for tensor in self.tensors)
 
-    def _tensors(self) -> tuple[Tensor, ...]:
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The integers, the scales, and the zeros where there are some."""
         return (self.packed, self.scales) if self.zeros is None else (self.packed, self.scales, self.zeros)
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> PackedWeight:
+        packed, scales, *zeros = map(change, self.tensors)
+        shape = packed.shape[0], self.shape[1]
+        return PackedWeight(packed, scales, zeros[0] if zeros else None, self.scheme, shape)
 
     def values(self) -> Tensor:
         """The integers, int8 of shape (N, K)."""
@@ -185,10 +193,9 @@ class PackedWeight:
         block = max(1, BLOCK // width)
         if block >= rows:
             return expand(self.values(), self.scales, self.zeros, dtype)
-        parts = (self.rows(slice(first, first + block)) for first in range(0, rows, block))
         weight = torch.empty(self.shape, dtype=dtype, device=self.device)
-        for first, part in zip(range(0, rows, block), parts, strict=True):
-            weight[first : first + block] = expand(part.values(), part.scales, part.zeros, dtype)
+        for first in range(0, rows, block):
+            weight[first : first + block] = self.rows(slice(first, first + block)).dequantize(dtype)
         return weight
 
     def rows(self, which: slice | Tensor) -> PackedWeight:
@@ -199,20 +206,24 @@ class PackedWeight:
             >>> PackedWeight(packed, scales, None, Scheme(8, None, symmetric=True), (8, 4)).rows(slice(2, 5)).shape
             (3, 4)
         """
-        packed, scales = _rows(self.packed, which), _rows(self.scales, which)
-        zeros = None if self.zeros is None else _rows(self.zeros, which)
-        return PackedWeight(packed, scales, zeros, self.scheme, (packed.shape[0], self.shape[1]))
+        if isinstance(which, slice):
+            return self._with(lambda tensor: tensor[which])
+        return self._with(lambda tensor: tensor.index_select(0, which))  # a number below 0 is no row
+
+    def padded(self, rows: int) -> PackedWeight:
+        """It with rows of zeros at the end, as many as make it so long."""
+        extra = rows - self.shape[0]
+        return self._with(lambda tensor: F.pad(tensor, (0, 0, 0, extra))) if extra else self
 
     def to(self, device: str | torch.device) -> PackedWeight:
         """The same on another device."""
-        zeros = None if self.zeros is None else self.zeros.to(device)
-        return replace(self, packed=self.packed.to(device), scales=self.scales.to(device), zeros=zeros)
+        return self._with(lambda tensor: tensor.to(device))
 
     def equal(self, other: PackedWeight) -> bool:
         """Whether both have the same scheme, shape, dtype of scales, and the same bits. Reads values on the CPU."""
-        mine, theirs = self._tensors(), other._tensors()
+        pairs = zip(self.tensors, other.to(self.device).tensors, strict=False)
         return (self.scheme, self.shape, self.scales.dtype) == (other.scheme, other.shape, other.scales.dtype) and all(
-            bool((_bits(a) == _bits(b.to(a.device))).all()) for a, b in zip(mine, theirs, strict=True)
+            torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8)) for a, b in pairs
         )
 
     def check(self, name: str = "weight") -> PackedWeight:
@@ -242,13 +253,3 @@ def expand(values: Tensor, scales: Tensor, zeros: Tensor | None, dtype: torch.dt
     if zeros is not None:
         weight = weight.add_(zeros.to(torch.float32).unsqueeze(-1))
     return weight.to(dtype).flatten(1)
-
-
-def _rows(tensor: Tensor, which: slice | Tensor) -> Tensor:
-    """Some rows; a number below 0 is no row, as in an embedding of torch."""
-    return tensor[which] if isinstance(which, slice) else tensor.index_select(0, which)
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    held: Tensor = tensor.contiguous().view(torch.uint8)
-    return held

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from assay.errors import ConfigError, describe
 
 Activations: TypeAlias = Literal["", "int8"]
+Kind: TypeAlias = Literal["linear", "embedding"]  # of a layer
 BITS = range(2, 9)
 GROUP_SIZE = 128
 _TOPICS = {"sym": "kind", "asym": "kind", "channel": "group", "dynamic": "dynamic"}
@@ -100,6 +101,11 @@ class Scheme:
         if self.symmetric != default.symmetric:
             words.append("sym" if self.symmetric else "asym")
         return ":".join([*words, "dynamic"] if self.activations else words)
+
+    @property
+    def family(self) -> str:
+        """The scheme but for its groups, which cost little time."""
+        return f"int{self.bits}" + (":dynamic" if self.activations else "")
 
     @property
     def low(self) -> int:

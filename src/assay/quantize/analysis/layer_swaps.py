@@ -13,9 +13,9 @@ from assay.language import CausalModel
 from assay.language.scoring import BATCH_SIZE
 from assay.progress import ProgressBar
 from assay.quantize.analysis.output_comparison import DataSpec, OutputComparison, SwappedModel, compare_outputs, of_text
+from assay.quantize.candidates import candidates
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.planning.apply import round_layer
-from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.layers import Choice, choose
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding.gptq import Calibration

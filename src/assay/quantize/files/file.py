@@ -107,7 +107,7 @@ def load(
     Args:
         model: as it was made before it was quantized. Its parameters may be on the meta device; see
             :func:`assay.quantize.files.meta_models.meta_model`.
-        path: what :func:`save` or :func:`assay.quantize.files.stream.quantize_shards` wrote: the folder, or the file.
+        path: what :func:`save` or :func:`assay.quantize.streaming.job.quantize_shards` wrote: the folder, or the file.
         strict: the file and the model must have the same tensors. Otherwise those that both have are loaded, with a
             warning that names the others.
         device: where to; None: where each tensor of the model is, and the host for those on the meta device.
@@ -140,7 +140,7 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
     """The quantized model of a folder with ``config.json``, without ever making its weights in floats.
 
     Args:
-        path: what :func:`assay.quantize.files.stream.quantize_shards` wrote from a folder as Hugging Face writes it.
+        path: what :func:`assay.quantize.streaming.job.quantize_shards` wrote from a folder as Hugging Face writes it.
         device: where to; None: the host.
 
     Returns:

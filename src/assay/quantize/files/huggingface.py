@@ -17,10 +17,10 @@ from safetensors import safe_open
 from torch import nn
 
 from assay.errors import AssayError, StateError, describe
+from assay.quantize.candidates import Candidate, candidates
 from assay.quantize.files.description import FIELDS, WeightDescription
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
-from assay.quantize.planning.candidates import Candidate, candidates
 
 METHOD = "assay"
 """The ``quant_method`` in ``config.json``."""

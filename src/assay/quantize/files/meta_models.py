@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from assay.errors import ConfigError, describe
-from assay.quantize.files.source import Stored
-
-EMBEDDINGS = re.compile(r"embed|(^|[._])(emb|wte|wpe|tok|pos)([._]|$)|position", re.IGNORECASE)
 
 
 def meta_model(factory: Callable[[], nn.Module]) -> nn.Module:
@@ -59,39 +55,6 @@ def from_config(folder: Path) -> nn.Module | None:
         return None
     cls: Any = next((each for each in named if each is not None), None)
     return None if cls is None else meta_model(lambda: cls(config))
-
-
-def from_names(tensors: Iterable[Stored]) -> nn.Module:
-    """Modules that have tensors of these names: what is 2-D and named ``weight`` is linear or an embedding, by name."""
-    root = nn.Module()
-    by_name = {stored.name: stored for stored in tensors}
-    for stored in by_name.values():
-        *path, last = stored.name.split(".")
-        if last == "weight" and len(stored.shape) == 2 and stored.dtype.is_floating_point and path:
-            _reach(root, path[:-1])._modules[path[-1]] = _layer(".".join(path), stored)
-    for stored in by_name.values():
-        *path, last = stored.name.split(".")
-        parent = _reach(root, path)
-        if parent._parameters.get(last) is None:
-            held = nn.Parameter(torch.empty(stored.shape, dtype=stored.dtype, device="meta"), requires_grad=False)
-            parent._parameters[last] = held
-    return root
-
-
-def _layer(name: str, stored: Stored) -> nn.Module:
-    rows, width = stored.shape
-    if EMBEDDINGS.search(name):
-        return nn.Embedding(rows, width, dtype=stored.dtype, device="meta")
-    return nn.Linear(width, rows, bias=False, dtype=stored.dtype, device="meta")
-
-
-def _reach(root: nn.Module, path: Iterable[str]) -> nn.Module:
-    """The module at a path; those on the way are made. Past ``add_module``, which refuses names such as ``type``."""
-    for name in path:
-        if name not in root._modules:
-            root._modules[name] = nn.Module()
-        root = root._modules[name]  # type: ignore[assignment]
-    return root
 
 
 def _to_meta(module: nn.Module, name: str, held: Tensor | None) -> Tensor | None:

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from assay.errors import AssayWarning, ConfigError, StateError, describe, warn
+from assay.quantize.candidates import QUANTIZED, Candidate, candidates
 from assay.quantize.files.description import FileDescription
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
-from assay.quantize.planning.candidates import QUANTIZED, Candidate, candidates
 
 SHOWN = 3
 OTHER_MODEL = "Make the model that was saved"

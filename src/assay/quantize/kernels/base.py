@@ -33,6 +33,17 @@ class KernelWeight:
     shape: tuple[int, int]
 
 
+@dataclass(frozen=True)
+class KernelUse:
+    """What a kernel is to multiply, and where; the fields are the arguments of :meth:`Kernel.why_not`."""
+
+    device: str | torch.device
+    dtype: str
+    scheme: Scheme
+    shape: Sequence[int]
+    release: str | None
+
+
 class Kernel(ABC):
     """One way to multiply activations of shape (M, K) by a quantized weight of shape (N, K).
 
@@ -44,7 +55,6 @@ class Kernel(ABC):
     name: str
     summary: str
 
-    @abstractmethod
     def why_not(
         self,
         device: str | torch.device,
@@ -65,6 +75,11 @@ class Kernel(ABC):
         Returns:
             A reason that can follow the name of the kernel.
         """
+        return self.obstacle(KernelUse(device, str(dtype).removeprefix("torch."), scheme, shape, release))
+
+    @abstractmethod
+    def obstacle(self, use: KernelUse) -> str:
+        """What :meth:`why_not` returns."""
 
     @abstractmethod
     def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
@@ -101,37 +116,46 @@ class TorchKernel(Kernel):
     bits: int
     activations: str = ""
 
-    def why_not(
-        self,
-        device: str | torch.device,
-        dtype: str | torch.dtype,
-        scheme: Scheme,
-        shape: Sequence[int],
-        release: str | None = None,
-    ) -> str:
-        takes = kernel(device, self.operator)
-        if why := lacks(device, self.operator, release):
+    def obstacle(self, use: KernelUse) -> str:
+        takes, scheme, width = kernel(use.device, self.operator), use.scheme, use.shape[1]
+        if why := lacks(use.device, self.operator, use.release):
             return why
         if takes is None:
-            return f"nothing is known of {self.operator} on {device}"
-        name = str(dtype).removeprefix("torch.")
+            return f"nothing is known of {self.operator} on {use.device}"
         if scheme.bits != self.bits:
             return f"it takes {self.bits} bits, not {scheme.bits}"
         if scheme.activations != self.activations:
             return "it does not round activations" if scheme.activations else "it rounds activations"
-        if not takes.groups and (scheme.group_size not in (None, shape[1]) or not scheme.symmetric):
+        if not takes.groups and (scheme.group_size not in (None, width) or not scheme.symmetric):
             return "it takes one scale for each row and no zeros"
-        if takes.groups and scheme.group(shape[1]) not in takes.groups:
-            return f"it takes groups of {', '.join(map(str, takes.groups))}, not {scheme.group(shape[1])}"
-        if name not in takes.dtypes:
-            return f"it takes {' or '.join(takes.dtypes)}, not {name}"
-        for kind in (takes, borrowed(device, self.operator)):
-            if kind and shape[1] % kind.width:
-                return f"it takes rows of a multiple of {kind.width} weights, not {shape[1]}"
-        return falls_short(torch.device(device), takes.needs) if takes.needs else ""
+        if takes.groups and scheme.group(width) not in takes.groups:
+            return f"it takes groups of {', '.join(map(str, takes.groups))}, not {scheme.group(width)}"
+        if use.dtype not in takes.dtypes:
+            return f"it takes {' or '.join(takes.dtypes)}, not {use.dtype}"
+        for kind in (takes, borrowed(use.device, self.operator)):
+            if kind and width % kind.width:
+                return f"it takes rows of a multiple of {kind.width} weights, not {width}"
+        return falls_short(torch.device(use.device), takes.needs) if takes.needs else ""
 
     def layout(self, device: str | torch.device) -> str:
         return f"{self.name} {layout_of(device)}"
+
+    def rows(self, device: str | torch.device, rows: int) -> int:
+        """The rows of a weight as the operator takes it there: filled up to a multiple."""
+        takes = kernel(device, self.operator)
+        return padded(rows, takes.rows) if takes else rows
+
+    def filled_up(self, integers: PackedWeight) -> PackedWeight:
+        """The integers with rows of zeros at the end, as many as the operator takes."""
+        return integers.padded(self.rows(integers.device, integers.shape[0]))
+
+    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
+        y = self.multiply(x, packed)
+        return y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
+
+    def multiply(self, x: Tensor, packed: KernelWeight) -> Tensor:
+        """The operator's result, with the rows that the weight was filled up with."""
+        raise NotImplementedError
 
 
 def padded(rows: int, multiple: int) -> int:

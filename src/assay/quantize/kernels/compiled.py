@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from assay.devices.policies import reads_compiled
 from assay.native import weights
-from assay.quantize.kernels.base import Kernel, KernelWeight
+from assay.quantize.kernels.base import Kernel, KernelUse, KernelWeight
 from assay.quantize.kernels.portable import rounded_rows
 from assay.quantize.packed_weight import PackedWeight
-from assay.quantize.scheme import Scheme
 
 
 class Native(Kernel):
@@ -25,26 +22,18 @@ class Native(Kernel):
     name = "native"
     summary = "assay's compiled code, on the integers as they are"
 
-    def why_not(
-        self,
-        device: str | torch.device,
-        dtype: str | torch.dtype,
-        scheme: Scheme,
-        shape: Sequence[int],
-        release: str | None = None,
-    ) -> str:
-        if not reads_compiled(device):
-            return f"it reads host memory, not that of {device}"
-        if str(dtype).removeprefix("torch.") not in (str(each).removeprefix("torch.") for each in weights.DTYPES):
-            return f"it takes float32, bfloat16 and float16, not {str(dtype).removeprefix('torch.')}"
-        return scheme.why_not(shape) or weights.why_not(scheme.group(shape[1]))
+    def obstacle(self, use: KernelUse) -> str:
+        if not reads_compiled(use.device):
+            return f"it reads host memory, not that of {use.device}"
+        if f"torch.{use.dtype}" not in map(str, weights.DTYPES):
+            return f"it takes float32, bfloat16 and float16, not {use.dtype}"
+        return use.scheme.why_not(use.shape) or weights.why_not(use.scheme.group(use.shape[1]))
 
     def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        scales, zeros = integers.scales, integers.zeros
-        if scales.dtype == torch.float16:  # which it does not read; float32 holds them exactly
-            scales, zeros = scales.float(), None if zeros is None else zeros.float()
-        held = (integers.packed, scales) if zeros is None else (integers.packed, scales, zeros)
-        return tuple(tensor.contiguous() for tensor in held)
+        packed, *others = integers.tensors
+        if integers.scales.dtype == torch.float16:  # which it does not read; float32 holds them exactly
+            others = [each.float() for each in others]
+        return tuple(tensor.contiguous() for tensor in (packed, *others))
 
     def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         if packed.scheme.activations:

@@ -1,4 +1,4 @@
-"""Paths through torch's kernels for 4-bit weights in groups: one packing for each kind of device.
+"""Kernels of torch for 4-bit weights in groups: one packing for each kind of device.
 
 All of them compute ``w = (q - 8) · scale + zero`` with the scales and zeros in one tensor of shape (K / group, N, 2).
 Their weights differ, and nothing in a packed tensor tells of which kind it is. So packed tensors are made here from the
@@ -10,71 +10,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from assay.devices.operators.support import kernel, layout_of
-from assay.quantize.kernels.base import KernelWeight, TorchKernel, padded
+from assay.devices.operators.support import layout_of
+from assay.quantize.kernels.base import KernelUse, KernelWeight, TorchKernel, padded
 from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
 
 SCALE_BYTES = 2
 
 
-class Int4Pack(TorchKernel):
+class Int4Kernel(TorchKernel):
+    """What torch's kernels for 4 bits have in common."""
+
+    bits = 4
+
+    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        integers = self.filled_up(integers)
+        return self.weight(integers), scales_and_zeros(integers, dtype)
+
+    def weight(self, integers: PackedWeight) -> Tensor:
+        """The integers in the layout of the operator."""
+        raise NotImplementedError
+
+    def multiply(self, x: Tensor, packed: KernelWeight) -> Tensor:
+        weight, scales = packed.tensors
+        y: Tensor = getattr(torch.ops.aten, self.operator)(x, weight, packed.scheme.group(packed.shape[1]), scales)
+        return y
+
+
+class Int4Pack(Int4Kernel):
     """``aten::_weight_int4pack_mm`` on cuda, mps and xpu. No operator packs: the layouts are made of the bytes."""
 
     name = "int4pack"
     summary = "torch's kernel for 4-bit weights"
     operator = "_weight_int4pack_mm"
-    bits = 4
 
-    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        integers = _filled_up(integers, self.operator)
-        return LAYOUTS[layout_of(integers.device)](integers.packed), scales_and_zeros(integers, dtype)
+    def weight(self, integers: PackedWeight) -> Tensor:
+        return LAYOUTS[layout_of(integers.device)](integers.packed)
 
-    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
-        weight, scales = packed.tensors
-        y = torch._weight_int4pack_mm(x, weight, packed.scheme.group(packed.shape[1]), scales)
-        return y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
-
-    def why_not(
-        self,
-        device: str | torch.device,
-        dtype: str | torch.dtype,
-        scheme: Scheme,
-        shape: Sequence[int],
-        release: str | None = None,
-    ) -> str:
-        unknown = "" if layout_of(device) in LAYOUTS else f"its layout on {layout_of(device)} is not known here"
-        return super().why_not(device, dtype, scheme, shape, release) or unknown
+    def obstacle(self, use: KernelUse) -> str:
+        layout = layout_of(use.device)
+        return super().obstacle(use) or ("" if layout in LAYOUTS else f"its layout on {layout} is not known here")
 
     def extra_bytes(self, device: str | torch.device, scheme: Scheme, shape: Sequence[int]) -> int:
-        takes = kernel(device, self.operator)
-        rows = padded(shape[0], takes.rows if takes else 1)
+        rows = self.rows(device, shape[0])
         shares = rows == shape[0] and LAYOUTS.get(layout_of(device)) in (for_mps, for_xpu)
         return _bytes_of_scales(scheme, (rows, shape[1])) + (0 if shares else rows * shape[1] // 2)
 
 
-class Int4PackCpu(TorchKernel):
+class Int4PackCpu(Int4Kernel):
     """``aten::_weight_int4pack_mm_for_cpu``, whose layout depends on the processor's vector instructions."""
 
     name = "int4pack-cpu"
     summary = "torch's kernel for 4-bit weights on the CPU"
     operator = "_weight_int4pack_mm_for_cpu"
-    bits = 4
 
-    def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        integers = _filled_up(integers, self.operator)
+    def weight(self, integers: PackedWeight) -> Tensor:
         unsigned = integers.values().to(torch.int32).add_(8)  # the packing operator takes no other dtype
-        weight = torch._convert_weight_to_int4pack_for_cpu(unsigned, 1)
-        return weight, scales_and_zeros(integers, dtype)
-
-    def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
-        weight, scales = packed.tensors
-        y = torch.ops.aten._weight_int4pack_mm_for_cpu(x, weight, packed.scheme.group(packed.shape[1]), scales)
-        result: Tensor = y if y.shape[1] == packed.shape[0] else y[:, : packed.shape[0]]
-        return result
+        return torch._convert_weight_to_int4pack_for_cpu(unsigned, 1)
 
     def extra_bytes(self, device: str | torch.device, scheme: Scheme, shape: Sequence[int]) -> int:
         rows = padded(shape[0], 16)
@@ -138,16 +132,3 @@ def inner_tiles(width: int) -> int:
 
 
 LAYOUTS = {"cuda": for_cuda, "mps": for_mps, "xpu": for_xpu}
-
-
-def _filled_up(integers: PackedWeight, operator: str) -> PackedWeight:
-    """The integers with rows of zeros at the end, to as many as the kernel takes."""
-    takes = kernel(integers.device, operator)
-    assert takes is not None, "why_not() was not asked"
-    rows = padded(integers.shape[0], takes.rows)
-    extra = rows - integers.shape[0]
-    if not extra:
-        return integers
-    packed, scales = F.pad(integers.packed, (0, 0, 0, extra)), F.pad(integers.scales, (0, 0, 0, extra))
-    zeros = None if integers.zeros is None else F.pad(integers.zeros, (0, 0, 0, extra))
-    return PackedWeight(packed, scales, zeros, integers.scheme, (rows, integers.shape[1]))

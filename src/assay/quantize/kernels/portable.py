@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from assay.devices.policies import chunk_elements, product_dtype, reads_compiled
 from assay.native import weights
-from assay.quantize.kernels.base import Kernel, KernelWeight
+from assay.quantize.kernels.base import Kernel, KernelUse, KernelWeight
 from assay.quantize.packed_weight import PackedWeight, expand, unpack
-from assay.quantize.scheme import Scheme
 
 LEAST = 2**20  # weights in a block: as many as stay in a core's cache, and no fewer than make calls worth while
 
@@ -23,19 +20,11 @@ class Dequantize(Kernel):
     name = "dequantize"
     summary = "expands the weight block by block and multiplies, in plain torch"
 
-    def why_not(
-        self,
-        device: str | torch.device,
-        dtype: str | torch.dtype,
-        scheme: Scheme,
-        shape: Sequence[int],
-        release: str | None = None,
-    ) -> str:
-        return scheme.why_not(shape)
+    def obstacle(self, use: KernelUse) -> str:
+        return use.scheme.why_not(use.shape)
 
     def tensors(self, integers: PackedWeight, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        zeros = () if integers.zeros is None else (integers.zeros,)
-        return tuple(tensor.contiguous() for tensor in (integers.packed, integers.scales, *zeros))
+        return tuple(tensor.contiguous() for tensor in integers.tensors)
 
     def matmul(self, x: Tensor, packed: KernelWeight) -> Tensor:
         dtype = x.dtype

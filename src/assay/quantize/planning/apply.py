@@ -10,16 +10,15 @@ from torch import nn
 
 from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.progress import ProgressBar
+from assay.quantize.candidates import Candidate, ParentSlot, candidates
 from assay.quantize.files.transformers_registration import mark
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
-from assay.quantize.planning.candidates import Candidate, ParentSlot, candidates
-from assay.quantize.planning.layer_plan import LayerPlan
 from assay.quantize.rounding import Calibration, gptq, quantize_weight
 from assay.quantize.scheme import Scheme
 
 if TYPE_CHECKING:
-    from assay.quantize.planning.plan import Plan
+    from assay.quantize.planning.plan import LayerPlan, Plan
 
 GPTQ = "gptq"
 WITHOUT_INPUTS = "search"  # the method of embeddings, and of what is no torch.nn.Linear, where the others have GPTQ

@@ -39,17 +39,12 @@ class Costs:
             >>> costs.of("float64", Scheme.parse("int4"), ((1, "a"),))
             ''
         """
-        of_rows = [self.times.get((dtype, family(scheme), at(rows, tuple(steps)))) for rows in ROWS]
+        of_rows = [self.times.get((dtype, scheme.family, at(rows, tuple(steps)))) for rows in ROWS]
         if None in of_rows:
             return ""
         first, *rest = (each[place] for place, each in enumerate(of_rows) if each)
         others = ", ".join(f"{times} at {rows}" for times, rows in zip(rest, ROWS[1:], strict=True))
         return f"{first} times the time of the dense layer at 1 row, {others} ({self.where})"
-
-
-def family(scheme: Scheme) -> str:
-    """A scheme but for its groups, which cost little time."""
-    return f"int{scheme.bits}" + (":dynamic" if scheme.activations else "")
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from assay.errors import ConfigError, describe
-from assay.quantize.planning.candidates import Candidate
+from assay.quantize.candidates import Candidate
 from assay.quantize.planning.recipe import Recipe, RecipeRule, matches
 from assay.quantize.scheme import Scheme
 

@@ -15,15 +15,14 @@ from assay.devices.operators import support
 from assay.devices.operators.support import lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
+from assay.quantize.candidates import candidates
 from assay.quantize.dispatch import FALLBACK, DispatchTable, Steps, default_table, regimes
 from assay.quantize.kernels import KERNELS
 from assay.quantize.kernels.base import TorchKernel
 from assay.quantize.planning.apply import GPTQ, WITHOUT_INPUTS
-from assay.quantize.planning.candidates import candidates
-from assay.quantize.planning.costs import family, measured
-from assay.quantize.planning.layer_plan import LayerPlan, Others
+from assay.quantize.planning.costs import measured
 from assay.quantize.planning.layers import Choice, choose
-from assay.quantize.planning.plan import Plan
+from assay.quantize.planning.plan import LayerPlan, Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import METHODS
 from assay.quantize.scheme import Scheme
@@ -89,7 +88,7 @@ def plan(
     layers = tuple(_layers(choices, kind_of_device, activations, release))
     return Plan(
         layers=layers,
-        others=tuple(Others(each.kind, each.count, each.nbytes) for each in rest),
+        others=tuple(rest),
         device=kind_of_device,
         dtype=activations,
         method=rounding,
@@ -266,7 +265,7 @@ def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
     assert layer.scheme is not None
     cost = measured().of(dtype, layer.scheme, layer.kernels) if device_type(device) == "cpu" else ""
     if cost:
-        yield f"cost of {family(layer.scheme)} in {dtype}: {cost}"
+        yield f"cost of {layer.scheme.family} in {dtype}: {cost}"
 
 
 def _slow(kernel: TorchKernel, device: str, dtype: str) -> str:

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from assay.errors import ConfigError, describe
 from assay.quantize.planning.torchchat import TorchChatStep, is_torchchat, steps
-from assay.quantize.scheme import Scheme
+from assay.quantize.scheme import Kind, Scheme
 
-Kind: TypeAlias = Literal["linear", "embedding"]
 EMBEDDING = "embedding:"
 SKIP = "skip"
 FILES = (".toml", ".json")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from assay.errors import ConfigError, StateError, describe
 from assay.quantize.files.container import NAMES
@@ -21,6 +22,7 @@ FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".onnx", ".ot")
+EMBEDDINGS = re.compile(r"embed|(^|[._])(emb|wte|wpe|tok|pos)([._]|$)|position", re.IGNORECASE)
 HANDLE_BYTES = 16 << 20  # read through one mapping of a file, before its pages are given back
 _DTYPES = {name: dtype for dtype, name in NAMES.items()}
 
@@ -180,3 +182,36 @@ def config_of(folder: Path | None) -> dict[str, Any]:
         got = f"a model that is quantized already ({method})"
         raise ConfigError(describe(str(folder), got, "one of floats", "Name the model that it was made from"))
     return header
+
+
+def from_names(tensors: Iterable[Stored]) -> nn.Module:
+    """Modules that have tensors of these names: what is 2-D and named ``weight`` is linear or an embedding, by name."""
+    root = nn.Module()
+    by_name = {stored.name: stored for stored in tensors}
+    for stored in by_name.values():
+        *path, last = stored.name.split(".")
+        if last == "weight" and len(stored.shape) == 2 and stored.dtype.is_floating_point and path:
+            _reach(root, path[:-1])._modules[path[-1]] = _layer(".".join(path), stored)
+    for stored in by_name.values():
+        *path, last = stored.name.split(".")
+        parent = _reach(root, path)
+        if parent._parameters.get(last) is None:
+            held = nn.Parameter(torch.empty(stored.shape, dtype=stored.dtype, device="meta"), requires_grad=False)
+            parent._parameters[last] = held
+    return root
+
+
+def _layer(name: str, stored: Stored) -> nn.Module:
+    rows, width = stored.shape
+    if EMBEDDINGS.search(name):
+        return nn.Embedding(rows, width, dtype=stored.dtype, device="meta")
+    return nn.Linear(width, rows, bias=False, dtype=stored.dtype, device="meta")
+
+
+def _reach(root: nn.Module, path: Iterable[str]) -> nn.Module:
+    """The module at a path; those on the way are made. Past ``add_module``, which refuses names such as ``type``."""
+    for name in path:
+        if name not in root._modules:
+            root._modules[name] = nn.Module()
+        root = root._modules[name]  # type: ignore[assignment]
+    return root

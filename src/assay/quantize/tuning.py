@@ -17,12 +17,11 @@ from assay.devices.cost import wait
 from assay.devices.processor import processor, why_not_here
 from assay.errors import AssayWarning, ConfigError, DeviceError, describe, warn
 from assay.progress import ProgressBar
-from assay.quantize import dispatch
+from assay.quantize import dispatch, tuning_records
 from assay.quantize.kernels import KERNELS, KernelWeight
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.scheme import Scheme
-from assay.quantize.tuning import records
-from assay.quantize.tuning.records import Steps, TuningRecord, TuningResult
+from assay.quantize.tuning_records import Steps, TuningRecord, TuningResult
 
 SHAPE = (4096, 4096)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -109,7 +108,9 @@ def tune(
         do = "Run it again when the machine is idle; nothing was kept"
         warn(describe("tune", got, f"{STEADY} times or less", do), AssayWarning)
     elif keep:
-        records.write(result)
+        path = tuning_records.file_for(kind)
+        if path is not None:
+            result.save(path)
         dispatch.default_table.cache_clear()
     return result
 
@@ -121,9 +122,8 @@ def show(result: TuningResult) -> str:
         lines.append(
             f"\n{each.scheme}, {each.dtype}: " + ", ".join(f"from {at} rows {name}" for at, name in each.steps)
         )
-        times = each.milliseconds or {}
         lines.append("  " + "rows".rjust(14) + "".join(f"{n:>9}" for n in each.rows))
-        for name, row in times.items():
+        for name, row in each.milliseconds.items():
             lines.append("  " + name.rjust(14) + "".join("      ---" if ms != ms else f"{ms:9.3f}" for ms in row))
     return "\n".join([*lines, "", "milliseconds, medians"])
 
@@ -217,7 +217,8 @@ def _measure(
             medians[name].append(statistics.median(times[name]) if name in times else math.nan)
         unsteady += [statistics.median(each) / min(each) for each in times.values()]
     steps = steps_of(rows, medians)
-    return TuningRecord(case.dtype, str(case.scheme), steps, rows, medians, statistics.median(unsteady))
+    milliseconds = {name: tuple(times) for name, times in medians.items()}
+    return TuningRecord(case.dtype, str(case.scheme), steps, rows, milliseconds, statistics.median(unsteady))
 
 
 def _copies(packed: KernelWeight) -> list[KernelWeight]:

@@ -7,14 +7,15 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
+from assay._records import Record
 from assay.errors import ConfigError, describe
 from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from assay.quantize.scheme import Kind
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 QUANTIZED = (QuantizedLinear, QuantizedEmbedding)
@@ -58,7 +59,7 @@ class Candidate:
     """
 
     name: str
-    kind: Literal["linear", "embedding"]
+    kind: Kind
     module: nn.Module = field(repr=False)
     transposed: bool
     places: tuple[ParentSlot, ...] = field(repr=False)
@@ -108,16 +109,16 @@ class Candidate:
         return held.detach().t() if self.transposed else held.detach()
 
 
-@dataclass(frozen=True)
-class Rest:
-    """Modules of one class that hold parameters and are no candidates; or the biases of the candidates."""
+@dataclass(frozen=True, eq=False)
+class Others(Record):
+    """Modules of one class that hold parameters and are neither linear layers nor embeddings; or biases of layers."""
 
     kind: str
     count: int
     nbytes: int
 
 
-def candidates(model: nn.Module) -> tuple[list[Candidate], list[Rest]]:
+def candidates(model: nn.Module) -> tuple[list[Candidate], list[Others]]:
     """Find the layers whose weights could be integers.
 
     Args:
@@ -136,7 +137,7 @@ def candidates(model: nn.Module) -> tuple[list[Candidate], list[Rest]]:
         >>> [(each.name, each.kind, each.shape) for each in found]
         [('0', 'embedding', (10, 4)), ('1', 'linear', (2, 4))]
         >>> rest
-        [Rest(kind='bias', count=1, nbytes=8), Rest(kind='LayerNorm', count=1, nbytes=16)]
+        [Others(kind='bias', count=1, nbytes=8), Others(kind='LayerNorm', count=1, nbytes=16)]
     """
     _check(model)
     places = _places(model)
@@ -144,7 +145,7 @@ def candidates(model: nn.Module) -> tuple[list[Candidate], list[Rest]]:
     if result and result[0].module is model:
         do = "Put it into torch.nn.Sequential"
         raise ConfigError(describe("model", f"one layer, {type(model).__name__}", "a model that holds layers", do))
-    return _tied(model, result), _rest(model, result)
+    return _tied(model, result), _others(model, result)
 
 
 def _check(model: nn.Module) -> None:
@@ -167,7 +168,7 @@ def _places(model: nn.Module) -> dict[nn.Module, tuple[ParentSlot, ...]]:
     return defaultdict(tuple, {module: tuple(held) for module, held in places.items()})
 
 
-def _kind(module: nn.Module) -> Literal["linear", "embedding"] | None:
+def _kind(module: nn.Module) -> Kind | None:
     if isinstance(module, QUANTIZED):
         return "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
     if isinstance(module, nn.Linear) or _is_conv1d(module):
@@ -278,7 +279,7 @@ def _memory(held: Tensor | None) -> object:
     return held.untyped_storage()._cdata, held.storage_offset(), held.shape, held.stride()
 
 
-def _rest(model: nn.Module, result: list[Candidate]) -> list[Rest]:
+def _others(model: nn.Module, result: list[Candidate]) -> list[Others]:
     """What else holds parameters, by class, and the biases of the candidates; what is shared counts once."""
     inside = {module for each in result for module in each.module.modules()}
     counted = {id(held) for module in inside for name, held in module._parameters.items() if name != BIAS}
@@ -291,7 +292,7 @@ def _rest(model: nn.Module, result: list[Candidate]) -> list[Rest]:
             counted |= {id(held) for held in own}
             counts[kind] += 1
             sizes[kind] += sum(_nbytes(held) for held in own)
-    return [Rest(kind, count, sizes[kind]) for kind, count in counts.items()]
+    return [Others(kind, count, sizes[kind]) for kind, count in counts.items()]
 
 
 def _nbytes(held: Tensor) -> int:

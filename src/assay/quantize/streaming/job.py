@@ -23,14 +23,14 @@ from assay._atomic import write_text, write_whole
 from assay.errors import AssayError, ConfigError, InvalidValuesError, StateError, describe
 from assay.progress import ProgressBar
 from assay.quantize.files.container import Metadata, sha256, unwritable
-from assay.quantize.files.conversions import SCALES, Conversions, ModelLike, TensorConversion, plan_conversions
 from assay.quantize.files.description import NO_CHECKSUM, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
-from assay.quantize.files.journal import Journal, WrittenWeight
-from assay.quantize.files.source import CONFIG, WEIGHTS, TensorSource
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
+from assay.quantize.streaming.conversions import SCALES, Conversions, ModelLike, TensorConversion, plan_conversions
+from assay.quantize.streaming.journal import Journal, WrittenWeight
+from assay.quantize.streaming.source import CONFIG, WEIGHTS, TensorSource
 
 JOURNAL, LOCK, ORIGIN = ".assay-journal.jsonl", ".assay-lock", "assay.origin"
 METHODS = ("nearest", "search", "hqq")

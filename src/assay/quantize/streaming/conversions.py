@@ -10,15 +10,15 @@ import torch
 from torch import nn
 
 from assay.errors import ConfigError, describe
+from assay.quantize.candidates import candidates
 from assay.quantize.files.container import TensorEntry
 from assay.quantize.files.description import WeightDescription
-from assay.quantize.files.meta_models import from_config, from_names, meta_model
-from assay.quantize.files.source import Stored, TensorSource
+from assay.quantize.files.meta_models import from_config, meta_model
 from assay.quantize.planning.apply import check_planned
-from assay.quantize.planning.candidates import candidates
 from assay.quantize.planning.layers import Choice, choose
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe
+from assay.quantize.streaming.source import Stored, TensorSource, from_names
 
 ModelLike: TypeAlias = "nn.Module | Callable[[], nn.Module] | Literal['auto', 'names']"
 

@@ -1,0 +1,1 @@
+"""Models larger than memory: read, quantized and written one tensor at a time."""
