@@ -107,7 +107,7 @@ def main() -> None:
 
     int4 = plan(copy.deepcopy(model), "int4", device="cpu")
     after = int4.apply(copy.deepcopy(model))
-    report = measure(model, after, text, window=CONTEXT, stride=CONTEXT // 2, device="cpu", speed=(1,))
+    report = measure(model, after, text, data_spec=data_spec, speed=(1,))
     for value in report.sections[0].values:
         print(f"{value.name:20} {value.value:10.5f}   [{value.lower:.5f}, {value.upper:.5f}]")
     print(f"{len(report.sections[0].samples)} samples, each a window of the text")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ INT4 = quantized(MODEL)
 
 
 def test_outputs_quality_size_and_speed_are_told():
-    report = measure(MODEL, INT4, DATA, Accuracy(num_classes=CLASSES), device="cpu", speed=(1, 3))
+    report = measure(MODEL, INT4, DATA, Accuracy(num_classes=CLASSES), data_spec=CPU, speed=(1, 3))
     names = [each.name for each in report.sections]
     assert names == ["Outputs", "Quality", "Size", "Speed", "How it was measured"]
     p, q = (outputs(model, DATA).log_softmax(1) for model in (MODEL, INT4))
@@ -96,10 +97,10 @@ def test_outputs_quality_size_and_speed_are_told():
 def test_the_report_is_kept_drawn_and_its_samples_can_be_compared_with_another(tmp_path):
     from assay.report import compare
 
-    int4 = measure(MODEL, INT4, DATA, device="cpu", speed=(), title="int4")
+    int4 = measure(MODEL, INT4, DATA, data_spec=CPU, speed=(), title="int4")
     assert Report.load(int4.save(tmp_path / "r.json")) == int4
     assert "KL divergence" in int4.to_html(tmp_path / "r.html").read_text("utf-8")
-    int8 = measure(MODEL, quantized(MODEL, "int8"), DATA, device="cpu", speed=(), title="int8")
+    int8 = measure(MODEL, quantized(MODEL, "int8"), DATA, data_spec=CPU, speed=(), title="int8")
     delta = compare(int4, int8).delta("KL divergence", "Outputs")
     assert delta.paired
     assert delta.verdict == "better"
@@ -107,7 +108,7 @@ def test_the_report_is_kept_drawn_and_its_samples_can_be_compared_with_another(t
 
 def test_ids_are_those_of_the_samples_whatever_the_order():
     def contributions(data):
-        kept = section(measure(MODEL, INT4, data, device="cpu", speed=())).samples
+        kept = section(measure(MODEL, INT4, data, data_spec=CPU, speed=())).samples
         return kept.ids.values.tolist(), kept.column("KL divergence")
 
     ids, expected = contributions(DATA)
@@ -120,7 +121,7 @@ def test_ids_are_those_of_the_samples_whatever_the_order():
 
 
 def test_the_worst_samples_are_named():
-    report = measure(MODEL, INT4, DATA, device="cpu", speed=(), worst=3)
+    report = measure(MODEL, INT4, DATA, data_spec=CPU, speed=(), worst=3)
     p, q = (outputs(model, DATA).log_softmax(1) for model in (MODEL, INT4))
     expected = (p.exp() * (p - q)).sum(1).topk(3)
     table = next(each for each in section(report).tables if each.name == "Worst samples")
@@ -129,14 +130,14 @@ def test_the_worst_samples_are_named():
 
 
 def test_every_sample_is_proved_to_be_counted_once():
-    report = measure(MODEL, INT4, DATA, device="cpu", speed=())
+    report = measure(MODEL, INT4, DATA, data_spec=CPU, speed=())
     assert "Every sample once: 200 expected, 200 counted, 0 duplicated, 0 missed." in report.notes
 
 
 def test_a_text_is_cut_into_windows_and_has_perplexities():
     model = llama()
     after = quantized(model)
-    report = measure(model, after, TEXT, window=64, stride=16, device="cpu", speed=(1,))
+    report = measure(model, after, TEXT, data_spec=replace(LANGUAGE, stride=16), speed=(1,))
     found = values(report)
     for name, each in (("perplexity before", model), ("perplexity after", after)):
         alone = perplexity(each, TEXT, window=64, stride=16, device="cpu")
@@ -154,7 +155,7 @@ def test_a_text_is_cut_into_windows_and_has_perplexities():
 def test_numbers_are_compared_by_their_squared_error():
     before, after = nn.Linear(WIDTH, 1), nn.Linear(WIDTH, 1)
     data = TensorDataset(DATA.tensors[0], torch.randn(200, 1))
-    report = measure(before, after, data, MeanSquaredError(), outputs="values", device="cpu", speed=())
+    report = measure(before, after, data, MeanSquaredError(), data_spec=replace(CPU, outputs="values"), speed=())
     a, b = outputs(before, data), outputs(after, data)
     expected = float((a - b).square().sum() / a.square().sum())
     assert values(report)["relative squared error"].value == pytest.approx(expected, rel=1e-5)
@@ -215,7 +216,7 @@ def quantized_some(model):
 
 def test_a_sweep_is_the_measure_of_each_model():
     found = sweep(MODEL, DATA, ["int4:g32"], data_spec=CPU).points[0]
-    report = measure(MODEL, INT4, DATA, device="cpu", speed=())
+    report = measure(MODEL, INT4, DATA, data_spec=CPU, speed=())
     assert found.distance == values(report)["KL divergence"].value
     assert found.nbytes == nbytes(INT4)
     assert found.loss_change == pytest.approx(values(report)["loss change"].value, abs=1e-12)
@@ -227,7 +228,7 @@ def test_layers_are_measured_alone():
     assert [each.distance for each in found.layers] == sorted((each.distance for each in found.layers), reverse=True)
     alone = copy.deepcopy(MODEL)
     alone[2] = copy.deepcopy(INT4[2])
-    expected = values(measure(MODEL, alone, DATA, device="cpu", speed=()))["KL divergence"]
+    expected = values(measure(MODEL, alone, DATA, data_spec=CPU, speed=()))["KL divergence"]
     two = found.of("2")["int4:g32"]
     assert (two.distance, two.lower, two.upper) == (expected.value, expected.lower, expected.upper)
     assert two.bytes_after == 64 * 32 * 5 // 8
@@ -281,7 +282,7 @@ def test_a_layer_that_hangs_in_two_places_is_replaced_in_both():
     after = copy.deepcopy(model)
     after[0] = after[2] = QuantizedLinear(quantize_weight(shared.weight, "int2:g32"), shared.bias)
     data = [torch.randn(50, 32)]
-    expected = values(measure(model, after, data, device="cpu", speed=()))["KL divergence"].value
+    expected = values(measure(model, after, data, data_spec=CPU, speed=()))["KL divergence"].value
     again = sensitivity(model, data, "int2:g32", data_spec=CPU).of("0")["int2:g32"].distance
     assert again == expected
 
@@ -295,7 +296,7 @@ def test_weights_that_are_shared_are_left_out():
 
 def test_few_layers_at_a_time_give_the_same(monkeypatch):
     whole = sensitivity(MODEL, DATA, "int4:g32", data_spec=CPU)
-    monkeypatch.setattr("assay.quantize.analysis.layer_swaps.AT_ONCE", 1)
+    monkeypatch.setattr("assay.quantize.analysis.trials.AT_ONCE", 1)
     parts = sensitivity(MODEL, DATA, "int4:g32", data_spec=CPU)
     assert [(each.layer, each.distance) for each in parts.layers] == [(e.layer, e.distance) for e in whole.layers]
 
@@ -331,7 +332,7 @@ class Masked(nn.Module):
 
 def test_targets_that_either_model_calls_impossible_are_told_and_not_tripped_over():
     with pytest.warns(InvalidValuesWarning, match="distance: got .* of the values are NaN or infinite"):
-        report = measure(Masked(0), Masked(1), DATA, device="cpu", progress=False)
+        report = measure(Masked(0), Masked(1), DATA, data_spec=CPU)
     values = {value.name: value.value for value in report.sections[0].values}
     assert values["KL divergence"] == values["loss before"] == values["loss after"] == math.inf
     assert math.isnan(values["loss change"])
@@ -340,7 +341,7 @@ def test_targets_that_either_model_calls_impossible_are_told_and_not_tripped_ove
 def test_data_without_a_sample_are_told():
     nothing = TensorDataset(torch.empty(0, WIDTH), torch.empty(0, dtype=torch.long))
     with pytest.raises(ConfigError, match="data: got no sample, expected at least one"), pytest.warns(NoDataWarning):
-        measure(MODEL, copy.deepcopy(MODEL), nothing, device="cpu", progress=False)
+        measure(MODEL, copy.deepcopy(MODEL), nothing, data_spec=CPU)
 
 
 @pytest.mark.parametrize("budget", ["100bits", "1GB"])
@@ -437,32 +438,32 @@ class Nan(nn.Module):
         ),
         (INT4, iter([DATA[0]]), {}, ConfigError, "which gives its batches once"),
         (INT4, DATA, {"speed": (0,)}, ConfigError, r"speed: got \(0,\), expected sizes of batches, 1 or more"),
-        (INT4, DATA, {"outputs": "scores"}, ConfigError, "outputs: got 'scores'"),
+        (INT4, DATA, {"data_spec": replace(CPU, outputs="scores")}, ConfigError, "outputs: got 'scores'"),
         (INT4, DATA.tensors[0], {}, ConfigError, "expected a data loader, a data set, or batches"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(after, data, options, error, message):
     with pytest.raises(error, match=message):
-        measure(MODEL, after, data, **{"device": "cpu", "speed": (), **options})
+        measure(MODEL, after, data, **{"data_spec": CPU, "speed": (), **options})
 
 
 def test_models_in_two_places_are_refused():
     with pytest.raises(ConfigError, match="models: got weights on cpu and meta, expected both in one place"):
-        measure(MODEL, classifier().to("meta"), DATA, device="cpu")
+        measure(MODEL, classifier().to("meta"), DATA, data_spec=CPU)
 
 
 def test_several_processes_are_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match="processes: got 2, expected one"):
-        measure(MODEL, INT4, DATA, device="cpu")
+        measure(MODEL, INT4, DATA, data_spec=CPU)
 
 
 @pytest.mark.parametrize("device", ["mps", "cuda:0", "xpu"])
 def test_other_devices_give_the_same(device):
     after = quantized(MODEL, "int3:g32")  # packed kernels of four bits need a real device
-    expected = values(measure(MODEL, after, DATA, device="cpu", speed=()))
+    expected = values(measure(MODEL, after, DATA, data_spec=CPU, speed=()))
     with pretend(device):
-        found = measure(MODEL, after, DATA, device=device, speed=())
+        found = measure(MODEL, after, DATA, data_spec=replace(CPU, device=device), speed=())
         assert found.device.startswith(device.partition(":")[0])
     for name, value in values(found).items():
         assert value.value == pytest.approx(expected[name].value, rel=1e-4), name

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from assay.errors import ConfigError, DtypeError, ShapeError
 from assay.pretend import pretend
+from assay.quantize.analysis.data_spec import DataSpec
 from assay.quantize.analysis.divergence import (
     AGREES,
     ERROR,
@@ -25,7 +27,7 @@ from assay.quantize.analysis.divergence import (
 )
 from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, indexed_batches
 
-LOGITS = {"outputs": "logits", "class_dim": -1, "ignore_index": -100}
+LOGITS = DataSpec()
 
 
 def random(*shape, seed=0, scale=3.0):
@@ -41,7 +43,7 @@ def oracle(before, after):
 def test_the_divergence_is_scipys(seed, classes, scale):
     before = random(4, classes, seed=seed)
     after = before + random(4, classes, seed=seed + 1, scale=scale)
-    names, rows, counted = divergence(before, after, None, **LOGITS)
+    names, rows, counted = divergence(before, after, None, LOGITS)
     assert names == (KL, AGREES)
     assert rows.shape == (4, 1, 2)
     assert counted.all()
@@ -67,7 +69,7 @@ def test_classes_that_cannot_be_have_their_limits():
     inf = math.inf
     before = torch.tensor([[0.0, 0.0, -inf], [0.0, 0.0, -inf], [0.0, 0.0, 0.0]])
     after = torch.tensor([[0.0, 0.0, -inf], [0.0, 0.0, 0.0], [0.0, 0.0, -inf]])
-    found = divergence(before, after, None, **LOGITS)[1][:, 0, 0]
+    found = divergence(before, after, None, LOGITS)[1][:, 0, 0]
     assert found[:2].tolist() == pytest.approx([0, math.log(1.5)])
     assert math.isinf(found[2])
 
@@ -75,7 +77,7 @@ def test_classes_that_cannot_be_have_their_limits():
 def test_losses_are_those_of_the_target_and_ignored_ones_do_not_count():
     before, after = random(3, 4, 7), random(3, 4, 7, seed=1)
     target = torch.tensor([[0, 1, 2, -100], [3, -100, 4, 5], [6, 6, 6, 6]])
-    names, rows, counted = divergence(before, after, target, **LOGITS)
+    names, rows, counted = divergence(before, after, target, LOGITS)
     assert names == (KL, AGREES, LOSS_BEFORE, LOSS_AFTER)
     assert counted.tolist() == (target != -100).tolist()
     for k, logits in ((2, before), (3, after)):
@@ -86,7 +88,7 @@ def test_losses_are_those_of_the_target_and_ignored_ones_do_not_count():
 
 def test_targets_that_are_no_class_are_nan_until_told():
     before = random(2, 3)
-    rows = divergence(before, before, torch.tensor([1, 3]), **LOGITS)[1]
+    rows = divergence(before, before, torch.tensor([1, 3]), LOGITS)[1]
     assert rows[:, 0, 2].isnan().tolist() == [False, True]
 
 
@@ -94,26 +96,26 @@ def test_targets_that_are_no_class_are_nan_until_told():
     "target", [torch.zeros(3), torch.zeros(3, 2, dtype=torch.long), torch.ones(3, dtype=torch.bool)]
 )
 def test_targets_of_another_kind_give_no_losses(target):
-    assert divergence(random(3, 2), random(3, 2), target, **LOGITS)[0] == (KL, AGREES)
+    assert divergence(random(3, 2), random(3, 2), target, LOGITS)[0] == (KL, AGREES)
 
 
 def test_classes_may_be_in_any_dimension():
     before, after = random(2, 5, 4, 3), random(2, 5, 4, 3, seed=1)
-    found = divergence(before, after, None, **{**LOGITS, "class_dim": 1})[1]
-    last = divergence(before.movedim(1, -1), after.movedim(1, -1), None, **LOGITS)[1]
+    found = divergence(before, after, None, replace(LOGITS, class_dim=1))[1]
+    last = divergence(before.movedim(1, -1), after.movedim(1, -1), None, LOGITS)[1]
     assert found.shape == (2, 12, 2)
     assert torch.equal(found, last)
 
 
 def test_probabilities_are_taken_as_they_are():
     before, after = random(6, 5), random(6, 5, seed=1)
-    found = divergence(before.softmax(1), after.softmax(1), None, **{**LOGITS, "outputs": "probabilities"})[1]
-    np.testing.assert_allclose(found, divergence(before, after, None, **LOGITS)[1], rtol=1e-4, atol=1e-6)
+    found = divergence(before.softmax(1), after.softmax(1), None, replace(LOGITS, outputs="probabilities"))[1]
+    np.testing.assert_allclose(found, divergence(before, after, None, LOGITS)[1], rtol=1e-4, atol=1e-6)
 
 
 def test_numbers_have_a_squared_error():
     before, after = torch.tensor([[1.0, 2.0], [0.0, 3.0]]), torch.tensor([[1.0, 4.0], [1.0, 3.0]])
-    names, rows, counted = divergence(before, after, None, **{**LOGITS, "outputs": "values"})
+    names, rows, counted = divergence(before, after, None, replace(LOGITS, outputs="values"))
     assert names == (ERROR, SIZE)
     assert rows.tolist() == [[[4.0, 5.0]], [[1.0, 9.0]]]
     assert counted.all()
@@ -121,17 +123,17 @@ def test_numbers_have_a_squared_error():
 
 def test_many_classes_are_compared_piece_by_piece_with_the_same_bits():
     before, after = random(40, 5000), random(40, 5000, seed=1)
-    whole = divergence(before, after, None, **LOGITS)[1]
-    single = torch.cat([divergence(before[k : k + 1], after[k : k + 1], None, **LOGITS)[1] for k in range(40)])
+    whole = divergence(before, after, None, LOGITS)[1]
+    single = torch.cat([divergence(before[k : k + 1], after[k : k + 1], None, LOGITS)[1] for k in range(40)])
     np.testing.assert_allclose(whole, single, rtol=1e-5)
 
 
 @pytest.mark.parametrize("device", ["mps", "cuda:1", "xpu"])
 def test_it_works_on_devices_without_float64(device):
     before, after, target = random(3, 4, 9), random(3, 4, 9, seed=1), torch.randint(9, (3, 4))
-    expected = divergence(before, after, target, **LOGITS)[1]
+    expected = divergence(before, after, target, LOGITS)[1]
     with pretend(device):
-        found = divergence(before.to(device), after.to(device), target.to(device), **LOGITS)[1]
+        found = divergence(before.to(device), after.to(device), target.to(device), LOGITS)[1]
         assert found.device.type == device.partition(":")[0]
         torch.testing.assert_close(found.cpu(), expected)
 
@@ -156,7 +158,7 @@ def test_it_works_on_devices_without_float64(device):
 )
 def test_outputs_that_cannot_be_compared_are_refused(before, after, options, error, message):
     with pytest.raises(error, match=message):
-        divergence(before, after, None, **{**LOGITS, **options})
+        divergence(before, after, None, replace(LOGITS, **options))
 
 
 X = torch.arange(20.0).view(10, 2)

@@ -84,12 +84,7 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeC
         after,
         data,
         open_metrics(options.metrics) if options.metrics else None,
-        inputs=reading.inputs,
-        target=reading.target,
-        tokenizer=reading.tokenizer,
-        window=reading.window,
-        stride=reading.stride,
-        device=reading.device,
+        data_spec=reading,
         seed=options.seed,
         title=f"{model.name} after quantization",
     )

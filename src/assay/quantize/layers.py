@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
-from assay.quantize.dispatch import DispatchTable, Steps, at, regimes
+from assay.quantize.dispatch import DispatchTable, at, regimes
 from assay.quantize.kernels import KernelWeight, kernel
 from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
+from assay.quantize.tuning_records import Steps
 
 HELD = ("packed", "scales", "zeros")
 

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from assay.devices.capabilities import device_type
-from assay.devices.cost import wait
 from assay.devices.processor import processor, why_not_here
 from assay.errors import AssayWarning, ConfigError, DeviceError, describe, warn
 from assay.progress import ProgressBar
@@ -21,6 +20,7 @@ from assay.quantize import dispatch, tuning_records
 from assay.quantize.kernels import KERNELS, KernelWeight
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.scheme import Scheme
+from assay.quantize.timing import in_turns
 from assay.quantize.tuning_records import Steps, TuningRecord, TuningResult
 
 SHAPE = (4096, 4096)
@@ -240,21 +240,17 @@ def _lost(name: str, times: Mapping[str, Sequence[float]]) -> bool:
 
 def _times(packs: Mapping[str, list[KernelWeight]], x: Tensor, seconds: float) -> dict[str, list[float]]:
     """Milliseconds of each kernel in rounds in which they take turns: three at least, unless they take seconds."""
-    if len(packs) < 2:
-        seconds = 0.0
-    times: dict[str, list[float]] = {name: [] for name in packs}
-    begin = time.monotonic()
+
+    def is_enough(rounds: int, spent: float) -> bool:
+        limit = seconds if len(packs) > 1 else 0.0
+        return rounds >= MOST_ROUNDS or spent > max(limit, PATIENCE if rounds < ROUNDS else 0.0)
+
     with torch.no_grad():
         for name, copies in packs.items():
             KERNELS[name].matmul(x, copies[-1])
-        for turn in range(MOST_ROUNDS):
-            spent = time.monotonic() - begin
-            if spent > max(seconds, PATIENCE if turn < ROUNDS else 0.0) and turn:
-                break
-            for name, copies in packs.items():
-                wait(x.device)
-                start = time.perf_counter()
-                KERNELS[name].matmul(x, copies[turn % len(copies)])
-                wait(x.device)
-                times[name].append((time.perf_counter() - start) * 1e3)
-    return times
+        calls = {
+            name: lambda turn, name=name, copies=copies: KERNELS[name].matmul(x, copies[turn % len(copies)])
+            for name, copies in packs.items()
+        }
+        times = in_turns(calls, x.device, is_enough)
+    return {name: [1e3 * each for each in seconds] for name, seconds in times.items()}

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from torch import nn
 
 from assay.errors import ConfigError, describe
 from assay.quantize.analysis.layer_sensitivity import Sensitivities, Sensitivity, sensitivity
-from assay.quantize.analysis.output_comparison import DataSpec
 from assay.quantize.analysis.scheme_sweep import SCHEMES as ALL
 from assay.quantize.analysis.scheme_sweep import Sweep, named, sweep
 from assay.quantize.analysis.speed import nbytes
+from assay.quantize.analysis.trials import TrialOptions
 from assay.quantize.planning.recipe import SKIP, Recipe, RecipeLike
-from assay.quantize.rounding.gptq import Calibration
 from assay.report import Report, Section, Table
 
 SCHEMES: Mapping[str, RecipeLike] = {name: ALL[name] for name in ("int3", "int4", "int5", "int6", "int8")}
@@ -29,11 +28,11 @@ class Budget:
     """A size that a model shall not exceed.
 
     Attributes:
-        bits: a weight of the layers that can be quantized may take on average; None where bytes are given.
+        bits: a weight of the layers that can be quantized may take on average; 0 where bytes are given.
         nbytes: the whole model may take; None where bits are given.
     """
 
-    bits: float | None = None
+    bits: float = 0.0
     nbytes: int | None = None
 
     @classmethod
@@ -45,18 +44,13 @@ class Budget:
 
         Example:
             >>> Budget.parse("4.5bits"), Budget.parse("2 kB")
-            (Budget(bits=4.5, nbytes=None), Budget(bits=None, nbytes=2000))
+            (Budget(bits=4.5, nbytes=None), Budget(bits=0.0, nbytes=2000))
         """
         if isinstance(text, Budget):
             return text
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(bits?|[kmg]?i?b|)\s*", str(text).lower())
         unit = match[2] if match else ""
-        if (
-            not match
-            or isinstance(text, bool)
-            or float(match[1]) <= 0
-            or (unit not in _UNITS and unit[:3] not in ("", "bit"))
-        ):
+        if not match or isinstance(text, bool) or float(match[1]) <= 0 or unit not in (*_UNITS, "", "bit", "bits"):
             do = 'Write "4.5bits" or "300MB"'
             raise ConfigError(describe("budget", repr(text), "bits a weight, or bytes of the model", do))
         if unit in _UNITS:
@@ -64,20 +58,7 @@ class Budget:
         return cls(bits=float(match[1]))
 
     def __str__(self) -> str:
-        return f"{self.bits:g} bits a weight" if self.bits is not None else f"{self.nbytes:,} bytes"
-
-    def weight_bytes(self, whole: int, before: int, weights: int) -> float:
-        """How many bytes the layers may take that can be quantized.
-
-        Args:
-            whole: the bytes of the model.
-            before: those of the layers now.
-            weights: how many weights they have.
-        """
-        if self.bits is not None:
-            return self.bits * weights / 8
-        assert self.nbytes is not None
-        return self.nbytes - (whole - before)
+        return f"{self.bits:g} bits a weight" if self.nbytes is None else f"{self.nbytes:,} bytes"
 
 
 @dataclass(frozen=True)
@@ -111,13 +92,8 @@ def recipe_for_budget(
     budget: str | float | Budget,
     *,
     schemes: Sequence[str] | Mapping[str, RecipeLike] = SCHEMES,
-    method: str = "nearest",
-    calibration: Calibration | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    confidence_level: float = 0.95,
-    data_spec: DataSpec | None = None,
     title: str = "Recipe for a size",
+    **options: Unpack[TrialOptions],
 ) -> BudgetResult:
     """Choose a scheme for each layer so that the model has a given size and its outputs move least.
 
@@ -130,13 +106,8 @@ def recipe_for_budget(
         data: as for `measure`. It is what the choice is fitted to: judge the result on other data.
         budget: "4.5bits" a weight of the layers that can be quantized, or "300MB" for the whole model.
         schemes: what layers may become, schemes or recipes by name; they may also stay as they are.
-        method: how weights are rounded; with calibration, how the scales of a group are chosen.
-        calibration: what went into the layers; then linear layers are rounded by GPTQ.
-        include: patterns; where there are any, other layers stay as they are.
-        exclude: patterns of layers that stay as they are.
-        confidence_level: of the intervals.
-        data_spec: how data are read and outputs compared.
         title: of the report.
+        options: how layers are rounded and outputs compared; see `TrialOptions`.
 
     Returns:
         The recipe, which `assay.quantize.plan` takes, and what it does.
@@ -148,46 +119,35 @@ def recipe_for_budget(
     Acoustics, Speech, and Signal Processing 36 (1988), 1445-1453, give bits to quantizers.
     """
     limit, recipes = Budget.parse(budget), named(schemes)
-    single_layers = sensitivity(
-        model,
-        data,
-        list(recipes.values()),
-        method=method,
-        calibration=calibration,
-        include=include,
-        exclude=exclude,
-        confidence_level=confidence_level,
-        data_spec=data_spec,
-    )
+    single_layers = sensitivity(model, data, list(recipes.values()), **options)
     order = {name: k for k, (name, _) in enumerate(model.named_modules())}
     by_layer: dict[str, list[Sensitivity]] = {}
     for each in sorted(single_layers.layers, key=lambda each: order[each.layer]):
         by_layer.setdefault(each.layer, []).append(each)
-    weights = sum(options[0].weights for options in by_layer.values())
-    before = sum(options[0].bytes_before for options in by_layer.values())
-    room = limit.weight_bytes(nbytes(model), before, weights)
+    weights = sum(layer[0].weights for layer in by_layer.values())
+    before = sum(layer[0].bytes_before for layer in by_layer.values())
+    room = limit.bits * weights / 8 if limit.nbytes is None else limit.nbytes - (nbytes(model) - before)
     if before <= room:
         got, do = f"{limit}, in which the model fits as it is", "Ask for less; nothing needs to be quantized"
         raise ConfigError(describe("budget", got, "less than it takes now", do))
     choice = choose_options(by_layer, room, limit)
-    names = {layer: SKIP if option is None else option.scheme for layer, option in choice.items()}
-    recipe = Recipe.parse({**names, "*": SKIP})
-    swept = sweep(
-        model,
-        data,
-        {CHOSEN: recipe, **recipes},
-        method=method,
-        calibration=calibration,
-        include=include,
-        exclude=exclude,
-        confidence_level=confidence_level,
-        data_spec=data_spec,
-    )
+    rows = [
+        (layer, SKIP, by_layer[layer][0].bytes_before, 0.0)
+        if option is None
+        else (layer, option.scheme, option.bytes_after, option.distance)
+        for layer, option in choice.items()
+    ]
+    recipe = Recipe.parse({**{layer: scheme for layer, scheme, _, _ in rows}, "*": SKIP})
+    swept = sweep(model, data, {CHOSEN: recipe, **recipes}, **options)
     point = next(each for each in swept.points if each.name == CHOSEN)
-    expected = sum(option.distance for option in choice.values() if option is not None)
-    used = sum(by_layer[layer][0].bytes_before if o is None else o.bytes_after for layer, o in choice.items())
-    bits = 8 * used / weights
-    sections = (_section(choice, by_layer, limit, bits, point.distance, expected, title), *swept.report.sections)
+    bits, expected = 8 * sum(row[2] for row in rows) / weights, sum(row[3] for row in rows)
+    note = (
+        f"Asked for: {limit}. Chosen: {bits:.3f} bits a weight. Measured as a whole: {point.distance:.4g}; "
+        f"the sum over single layers is {expected:.4g}."
+    )
+    alone = "alone: how far the outputs move with this layer only."
+    table = Table("Recipe", ("layer", "scheme", "bytes", "alone"), tuple(rows), note=alone)
+    sections = (Section(title, (), (table,), note=note), *swept.report.sections)
     report = replace(swept.report, title=title, sections=sections)
     return BudgetResult(recipe, bits, point.nbytes, point.distance, expected, single_layers, swept, report)
 
@@ -244,29 +204,3 @@ def _ladder(options: Sequence[Sensitivity]) -> list[_Rung]:
 def _slope(a: _Rung, b: _Rung) -> float:
     """How much distance a byte takes away."""
     return (a[1] - b[1]) / (b[0] - a[0])
-
-
-def _section(
-    choice: Mapping[str, Sensitivity | None],
-    by_layer: Mapping[str, Sequence[Sensitivity]],
-    budget: Budget,
-    bits: float,
-    distance: float,
-    expected: float,
-    title: str,
-) -> Section:
-    rows = [
-        (layer, *((SKIP, by_layer[layer][0].bytes_before, 0.0) if o is None else (o.scheme, o.bytes_after, o.distance)))
-        for layer, o in choice.items()
-    ]
-    note = (
-        f"Asked for: {budget}. Chosen: {bits:.3f} bits a weight. Measured as a whole: {distance:.4g}; "
-        f"the sum over single layers is {expected:.4g}."
-    )
-    table = Table(
-        "Recipe",
-        ("layer", "scheme", "bytes", "alone"),
-        tuple(rows),
-        note="alone: how far the outputs move with this layer only.",
-    )
-    return Section(title, (), (table,), note=note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -11,8 +11,7 @@ from torch import Tensor
 from assay.decide import first_largest
 from assay.devices.policies import policy
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
-
-Outputs: TypeAlias = Literal["logits", "probabilities", "values"]
+from assay.quantize.analysis.data_spec import DataSpec, Outputs
 
 KL, AGREES, LOSS_BEFORE, LOSS_AFTER = "KL divergence", "agreement", "loss before", "loss after"
 ERROR, SIZE = "squared error", "squared size"
@@ -20,7 +19,7 @@ _SMALL = 0.25
 
 
 def divergence(
-    before: Tensor, after: Tensor, target: Tensor | None, *, outputs: Outputs, class_dim: int, ignore_index: int
+    before: Tensor, after: Tensor, target: Tensor | None, data_spec: DataSpec
 ) -> tuple[tuple[str, ...], Tensor, Tensor]:
     """Compare two outputs.
 
@@ -28,9 +27,7 @@ def divergence(
         before: what the model gave, `(B, C)`, `(B, T, V)`, ... with the classes in `class_dim`; any shape for values.
         after: what the other gave, of the same shape.
         target: the right classes, of the shape without `class_dim`; None, or anything else, for no losses.
-        outputs: what they are.
-        class_dim: where the classes are.
-        ignore_index: predictions whose target is this are left out.
+        data_spec: what they are, where the classes are, and which target is left out.
 
     Returns:
         Names of K columns; `(B, P, K)` floats, P predictions a sample, losses NaN where the target is no class; and
@@ -41,25 +38,24 @@ def divergence(
         DtypeError: outputs that are no floats.
         ConfigError: unknown outputs.
     """
-    _check(before, after, outputs, class_dim)
-    if outputs == "values":
+    class_dim = data_spec.class_dim
+    _check(before, after, data_spec.outputs, class_dim)
+    if data_spec.outputs == "values":
         return (ERROR, SIZE), *_of_values(before, after)
     shape = before.movedim(class_dim, -1).shape
     rows = [each.movedim(class_dim, -1).reshape(-1, shape[-1]) for each in (before, after)]
     classes = _classes(target, shape[:-1])
     names = (KL, AGREES) if classes is None else (KL, AGREES, LOSS_BEFORE, LOSS_AFTER)
     size = max(1, policy(before.device).chunk_elements.value // shape[-1])
-    log = _log_softmax if outputs == "logits" else _log
-    parts = [
-        _compared(
-            log(rows[0][k : k + size]), log(rows[1][k : k + size]), None if classes is None else classes[k : k + size]
-        )
-        for k in range(0, len(rows[0]), size)
-    ]
+    parts = []
+    for k in range(0, len(rows[0]), size):
+        wide = (_wide(each[k : k + size]) for each in rows)
+        log_p, log_q = (each.log_softmax(1) if data_spec.outputs == "logits" else each.log() for each in wide)
+        parts.append(_compared(log_p, log_q, None if classes is None else classes[k : k + size]))
     result = torch.cat(parts) if parts else before.new_zeros(0, len(names), dtype=torch.float32)
     counted = torch.ones(len(result), dtype=torch.bool, device=result.device)
     if classes is not None:
-        counted = torch.ne(classes, ignore_index)
+        counted = torch.ne(classes, data_spec.ignore_index)
     return names, result.view(shape[0], -1, len(names)), counted.view(shape[0], -1)
 
 
@@ -100,16 +96,8 @@ def _compared(log_p: Tensor, log_q: Tensor, classes: Tensor | None) -> Tensor:
     if classes is not None:
         known = classes.clamp(0, log_p.shape[1] - 1)
         losses = (-each.gather(1, known[:, None])[:, 0] for each in (log_p, log_q))
-        columns += [each.masked_fill(torch.ne(known, classes), math.nan) for each in losses]  # told when all is read
+        columns += [each.masked_fill(torch.ne(known, classes), math.nan) for each in losses]  # which raises at the end
     return torch.stack(columns, 1)
-
-
-def _log_softmax(rows: Tensor) -> Tensor:
-    return _wide(rows).log_softmax(1)
-
-
-def _log(rows: Tensor) -> Tensor:
-    return _wide(rows).log()
 
 
 def _wide(rows: Tensor) -> Tensor:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from torch import nn
 
-from assay.quantize.analysis.layer_swaps import TrialLayer, compare_layers, layers, untied
-from assay.quantize.analysis.output_comparison import DataSpec
-from assay.quantize.analysis.output_report import distance_name, headline
+from assay.quantize.analysis.output_report import distance_name
+from assay.quantize.analysis.trials import TrialOptions, Trials, trial_report
 from assay.quantize.planning.recipe import RecipeLike
-from assay.quantize.rounding.gptq import Calibration
-from assay.report import Bars, Report, Section, Table
+from assay.report import Bars, Report, Table
 
 SHOWN = 30
 LABEL = 22
@@ -60,7 +59,7 @@ class Sensitivities:
     report: Report
 
     def of(self, layer: str) -> dict[str, Sensitivity]:
-        """What was found of one layer, by scheme."""
+        """What was measured of one layer, by scheme."""
         return {each.scheme: each for each in self.layers if each.layer == layer}
 
 
@@ -69,13 +68,8 @@ def sensitivity(
     data: Any,
     scheme: RecipeLike | Sequence[RecipeLike] = "int4",
     *,
-    method: str = "nearest",
-    calibration: Calibration | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    confidence_level: float = 0.95,
-    data_spec: DataSpec | None = None,
     title: str = "Sensitivity",
+    **options: Unpack[TrialOptions],
 ) -> Sensitivities:
     """Quantize each layer alone and measure how far the outputs move.
 
@@ -86,13 +80,8 @@ def sensitivity(
         model: the model; afterwards as it was.
         data: as for `measure`.
         scheme: a scheme, a recipe, or several schemes as a list: then each layer is measured in each.
-        method: how weights are rounded; with calibration, how the scales of a group are chosen.
-        calibration: what went into the layers; then linear layers are rounded by GPTQ.
-        include: patterns; where there are any, other layers are left out.
-        exclude: patterns of layers that are left out.
-        confidence_level: of the intervals.
-        data_spec: how data are read and outputs compared.
         title: of the report.
+        options: how layers are rounded and outputs compared; see `TrialOptions`.
 
     Returns:
         The layers, those that move the outputs most first.
@@ -102,47 +91,35 @@ def sensitivity(
 
     Example:
         >>> import torch
+        >>> from assay.quantize.analysis import DataSpec
         >>> model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
-        >>> found = sensitivity(model, [torch.randn(8, 32)], "int2:g32", data_spec=DataSpec(device="cpu"))
-        >>> sorted(each.layer for each in found.layers)
+        >>> result = sensitivity(model, [torch.randn(8, 32)], "int2:g32", data_spec=DataSpec(device="cpu"))
+        >>> sorted(each.layer for each in result.layers)
         ['0', '2']
     """
-    data_spec = data_spec or DataSpec()
+    trials = Trials(model, data, **options)
     recipes: list[Any] = list(scheme) if isinstance(scheme, list | tuple) else [scheme]
-    trials: dict[str, TrialLayer] = {}
-    for each in recipes:
-        for layer in untied(layers(model, each, method, include, exclude, calibration)):
-            trials[f"{layer.name} {layer.scheme}"] = layer
-    outcomes, loop = compare_layers(model, {name: [layer] for name, layer in trials.items()}, data, data_spec, title)
+    choices = [each for recipe in recipes for each in trials.layers(recipe) if not each.candidate.tied]
+    jobs = {f"{each.candidate.name} {each.scheme}": each for each in choices}
+    comparisons, loop = trials.compare({name: [each] for name, each in jobs.items()}, title)
     rows = []
-    for name, layer in trials.items():
-        value = headline(outcomes[name], confidence_level)
-        agreement = outcomes[name].agreement
-        size = layer.weights, layer.bytes_before, layer.bytes_after
-        rows.append(Sensitivity(layer.name, str(layer.scheme), *size, value.value, value.lower, value.upper, agreement))
+    for name, each in jobs.items():
+        layer, size = each.candidate, (math.prod(each.candidate.shape), each.candidate.nbytes, each.nbytes)
+        distance, lower, upper, agreement = trials.numbers(comparisons[name])
+        rows.append(Sensitivity(layer.name, str(each.scheme), *size, distance, lower, upper, agreement))
     rows.sort(key=lambda each: (-each.distance, each.layer, each.scheme))
-    what = distance_name(next(iter(outcomes.values())))
-    return Sensitivities(tuple(rows), replace(loop, title=title, sections=_sections(rows, what, loop, title)))
+    return Sensitivities(tuple(rows), _report(rows, distance_name(next(iter(comparisons.values()))), loop, title))
 
 
-def _sections(rows: Sequence[Sensitivity], what: str, loop: Report, title: str) -> tuple[Section, ...]:
+def _report(rows: Sequence[Sensitivity], what: str, loop: Report, title: str) -> Report:
     heads = ("layer", "scheme", "weights", "bytes", what, "lower", "upper", "top-1 agreement")
     cells = [
         (each.layer, each.scheme, each.weights, each.bytes_after, each.distance, each.lower, each.upper, each.agreement)
         for each in rows
     ]
     several = len({each.scheme for each in rows}) > 1
-    shown = rows[:SHOWN]
-    labels = tuple(_label(f"{each.layer} {each.scheme}" if several else each.layer) for each in shown)
-    bars = Bars(f"{what} with one layer quantized", labels, tuple(each.distance for each in shown))
+    labels = [f"{each.layer} {each.scheme}" if several else each.layer for each in rows[:SHOWN]]
+    ends = tuple(name if len(name) <= LABEL else f"…{name[1 - LABEL :]}" for name in labels)  # which tell layers apart
+    bars = Bars(f"{what} with one layer quantized", ends, tuple(each.distance for each in rows[:SHOWN]))
     note = "One layer at a time, all others as they were; those that move the outputs most first."
-    (proof,) = loop.sections
-    return (
-        Section(title, (), (Table("Layers", heads, tuple(cells)),), (bars,), note=note),
-        Section("How it was measured", (), proof.tables),
-    )
-
-
-def _label(name: str) -> str:
-    """The end of a long name, which tells layers apart."""
-    return name if len(name) <= LABEL else f"…{name[1 - LABEL :]}"
+    return trial_report(loop, title, Table("Layers", heads, tuple(cells)), bars, note)

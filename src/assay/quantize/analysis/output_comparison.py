@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,51 +17,18 @@ from torch import Tensor, nn
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.evaluation import evaluate
-from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.batch import Reader
 from assay.evaluation.forward import locations
-from assay.language import CausalModel, Tokenizer, Tokens, Windows, tokens_of
-from assay.language.windows import IGNORED, sizes
+from assay.language import CausalModel, Tokens, Windows, tokens_of
+from assay.language.scoring import BATCH_SIZE
+from assay.language.windows import sizes
 from assay.metrics import Mean
-from assay.quantize.analysis.divergence import AGREES, ERROR, KL, SIZE, Outputs, divergence
+from assay.quantize.analysis.data_spec import DataSpec
+from assay.quantize.analysis.divergence import AGREES, ERROR, KL, SIZE, divergence
 from assay.quantize.analysis.indexed_batches import BATCH, NUMBER, indexed_batches
 from assay.report import Report
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    """How data are read and outputs compared; everything but the models and the data.
-
-    Attributes:
-        outputs: what the models give: "logits", "probabilities", or "values" for numbers.
-        class_dim: where the classes are in it.
-        ignore_index: predictions whose target is this are left out.
-        inputs: how a batch becomes what the model takes; as in `assay.evaluate`, and so are the next two.
-        target: how a batch becomes the target.
-        preds: how outputs become predictions.
-        tokenizer: makes tokens of a text; bytes by default.
-        window: of a text, how many tokens at once.
-        stride: of a text, how far apart windows begin.
-        device: where to run.
-        batch_size: of data without a loader; 64 samples, or 8 windows of a text, by default.
-        precision: "bfloat16" or "float16" for autocast.
-        progress: draw a bar; None: where there is a terminal.
-    """
-
-    outputs: Outputs = "logits"
-    class_dim: int = -1
-    ignore_index: int = IGNORED
-    inputs: Selector = None
-    target: Selector = None
-    preds: Selector = None
-    tokenizer: Tokenizer | None = None
-    window: int | None = None
-    stride: int | None = None
-    device: str | torch.device = "auto"
-    batch_size: int | None = None
-    precision: str | None = None
-    progress: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +101,6 @@ class SwappedModel(nn.Module):
                 parent._modules[name] = old
 
 
-@dataclass
-class _BatchRecords:
-    numbers: list[Tensor] = field(default_factory=list)
-    rows: list[Tensor] = field(default_factory=list)
-    counted: list[Tensor] = field(default_factory=list)
-
-
 class _SideBySide(nn.Module):
     """Runs all models on a batch and keeps what their outputs differ by, on the device."""
 
@@ -149,50 +109,38 @@ class _SideBySide(nn.Module):
     ) -> None:
         super().__init__()
         self.before, self.others, self.data_spec = before, others, data_spec
-        self.held = nn.ModuleList(each for each in others.values() if isinstance(each, nn.Module))
+        self.submodules = nn.ModuleList(each for each in others.values() if isinstance(each, nn.Module))
         self.reader = Reader(before, inputs=data_spec.inputs, target=data_spec.target, preds=data_spec.preds)
-        self.records = {name: _BatchRecords() for name in others}
+        self.records: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in others}
         self.names: tuple[str, ...] = ()
 
     def forward(self, number: Tensor, batch: Any) -> Tensor:
         (args, options), target, _ = self.reader.read(batch)
-        data_spec = self.data_spec
         before = self.reader.preds(self.before(*args, **options))
+        classes = target if isinstance(target, Tensor) else None
         result: dict[str, tuple[Tensor, Tensor]] = {}
         for name, other in self.others.items():
             after = self.reader.preds(other(*args, **options))
-            self.names, rows, counted = divergence(
-                before,
-                after,
-                target if isinstance(target, Tensor) else None,
-                outputs=data_spec.outputs,
-                class_dim=data_spec.class_dim,
-                ignore_index=data_spec.ignore_index,
-            )
-            result[name] = rows, counted
+            self.names, *result[name] = divergence(before, after, classes, self.data_spec)  # type: ignore[assignment]
         for name, (rows, counted) in result.items():  # only when all of them worked
-            records = self.records[name]
-            records.numbers.append(number)
-            records.rows.append(rows)
-            records.counted.append(counted)
-        first, counted = next(iter(result.values()))
-        mean = torch.where(counted, first[..., 0], 0).sum(1) / counted.sum(1).clamp(min=1)
+            self.records[name].append((number, rows, counted))
+        rows, counted = next(iter(result.values()))
+        mean = torch.where(counted, rows[..., 0], 0).sum(1) / counted.sum(1).clamp(min=1)
         return mean.nan_to_num(0.0, math.inf)  # for the bar; NaN raises at the end
 
-    def outcome(self, name: str) -> OutputComparison:
+    def comparison(self, name: str) -> OutputComparison:
         """What was kept of one model, on the CPU and in the order of the samples."""
-        records = self.records[name]
-        if not records.rows:
+        if not self.records[name]:
             raise ConfigError(describe("data", "no sample", "at least one", "See what the data give"))
-        rows_BPK, counted_BP = _joined(records.rows), _joined(records.counted).bool().numpy()
-        values_BPK = rows_BPK.double().numpy()
-        numbers = torch.cat([to_host(each) for each in records.numbers]).numpy().astype(np.int64)
-        order = np.argsort(numbers, kind="stable")
+        numbers, rows, counted = zip(*self.records[name], strict=True)
+        values_BPK, counted_BP = _joined(rows).double().numpy(), _joined(counted).bool().numpy()
+        ids = torch.cat([to_host(each) for each in numbers]).numpy().astype(np.int64)
+        order = np.argsort(ids, kind="stable")
         sums_BK = np.where(counted_BP[..., None], values_BPK, 0).sum(1)[order]
         columns = {column: sums_BK[:, k] for k, column in enumerate(self.names)}
-        spread = values_BPK[..., 0][counted_BP]
         _check_values(columns, name)
-        return OutputComparison(numbers[order], counted_BP.sum(1)[order].astype(np.float64), columns, spread)
+        counts = counted_BP.sum(1)[order].astype(np.float64)
+        return OutputComparison(ids[order], counts, columns, values_BPK[..., 0][counted_BP])
 
 
 def compare_outputs(
@@ -210,7 +158,7 @@ def compare_outputs(
         title: what to call it.
 
     Returns:
-        The outcomes by name, and the report of the loop.
+        The comparisons by name, and the report of the loop.
 
     Raises:
         ConfigError: several processes, data that cannot be read.
@@ -234,22 +182,22 @@ def compare_outputs(
         keep_samples=False,
         diagnostics=False,
     )
-    return {name: every.outcome(name) for name in others}, report
+    return {name: every.comparison(name) for name in others}, report
 
 
 def _parts(batch: Mapping[str, Any]) -> dict[str, Any]:
     return {NUMBER: batch[NUMBER], BATCH: batch[BATCH]}
 
 
-def of_text(model: Callable[..., Any], data: Any, data_spec: DataSpec) -> Windows | None:
-    """The windows of a text or of tokens; None for other data."""
-    if isinstance(data, Windows):
-        return data
+def prepare(model: Callable[..., Any], data: Any, data_spec: DataSpec) -> tuple[Callable[..., Any], Any, DataSpec]:
+    """A model and data as they are run: of a text or of tokens windows, and a model that gives logits for them."""
     is_series = isinstance(data, Tensor) and data.ndim == 1 and not data.is_floating_point()
-    if not isinstance(data, str | Tokens) and not is_series:
-        return None
-    tokens = tokens_of(data, data_spec.tokenizer)
-    return Windows(tokens, *sizes(data_spec.window, data_spec.stride, CausalModel(model).positions))
+    if isinstance(data, str | Tokens) or is_series:
+        tokens = tokens_of(data, data_spec.tokenizer)
+        data = Windows(tokens, *sizes(data_spec.window, data_spec.stride, CausalModel(model).positions))
+    if not isinstance(data, Windows):
+        return model, data, data_spec
+    return CausalModel(model), data, replace(data_spec, batch_size=data_spec.batch_size or BATCH_SIZE)
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:

@@ -17,6 +17,7 @@ from assay.report.inference import MeasuredValue, interval_of
 
 AGREEMENT, LOSS_CHANGE, PREDICTIONS = "top-1 agreement", "loss change", "predictions"
 RELATIVE_ERROR = "relative squared error"
+_PERPLEXITY = {LOSS_BEFORE: "perplexity before", LOSS_AFTER: "perplexity after", LOSS_CHANGE: "perplexity ratio"}
 _QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
@@ -41,8 +42,9 @@ def section(
     values = [_with_interval(value, samples, confidence_level) for value in _values(outcome)]
     tables = [_spread(outcome), _worst(outcome, worst, sample_text)]
     note = f"{int(outcome.counts.sum()):,} predictions of {len(outcome.ids):,} samples."
-    if LOSS_BEFORE in outcome.columns:
-        values += _perplexities(values, outcome)
+    if not (outcome.counts == 1).all():  # else a sample is a text, or this is no language model
+        losses = [each for each in values if each.name in _PERPLEXITY]
+        values += [derived_value(each, _PERPLEXITY[each.name], exp_or_inf) for each in losses]
     return Section(name, tuple(values), tuple(tables), _plots(outcome), note=note, samples=samples)
 
 
@@ -72,30 +74,23 @@ def _changes(outcome: OutputComparison) -> Floats:
     return changes
 
 
-def _total(values: Floats) -> float:
-    """Their sum; infinities of both signs give NaN."""
-    with np.errstate(invalid="ignore"):
-        return math.fsum(values) if np.isfinite(values).all() else float(values.sum())
-
-
 def _values(outcome: OutputComparison) -> list[Value]:
     count = int(outcome.counts.sum())
     single = bool((outcome.counts == 1).all())
     if ERROR in outcome.columns:
         return [Value(RELATIVE_ERROR, outcome.distance, count=count, better="lower", column=ERROR, over=SIZE)]
-    over = PREDICTIONS
+    means = {name: outcome.mean(name) for name in (KL, LOSS_BEFORE, LOSS_AFTER) if name in outcome.columns}
+    if LOSS_BEFORE in means:
+        changes = _changes(outcome)
+        with np.errstate(invalid="ignore"):  # infinities of both signs give NaN
+            total = math.fsum(changes) if np.isfinite(changes).all() else float(changes.sum())
+        means[LOSS_CHANGE] = total / math.fsum(outcome.counts)
     values = [
-        Value(KL, outcome.mean(KL), count=count, better="lower", column=KL, over=over),
-        Value(AGREEMENT, outcome.mean(AGREES), None, None, count, "", None, "higher", AGREES, "" if single else over),
+        Value(name, mean, count=count, better="lower", column=name, over=PREDICTIONS) for name, mean in means.items()
     ]
-    if LOSS_BEFORE in outcome.columns:
-        change = _total(_changes(outcome)) / math.fsum(outcome.counts)
-        values += [
-            Value(LOSS_BEFORE, outcome.mean(LOSS_BEFORE), count=count, better="lower", column=LOSS_BEFORE, over=over),
-            Value(LOSS_AFTER, outcome.mean(LOSS_AFTER), count=count, better="lower", column=LOSS_AFTER, over=over),
-            Value(LOSS_CHANGE, change, count=count, better="lower", column=LOSS_CHANGE, over=over),
-        ]
-    return values
+    over = "" if single else PREDICTIONS
+    agreement = Value(AGREEMENT, outcome.mean(AGREES), count=count, better="higher", column=AGREES, over=over)
+    return [values[0], agreement, *values[1:]]
 
 
 def _with_interval(value: Value, samples: Samples, confidence_level: float) -> Value:
@@ -104,14 +99,6 @@ def _with_interval(value: Value, samples: Samples, confidence_level: float) -> V
         return replace(value, note=result.note)
     note = "paired: both models on the same samples" if value.name == LOSS_CHANGE else ""
     return replace(value, lower=result.lower, upper=result.upper, confidence_level=confidence_level, note=note)
-
-
-def _perplexities(values: list[Value], outcome: OutputComparison) -> list[Value]:
-    """The losses as perplexities, and how many times as large the second is."""
-    names = {LOSS_BEFORE: "perplexity before", LOSS_AFTER: "perplexity after", LOSS_CHANGE: "perplexity ratio"}
-    if (outcome.counts == 1).all():
-        return []  # a sample is a text here, or this is no language model
-    return [derived_value(value, names[value.name], exp_or_inf) for value in values if value.name in names]
 
 
 def _spread(outcome: OutputComparison) -> Table:
@@ -131,18 +118,14 @@ def _worst(outcome: OutputComparison, count: int, sample_text: Callable[[int], s
         each = {name: sums / outcome.counts for name, sums in outcome.columns.items()}
     order = np.argsort(-np.nan_to_num(each[what], nan=-np.inf), kind="stable")[: max(0, count)]
     columns = [name for name in (KL, ERROR, AGREES, LOSS_BEFORE, LOSS_AFTER) if name in each]
-    rows: list[tuple[CellValue, ...]] = [
-        (
-            int(outcome.ids[k]),
-            *(float(each[name][k]) for name in columns),
-            *([sample_text(int(outcome.ids[k]))] if sample_text else []),
-        )
-        for k in order
-    ]
+    rows: list[tuple[CellValue, ...]] = []
+    for k in order:
+        number = int(outcome.ids[k])
+        begins = [sample_text(number)] if sample_text else []
+        rows.append((number, *(float(each[name][k]) for name in columns), *begins))
     heads = ("sample", *columns, *(["begins"] if sample_text else []))
-    return Table(
-        "Worst samples", heads, tuple(rows), note=f"Means over the predictions of a sample; largest {what} first."
-    )
+    note = f"Means over the predictions of a sample; largest {what} first."
+    return Table("Worst samples", heads, tuple(rows), note=note)
 
 
 def _plots(outcome: OutputComparison) -> tuple[Plot, ...]:

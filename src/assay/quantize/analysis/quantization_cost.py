@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -12,15 +13,15 @@ from assay.devices.assign import assign
 from assay.devices.placement import move
 from assay.errors import ConfigError, describe
 from assay.evaluation import evaluate
-from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.batch import Reader
 from assay.evaluation.forward import autocast_dtype, locations, ready
 from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
-from assay.language.scoring import BATCH_SIZE, sentence_of, table_of
+from assay.language.scoring import sentence_of, table_of
 from assay.metrics.base import Metric
 from assay.quantize.analysis import output_report
-from assay.quantize.analysis.divergence import Outputs
+from assay.quantize.analysis.data_spec import DataSpec
 from assay.quantize.analysis.indexed_batches import BATCH, indexed_batches
-from assay.quantize.analysis.output_comparison import DataSpec, check_pair, compare_outputs, of_text
+from assay.quantize.analysis.output_comparison import check_pair, compare_outputs, prepare
 from assay.quantize.analysis.speed import nbytes, paces
 from assay.report import Report, Section, Table, Value, compare
 
@@ -34,23 +35,11 @@ def measure(
     data: Any,
     metrics: Metrics | None = None,
     *,
-    outputs: Outputs = "logits",
-    class_dim: int = -1,
-    inputs: Selector = None,
-    target: Selector = None,
-    preds: Selector = None,
-    ignore_index: int = -100,
-    tokenizer: Tokenizer | None = None,
-    window: int | None = None,
-    stride: int | None = None,
-    device: str | torch.device = "auto",
-    batch_size: int | None = None,
-    precision: str | None = None,
+    data_spec: DataSpec | None = None,
     confidence_level: float = 0.95,
     seed: int = 0,
     worst: int = 10,
     speed: Sequence[int] = (1, 8),
-    progress: bool | None = None,
     title: str = "After quantization",
 ) -> Report:
     """What quantization cost: how far the outputs moved, quality by your metrics, size, and speed.
@@ -66,23 +55,11 @@ def measure(
         data: a loader, a data set with indices, batches that can be iterated over again; or a text or token ids for
             language models, which are cut into windows as `assay.language.perplexity` does.
         metrics: further metrics, one, several, or several by name; each is evaluated on both models.
-        outputs: "logits", "probabilities", or "values" for models that predict numbers.
-        class_dim: where the classes are in the outputs.
-        inputs: how a batch becomes what the models take; as in `assay.evaluate`, and so are `target` and `preds`.
-        target: how a batch becomes the target.
-        preds: how outputs become predictions.
-        ignore_index: predictions with this target are left out.
-        tokenizer: makes tokens of a text; bytes by default.
-        window: of a text, how many tokens at once.
-        stride: of a text, how far apart windows begin.
-        device: where to run.
-        batch_size: 64 samples, or 8 windows of a text, by default.
-        precision: "bfloat16" or "float16" for autocast.
+        data_spec: how data are read and outputs compared; logits of classes in the last dimension by default.
         confidence_level: of the intervals.
         seed: where the random numbers of sign flips start.
         worst: how many of the worst samples to list.
         speed: sizes of batches to time, medians of several rounds; none for no timing.
-        progress: draw a bar; None: where there is a terminal.
         title: of the report.
 
     Returns:
@@ -98,54 +75,31 @@ def measure(
         >>> before, after = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
         >>> _ = after.load_state_dict({name: value.half().float() for name, value in before.state_dict().items()})
         >>> data = torch.utils.data.TensorDataset(torch.randn(20, 4), torch.arange(20) % 3)
-        >>> report = measure(before, after, data, device="cpu", speed=())
+        >>> report = measure(before, after, data, data_spec=DataSpec(device="cpu"), speed=())
         >>> [section.name for section in report.sections], report.sections[0].values[0].value < 1e-5
         (['Outputs', 'Size', 'How it was measured'], True)
 
     Source: KL divergence as the measure of quantization: llama.cpp, tools/perplexity/README.md.
     """
-    data_spec = DataSpec(
-        outputs,
-        class_dim,
-        ignore_index,
-        inputs,
-        target,
-        preds,
-        tokenizer,
-        window,
-        stride,
-        device,
-        batch_size,
-        precision,
-        progress,
-    )
     check_pair(before, after)
-    before, after, data, data_spec = prepare(before, after, data, data_spec)
-    result, loop = compare_outputs(before, {AFTER: after}, data, data_spec, title)
+    before, data, data_spec = prepare(before, data, data_spec or DataSpec())
     windows = data if isinstance(data, Windows) else None
-    sample_text = beginning(windows, tokenizer) if windows is not None else None
+    after = after if windows is None else CausalModel(after)
+    comparisons, loop = compare_outputs(before, {AFTER: after}, data, data_spec, title)
+    sample_text = beginning(windows, data_spec.tokenizer) if windows is not None else None
     first = output_report.section(
-        result[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, sample_text=sample_text
+        comparisons[AFTER], name="Outputs", confidence_level=confidence_level, worst=worst, sample_text=sample_text
     )
-    sections = [first if windows is None else replace(first, note=sentence_of(windows))]
+    tables = loop.sections[0].tables
+    if windows is not None:
+        first, tables = replace(first, note=sentence_of(windows)), (table_of(windows), *tables)
+    sections = [first]
     if metrics is not None:
         sections.append(_quality(before, after, data, metrics, data_spec, confidence_level, seed))
     sections.append(_size(before, after))
     if speed:
         sections.append(_speed(before, after, data, data_spec, speed))
-    sections.append(_measured(loop, windows))
-    return replace(loop, title=title, sections=tuple(sections))
-
-
-def prepare(
-    before: Callable[..., Any], after: Callable[..., Any], data: Any, data_spec: DataSpec
-) -> tuple[Callable[..., Any], Callable[..., Any], Any, DataSpec]:
-    """Models and data as they are run: of a text windows, and models that give logits for them."""
-    windows = of_text(before, data, data_spec)
-    if windows is None:
-        return before, after, data, data_spec
-    data_spec = replace(data_spec, batch_size=data_spec.batch_size or BATCH_SIZE)
-    return CausalModel(before), CausalModel(after), windows, data_spec
+    return replace(loop, title=title, sections=(*sections, Section("How it was measured", (), tables)))
 
 
 def beginning(windows: Windows, tokenizer: Tokenizer | None) -> Callable[[int], str]:
@@ -233,18 +187,9 @@ def _speed(before: Any, after: Any, data: Any, data_spec: DataSpec, sizes: Seque
         kinds = {"one token each": one, f"{data.window:,} tokens each": batch}
     rows: list[tuple[str | int | float, ...]] = []
     with ready(before, device), ready(after, device):
-        for kind, of_kind in kinds.items():
-            result = paces(models, of_kind, sizes, device)
-            for a, b in zip(result[::2], result[1::2], strict=True):
-                start: tuple[str | int | float, ...] = (kind, a.samples) if kind else (a.samples,)
-                ms = a.seconds * 1e3, b.seconds * 1e3
-                rows.append((*start, *ms, a.seconds / b.seconds, a.samples_per_second, b.samples_per_second))
+        for kind, size in product(kinds, sizes):
+            a, b = paces(models, kinds[kind], size, device).values()
+            rows.append((*([kind] if kind else []), size, a * 1e3, b * 1e3, a / b, size / a, size / b))
     heads = ("samples", "ms before", "ms after", "times as fast", "samples/s before", "samples/s after")
     table = Table("One batch", ("of", *heads) if len(kinds) > 1 else heads, tuple(rows), note="Medians of rounds.")
     return Section("Speed", (), (table,), note=f"On {device} with {torch.get_num_threads()} threads on the CPU.")
-
-
-def _measured(loop: Report, windows: Windows | None) -> Section:
-    (section,) = loop.sections
-    tables = section.tables if windows is None else (table_of(windows), *section.tables)
-    return Section("How it was measured", (), tables)

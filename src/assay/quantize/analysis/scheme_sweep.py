@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from torch import nn
 
 from assay.errors import ConfigError, describe
 from assay.quantize.analysis.divergence import LOSS_AFTER, LOSS_BEFORE
-from assay.quantize.analysis.layer_swaps import TrialLayer, compare_layers, layers
-from assay.quantize.analysis.output_comparison import DataSpec, OutputComparison
-from assay.quantize.analysis.output_report import distance_name, headline
+from assay.quantize.analysis.output_report import distance_name
 from assay.quantize.analysis.speed import nbytes
+from assay.quantize.analysis.trials import TrialOptions, Trials, trial_report
 from assay.quantize.planning.recipe import RecipeLike
-from assay.quantize.rounding.gptq import Calibration
-from assay.report import Point, Points, Report, Section, Table
+from assay.report import Point, Points, Report, Table
 
 SCHEMES: Mapping[str, RecipeLike] = {
     "int8": "int8",
@@ -75,13 +74,8 @@ def sweep(
     data: Any,
     schemes: Sequence[str] | Mapping[str, RecipeLike] = SCHEMES,
     *,
-    method: str = "nearest",
-    calibration: Calibration | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    confidence_level: float = 0.95,
-    data_spec: DataSpec | None = None,
     title: str = "Sweep",
+    **options: Unpack[TrialOptions],
 ) -> Sweep:
     """Measure a model in several schemes: what each takes, and how far the outputs move.
 
@@ -89,13 +83,8 @@ def sweep(
         model: the model; afterwards as it was.
         data: as for `measure`.
         schemes: schemes, or recipes by name.
-        method: how weights are rounded; with calibration, how the scales of a group are chosen.
-        calibration: what went into the layers; then linear layers are rounded by GPTQ.
-        include: patterns; where there are any, other layers are skipped.
-        exclude: patterns of layers that are skipped.
-        confidence_level: of the intervals.
-        data_spec: how data are read and outputs compared.
         title: of the report.
+        options: how layers are rounded and outputs compared; see `TrialOptions`.
 
     Returns:
         The points, and a report that draws them.
@@ -105,21 +94,32 @@ def sweep(
 
     Example:
         >>> import torch
+        >>> from assay.quantize.analysis import DataSpec
         >>> model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
-        >>> found = sweep(model, [torch.randn(64, 32)], ["int8", "int2:g32"], data_spec=DataSpec(device="cpu"))
-        >>> [point.name for point in found.points], found.points[0].distance > found.points[1].distance
+        >>> result = sweep(model, [torch.randn(64, 32)], ["int8", "int2:g32"], data_spec=DataSpec(device="cpu"))
+        >>> [point.name for point in result.points], result.points[0].distance > result.points[1].distance
         (['int2:g32', 'int8'], True)
     """
-    recipes = named(schemes)
-    jobs = {name: layers(model, recipe, method, include, exclude, calibration) for name, recipe in recipes.items()}
-    outcomes, loop = compare_layers(model, jobs, data, data_spec or DataSpec(), title)
+    trials = Trials(model, data, **options)
+    jobs = {name: trials.layers(recipe) for name, recipe in named(schemes).items()}
+    comparisons, loop = trials.compare(jobs, title)
     whole = nbytes(model)
-    every = {layer.name: layer for trials in jobs.values() for layer in trials}
-    points = [_point(name, jobs[name], every, outcome, whole, confidence_level) for name, outcome in outcomes.items()]
+    every = {each.candidate.name: each.candidate for job in jobs.values() for each in job}
+    before, weights = sum(each.nbytes for each in every.values()), sum(math.prod(each.shape) for each in every.values())
+    points = []
+    for name, comparison in comparisons.items():
+        saved = sum(each.candidate.nbytes - each.nbytes for each in jobs[name])
+        size = 8 * (before - saved) / weights, len(jobs[name]), whole - saved
+        has_losses = LOSS_BEFORE in comparison.columns
+        change = comparison.mean(LOSS_AFTER) - comparison.mean(LOSS_BEFORE) if has_losses else None
+        distance, lower, upper, agreement = trials.numbers(comparison)
+        points.append(SweepPoint(name, *size, distance, lower, upper, agreement, change))
     points.sort(key=lambda each: (each.nbytes, each.name))
-    what = distance_name(next(iter(outcomes.values())))
-    sections = _sections(points, what, whole, len(every), loop, title)
-    return Sweep(tuple(points), replace(loop, title=title, sections=sections))
+    note = (
+        f"The model takes {whole / 2**20:,.2f} MiB as it is. Bits are over the {len(every)} layers that any scheme "
+        "takes; what one skips counts as it is."
+    )
+    return Sweep(tuple(points), _report(points, distance_name(next(iter(comparisons.values()))), loop, title, note))
 
 
 def named(schemes: Sequence[str] | Mapping[str, RecipeLike]) -> Mapping[str, RecipeLike]:
@@ -134,37 +134,7 @@ def named(schemes: Sequence[str] | Mapping[str, RecipeLike]) -> Mapping[str, Rec
     return schemes if isinstance(schemes, Mapping) else {str(each): each for each in schemes}
 
 
-def bits_of(trials: Sequence[TrialLayer], every: Mapping[str, TrialLayer]) -> float:
-    """Bits that a weight of all layers by name takes when some of them are quantized, scales and zeros included."""
-    names = {each.name for each in trials}
-    rest = sum(each.bytes_before for name, each in every.items() if name not in names)
-    return 8 * (rest + sum(each.bytes_after for each in trials)) / sum(each.weights for each in every.values())
-
-
-def bytes_with(trials: Sequence[TrialLayer], whole: int) -> int:
-    """Bytes of a model of `whole` bytes with these layers."""
-    return whole - sum(each.bytes_before - each.bytes_after for each in trials)
-
-
-def _point(
-    name: str,
-    trials: Sequence[TrialLayer],
-    every: Mapping[str, TrialLayer],
-    outcome: OutputComparison,
-    whole: int,
-    confidence_level: float,
-) -> SweepPoint:
-    value = headline(outcome, confidence_level)
-    change = None
-    if LOSS_BEFORE in outcome.columns:
-        change = outcome.mean(LOSS_AFTER) - outcome.mean(LOSS_BEFORE)
-    size = bits_of(trials, every), len(trials), bytes_with(trials, whole)
-    return SweepPoint(name, *size, value.value, value.lower, value.upper, outcome.agreement, change)
-
-
-def _sections(
-    points: Sequence[SweepPoint], what: str, whole: int, count: int, loop: Report, title: str
-) -> tuple[Section, ...]:
+def _report(points: Sequence[SweepPoint], what: str, loop: Report, title: str, note: str) -> Report:
     heads = ("scheme", "bits a weight", "layers", "MiB", what, "lower", "upper", "top-1 agreement", "loss change")
     rows = [
         (p.name, p.bits, p.layers, p.nbytes / 2**20, p.distance, p.lower, p.upper, p.agreement, p.loss_change)
@@ -172,10 +142,4 @@ def _sections(
     ]
     dots = [Point(each.name, each.bits, each.distance, each.lower, each.upper) for each in points]
     picture = Points("Size and quality", "bits a weight", what, tuple(dots))
-    size = f"The model takes {whole / 2**20:,.2f} MiB as it is."
-    note = f"{size} Bits are over the {count} layers that any scheme takes; what one skips counts as it is."
-    (proof,) = loop.sections
-    return (
-        Section(title, (), (Table("Schemes", heads, tuple(rows)),), (picture,), note=note),
-        Section("How it was measured", (), proof.tables),
-    )
+    return trial_report(loop, title, Table("Schemes", heads, tuple(rows)), picture, note)

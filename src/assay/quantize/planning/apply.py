@@ -13,9 +13,8 @@ from assay.progress import ProgressBar
 from assay.quantize.candidates import Candidate, ParentSlot, candidates
 from assay.quantize.files.transformers_registration import mark
 from assay.quantize.layers import QuantizedWeight
-from assay.quantize.packed_weight import PackedWeight
+from assay.quantize.planning.layers import Choice
 from assay.quantize.rounding import Calibration, gptq, quantize_weight
-from assay.quantize.scheme import Scheme
 
 if TYPE_CHECKING:
     from assay.quantize.planning.plan import LayerPlan, Plan
@@ -36,13 +35,11 @@ def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) 
         for candidate, layer in planned:
             bar.update(text=layer.name)
             weight = next((weights[name] for name in candidate.tied if name in weights), None)
-            if weight is None:
-                assert layer.scheme is not None
-                try:
-                    integers = round_layer(candidate, layer.scheme, method, calibration)
-                except AssayError as error:
-                    raise type(error)(f"{candidate.name}: {error}") from error
-                weight = weights[candidate.name] = QuantizedWeight(integers, candidate.weight().dtype)
+            try:
+                weight = weight or quantized_weight(Choice(candidate, layer.scheme), method, calibration)
+            except AssayError as error:
+                raise type(error)(f"{candidate.name}: {error}") from error
+            weights[candidate.name] = weight
             layers[candidate] = candidate.replacement(weight)
             bar.update(advance=layer.bytes_before)
     _replace([(place, layer) for candidate, layer in layers.items() for place in candidate.places])
@@ -102,20 +99,21 @@ def _check_calibration(method: str, calibration: Calibration | None) -> None:
         raise ConfigError(describe("calibration", "data", f"none for the method {method}", do))
 
 
-def round_layer(
-    candidate: Candidate, scheme: Scheme, method: str, calibration: Calibration | None = None
-) -> PackedWeight:
+def quantized_weight(choice: Choice, method: str, calibration: Calibration | None = None) -> QuantizedWeight:
     """The weight of a layer as integers: by GPTQ where its inputs were collected, else by the method alone.
 
     Args:
-        candidate: the layer.
-        scheme: of the integers.
+        choice: the layer and its scheme.
         method: how weights are rounded; with GPTQ, how the scales of a group are chosen.
         calibration: the inputs of every `torch.nn.Linear`.
     """
-    if calibration is not None and isinstance(candidate.module, nn.Linear):
-        return gptq(candidate.weight(), calibration.hessian(candidate.name), scheme, method=method)
-    return quantize_weight(candidate.weight(), scheme, method)
+    layer, scheme, weight = choice.candidate, choice.scheme, choice.candidate.weight()
+    assert scheme is not None, layer.name
+    if calibration is not None and isinstance(layer.module, nn.Linear):
+        integers = gptq(weight, calibration.hessian(layer.name), scheme, method=method)
+    else:
+        integers = quantize_weight(weight, scheme, method)
+    return QuantizedWeight(integers, weight.dtype)
 
 
 def _replace(new: Sequence[tuple[ParentSlot, nn.Module]]) -> None:

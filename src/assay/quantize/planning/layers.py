@@ -23,6 +23,11 @@ class Choice:
     scheme: Scheme | None
     why: str = ""
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes that its weight takes then, scales and zeros included."""
+        return self.candidate.nbytes if self.scheme is None else self.scheme.nbytes(self.candidate.shape)
+
 
 def choose(
     layers: Sequence[Candidate], recipe: Recipe, include: Sequence[str] = (), exclude: Sequence[str] = ()

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from assay._atomic import write_text
 from assay.devices.capabilities import DEVICES
-from assay.quantize.dispatch import DispatchTable, Steps, regimes
+from assay.quantize.dispatch import DispatchTable, regimes
 from assay.quantize.planning.plan_view import kernels, spelled
 from assay.quantize.scheme import Scheme
+from assay.quantize.tuning_records import Steps
 
 SCHEMES = ("int8", "int8:g128", "int4", "int4:g32:sym", "int4:channel", "int3:g64", "int8:dynamic", "int4:dynamic")
 DTYPES = ("bfloat16", "float16", "float32")

@@ -16,7 +16,7 @@ from assay.devices.operators.support import lacks
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
 from assay.quantize.candidates import candidates
-from assay.quantize.dispatch import FALLBACK, DispatchTable, Steps, default_table, regimes
+from assay.quantize.dispatch import FALLBACK, DispatchTable, default_table, regimes
 from assay.quantize.kernels import KERNELS
 from assay.quantize.kernels.base import TorchKernel
 from assay.quantize.planning.apply import GPTQ, WITHOUT_INPUTS
@@ -26,6 +26,7 @@ from assay.quantize.planning.plan import LayerPlan, Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import METHODS
 from assay.quantize.scheme import Scheme
+from assay.quantize.tuning_records import Steps
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 PACKING = {"_weight_int4pack_mm": "_convert_weight_to_int4pack"}  # what torch wants before the kernel on its devices
