@@ -89,7 +89,7 @@ def test_odd_names_survive_toml(tmp_path):
         ({"embedding:": "int4"}, "got the pattern 'embedding:'"),
         ({"layers": {}, "device": "mps"}, "recipe: layers: got {}"),
         ({"layers": {"*": "int4"}, "divice": "mps"}, "got the key 'divice', expected keys among layers, device"),
-        ({"layers": {"*": "int4"}, "device": 3}, "recipe: device: got 3, expected a text"),
+        ({"layers": {"*": "int4"}, "device": 3}, "recipe: device: got 3, expected a string"),
         ('{"*": ', "recipe: got no JSON"),
         ("none.toml", "recipe: got none.toml ("),
     ],

@@ -9,8 +9,9 @@ from difflib import get_close_matches
 
 from assay.errors import ConfigError, describe
 from assay.quantize.candidates import Candidate
-from assay.quantize.planning.recipe import Recipe, RecipeRule, matches
+from assay.quantize.planning.recipe import Recipe, matches
 from assay.quantize.scheme import Scheme
+from assay.render.document import plural
 
 GROUPS = (256, 128, 64, 32, 16)
 
@@ -43,11 +44,13 @@ def choose(
     Raises:
         ConfigError: a pattern or a rule that no layer falls under, or nothing that could be quantized.
     """
-    for option, patterns in (("include", include), ("exclude", exclude)):
-        for pattern in patterns:
-            _matched(pattern, layers, option)
+    for option, pattern in [*(("include", each) for each in include), *(("exclude", each) for each in exclude)]:
+        if not any(matches(pattern, each.name) for each in layers):
+            raise _unmatched(option, pattern, pattern, layers)
     _all_used(recipe, layers)
-    choices = _with_ties([_choice(each, recipe, include, exclude) for each in layers])
+    choices = [_choice(each, recipe, include, exclude) for each in layers]
+    by_name = {choice.candidate.name: choice for choice in choices}
+    choices = [_tied(choice, by_name) for choice in choices]
     if not any(choice.scheme for choice in choices):
         raise ConfigError(_empty(choices))
     return choices
@@ -62,24 +65,16 @@ def _choice(each: Candidate, recipe: Recipe, include: Sequence[str], exclude: Se
         return Choice(each, None, "not included")
     rule = recipe.rule_for(each.name, each.kind)
     if rule is None:
-        return Choice(each, None, _unnamed(each))
-    return _fitting(each, rule)
-
-
-def _unnamed(each: Candidate) -> str:
-    return 'embedding; "embedding:*" in a recipe takes it' if each.kind == "embedding" else "no rule names it"
-
-
-def _fitting(each: Candidate, rule: RecipeRule) -> Choice:
-    """The first scheme of a rule that the layer's shape allows."""
+        is_linear = each.kind == "linear"
+        return Choice(each, None, "no rule names it" if is_linear else 'embedding; "embedding:*" in a recipe takes it')
     if not rule.schemes:
         return Choice(each, None, f"skipped by {rule.key!r}")
-    reasons = [_why_not(each, scheme) for scheme in rule.schemes]
-    for scheme, reason in zip(rule.schemes, reasons, strict=True):
-        if not reason:
-            why = f"not {rule.schemes[0]}: {reasons[0]}" if scheme != rule.schemes[0] else ""
-            return Choice(each, scheme, why)
-    return Choice(each, None, reasons[0] + _instead(each, rule.schemes[0]))
+    first = rule.schemes[0]
+    why = _why_not(each, first)
+    for scheme in rule.schemes:
+        if not _why_not(each, scheme):
+            return Choice(each, scheme, f"not {first}: {why}" if scheme != first else "")
+    return Choice(each, None, why + _instead(each, first))
 
 
 def _why_not(each: Candidate, scheme: Scheme) -> str:
@@ -90,46 +85,27 @@ def _why_not(each: Candidate, scheme: Scheme) -> str:
 
 def _instead(each: Candidate, scheme: Scheme) -> str:
     """A scheme of the same bits that the shape allows, as advice."""
-    for group in GROUPS:
-        other = replace(scheme, group_size=group)
-        if group < (scheme.group_size or 0) and not _why_not(each, other):
-            return f"; {other} fits"
-    other = replace(scheme, group_size=None)
-    return "" if _why_not(each, other) else f"; {other} fits"
-
-
-def _with_ties(choices: list[Choice]) -> list[Choice]:
-    """Weights that are shared become the same integers, or stay as they are: a copy would be no saving."""
-    by_name = {choice.candidate.name: choice for choice in choices}
-    return [_tied(choice, by_name) for choice in choices]
+    smaller = [group for group in GROUPS if group < (scheme.group_size or 0)]
+    others = [replace(scheme, group_size=group) for group in (*smaller, None)]
+    return next((f"; {other} fits" for other in others if not _why_not(each, other)), "")
 
 
 def _tied(choice: Choice, by_name: dict[str, Choice]) -> Choice:
-    for name in choice.candidate.tied:
+    """Weights that are shared become the same integers, or stay as they are: a copy would be no saving."""
+    for name in choice.candidate.tied if choice.scheme else ():
         other = by_name.get(name)
-        if choice.scheme is None or (other is not None and other.scheme == choice.scheme):
-            continue
-        if other is None:
-            return Choice(choice.candidate, None, f"shares its weight with {name}, which is no layer")
-        if other.scheme is not None:
-            return Choice(choice.candidate, None, f"shares its weight with {name}, which gets {other.scheme}")
-        return Choice(choice.candidate, None, f"shares its weight with {name}, which is skipped")
+        if other is None or other.scheme != choice.scheme:
+            what = "is no layer" if other is None else f"gets {other.scheme}" if other.scheme else "is skipped"
+            return Choice(choice.candidate, None, f"shares its weight with {name}, which {what}")
     return choice
 
 
-def _matched(pattern: str, layers: Sequence[Candidate], option: str) -> None:
-    if any(matches(pattern, each.name) for each in layers):
-        return
-    raise ConfigError(describe(option, f"{pattern!r}, which no layer matches", _examples(pattern, layers), _CORRECT))
-
-
-_CORRECT = "Correct it; a pattern is a name or a part of one between dots, with * and ?"
-
-
-def _examples(pattern: str, layers: Sequence[Candidate]) -> str:
+def _unmatched(what: str, pattern: str, key: str, layers: Sequence[Candidate]) -> ConfigError:
     names = [each.name for each in layers]
-    close = get_close_matches(pattern, names, n=3, cutoff=0.3) or names[:3]
-    return f"the name of a linear layer or an embedding, such as {', '.join(close)}" if names else "a model with layers"
+    close = ", ".join(get_close_matches(pattern, names, n=3, cutoff=0.3) or names[:3])
+    expected = f"the name of a linear layer or an embedding, such as {close}" if names else "a model with layers"
+    do = "Change it; a pattern is a name or a part of one between dots, with * and ?"
+    return ConfigError(describe(what, f"{key!r}, which no layer matches", expected, do))
 
 
 def _all_used(recipe: Recipe, layers: Sequence[Candidate]) -> None:
@@ -141,9 +117,7 @@ def _all_used(recipe: Recipe, layers: Sequence[Candidate]) -> None:
         kin = [each for each in layers if each.kind == rule.kind]
         hidden = next((each for each in kin if rule.matches(each.name, each.kind)), None)
         if hidden is None:
-            raise ConfigError(
-                describe("recipe", f"{rule.key!r}, which no layer matches", _examples(rule.pattern, kin), _CORRECT)
-            )
+            raise _unmatched("recipe", rule.pattern, rule.key, kin)
         before = recipe.rule_for(hidden.name, hidden.kind)
         got = f"{rule.key!r} behind {before.key if before else ''!r}, which takes all of its layers"
         raise ConfigError(describe("recipe", got, "rules from the narrow to the wide", "Put it first"))
@@ -155,10 +129,6 @@ def _empty(choices: Sequence[Choice]) -> str:
         expected = "at least one linear layer or embedding"
         return describe("model", "no linear layer and no embedding", expected, "Pass a model that has some")
     reasons = Counter(choice.why for choice in choices)
-    summary = "; ".join(f"{_layers(count)}: {why}" for why, count in reasons.most_common(3))
+    summary = "; ".join(f"{plural(count, 'layer')}: {why}" for why, count in reasons.most_common(3))
     do = "Change the recipe, or take another scheme"
     return describe("plan", f"nothing to quantize ({summary})", "at least one layer", do)
-
-
-def _layers(count: int) -> str:
-    return "1 layer" if count == 1 else f"{count} layers"

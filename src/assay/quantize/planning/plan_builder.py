@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,6 @@ from assay.quantize.planning.layers import Choice, choose
 from assay.quantize.planning.plan import LayerPlan, Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import METHODS
-from assay.quantize.scheme import Scheme
 from assay.quantize.tuning_records import Steps
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -80,22 +80,23 @@ def plan(
         ``devices/known/quantization.toml``; what older releases lacked: ``devices/known/history.toml``.
     """
     rules = _recipe(scheme, recipe)
-    kind_of_device, activations = _device(device, rules.device), _dtype(dtype or rules.dtype)
-    rounding = _method(method or rules.method or "nearest")
+    device = _device(device, rules.device)
+    dtype = _one_of("dtype", str(dtype or rules.dtype).removeprefix("torch."), ("", *DTYPES))
+    method = _one_of("method", method or rules.method or "nearest", (*METHODS, GPTQ))
     holders, rest = candidates(model)
-    choices = choose(holders, rules, _patterns(include), _patterns(exclude))
-    activations = activations or _usual(choices)
-    _check_held(kind_of_device, activations)
-    layers = tuple(_layers(choices, kind_of_device, activations, release))
-    return Plan(
-        layers=layers,
-        others=tuple(rest),
-        device=kind_of_device,
-        dtype=activations,
-        method=rounding,
-        torch=release or torch.__version__,
-        notes=(*rules.notes, *_of_method(rounding), *_notes(layers, kind_of_device, activations, release)),
-    )
+    include, exclude = ((each,) if isinstance(each, str) else each for each in (include, exclude))
+    choices = choose(holders, rules, include, exclude)
+    dtype = dtype or _usual_dtype(choices)
+    if not can_hold(torch.device(device), getattr(torch, dtype)):
+        do = "Pass dtype=torch.float32 or torch.bfloat16, and convert the model before it runs"
+        raise ConfigError(describe("dtype", f"{dtype}, which {device} does not have", "one that it has", do))
+    layers = tuple(_layers(choices, device, dtype, release))
+    notes = [*rules.notes]
+    if method == GPTQ:
+        what = f"takes what went into linear layers; the rest is {WITHOUT_INPUTS}"
+        notes.append(f"{GPTQ}: apply(model, calibration=...) {what}")
+    notes += _notes(layers, device, dtype, release)
+    return Plan(layers, tuple(rest), device, dtype, method, release or torch.__version__, tuple(notes))
 
 
 def _recipe(scheme: RecipeLike | None, recipe: RecipeLike | None) -> Recipe:
@@ -107,10 +108,6 @@ def _recipe(scheme: RecipeLike | None, recipe: RecipeLike | None) -> Recipe:
         do = "Add a rule such as linear:int4"
         raise ConfigError(describe("recipe", "no rule for any layer", "at least one", do))
     return parsed
-
-
-def _patterns(spec: Sequence[str] | str) -> Sequence[str]:
-    return (spec,) if isinstance(spec, str) else spec
 
 
 def _device(request: str | torch.device, of_recipe: str) -> str:
@@ -126,34 +123,19 @@ def _device(request: str | torch.device, of_recipe: str) -> str:
     return name
 
 
-def _dtype(request: str | torch.dtype | None) -> str:
-    name = str(request or "").removeprefix("torch.")
-    if name and name not in DTYPES:
-        raise ConfigError(describe("dtype", repr(name), f"one of {', '.join(DTYPES)}", "Name one of these"))
-    return name
+def _one_of(name: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise ConfigError(describe(name, repr(value), f"one of {', '.join(filter(None, known))}", "Check the spelling"))
+    return value
 
 
-def _method(request: str) -> str:
-    known = (*METHODS, GPTQ)
-    if request not in known:
-        raise ConfigError(describe("method", repr(request), f"one of {', '.join(known)}", "Check the spelling"))
-    return request
-
-
-def _usual(choices: Sequence[Choice]) -> str:
+def _usual_dtype(choices: Sequence[Choice]) -> str:
     """The dtype of the most of the weights that are quantized."""
     sizes: Counter[str] = Counter()
     for choice in choices:
         if choice.scheme is not None:
-            weight = choice.candidate.weight()
-            sizes[_name(weight.dtype)] += weight.numel()
+            sizes[choice.candidate.dtype] += math.prod(choice.candidate.shape)
     return sizes.most_common(1)[0][0]
-
-
-def _check_held(device: str, dtype: str) -> None:
-    if not can_hold(torch.device(device), getattr(torch, dtype)):
-        do = "Pass dtype=torch.float32 or torch.bfloat16, and convert the model before it runs"
-        raise ConfigError(describe("dtype", f"{dtype}, which {device} does not have", "one that it has", do))
 
 
 def _layers(choices: Sequence[Choice], device: str, dtype: str, release: str | None) -> Iterator[LayerPlan]:
@@ -162,34 +144,14 @@ def _layers(choices: Sequence[Choice], device: str, dtype: str, release: str | N
         each, scheme = choice.candidate, choice.scheme
         first = counted.isdisjoint(each.tied)  # of those that share a weight, one counts its bytes
         counted.add(each.name)
-        before = each.nbytes * first
-        steps = _steps(choice, device, dtype, release)
-        yield LayerPlan(
-            name=each.name,
-            kind=each.kind,
-            shape=each.shape,
-            dtype=each.dtype,
-            scheme=scheme,
-            kernels=steps,
-            bytes_before=before,
-            bytes_after=scheme.nbytes(each.shape) * first if scheme else before,
-            bytes_packed=_packed(device, steps, scheme, each.shape),
-            why=choice.why,
-            tied=each.tied,
-        )
-
-
-def _steps(choice: Choice, device: str, dtype: str, release: str | None) -> Steps:
-    if choice.scheme is None:
-        return ()
-    if choice.candidate.kind == "embedding":
-        return ((1, FALLBACK),)
-    return regimes(dtype, device, choice.scheme, choice.candidate.shape, release=release)
-
-
-def _packed(device: str, steps: Steps, scheme: Scheme | None, shape: tuple[int, int]) -> int:
-    """What the kernels keep beside the integers."""
-    return sum(KERNELS[name].extra_bytes(device, scheme, shape) for _, name in steps) if scheme else 0
+        steps: Steps = ()
+        packed = 0
+        if scheme is not None:
+            is_linear = each.kind == "linear"
+            steps = regimes(dtype, device, scheme, each.shape, release=release) if is_linear else ((1, FALLBACK),)
+            packed = sum(KERNELS[name].extra_bytes(device, scheme, each.shape) for _, name in steps)
+        what = each.name, each.kind, each.shape, each.dtype, scheme, steps
+        yield LayerPlan(*what, each.nbytes * first, choice.nbytes * first, packed, choice.why, each.tied)
 
 
 def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | None) -> Iterator[str]:
@@ -198,11 +160,13 @@ def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | 
     known = kind(device)
     if known is not None and not known.tested:
         yield f"nothing here was run or timed on a real {known.name} by this project: it rests on torch's sources"
-    yield from dict.fromkeys(note for layer in linear for note in _of_paths(layer, device, release))
+    yield from dict.fromkeys(note for layer in linear for note in _of_kernels(layer, device, release))
     yield from dict.fromkeys(note for layer in linear for note in _not_taken(layer, device, dtype, release))
     if any(len(layer.kernels) > 1 for layer in linear):
         yield from _of_table(device)
-    yield from dict.fromkeys(note for layer in linear for note in _costs(layer, device, dtype))
+    if device_type(device) == "cpu":
+        costs = ((layer.scheme, measured().of(dtype, layer.scheme, layer.kernels)) for layer in linear if layer.scheme)
+        yield from dict.fromkeys(f"cost of {scheme.family} in {dtype}: {cost}" for scheme, cost in costs if cost)
     if any(layer.kind == "embedding" and layer.scheme for layer in layers):
         yield "embeddings: only the rows that are looked up are expanded"
     other = sorted({layer.dtype for layer in layers if layer.scheme} - {dtype})
@@ -212,12 +176,7 @@ def _notes(layers: Sequence[LayerPlan], device: str, dtype: str, release: str | 
         yield "layers that share a weight share its integers, and are counted once"
 
 
-def _of_method(method: str) -> Iterator[str]:
-    if method == GPTQ:
-        yield f"{GPTQ}: apply(model, calibration=...) takes what went into linear layers; the rest is {WITHOUT_INPUTS}"
-
-
-def _of_paths(layer: LayerPlan, device: str, release: str | None) -> Iterator[str]:
+def _of_kernels(layer: LayerPlan, device: str, release: str | None) -> Iterator[str]:
     """What the kernels of a layer are, and how its weight gets into their layout."""
     for _, name in layer.kernels:
         kernel = KERNELS[name]
@@ -239,11 +198,11 @@ def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -
     """Why a kernel of the device for weights of so many bits is not used, and what that means."""
     assert layer.scheme is not None
     taken = {name for _, name in layer.kernels}
-    fitting = [
-        kernel for kernel in KERNELS.values() if isinstance(kernel, TorchKernel) and kernel.bits == layer.scheme.bits
+    wanted = layer.scheme.bits, layer.scheme.activations
+    torchs = [
+        each for each in KERNELS.values() if isinstance(each, TorchKernel) and support.kernel(device, each.operator)
     ]
-    fitting = [kernel for kernel in fitting if kernel.activations == layer.scheme.activations]
-    there = [kernel for kernel in fitting if support.kernel(device, kernel.operator)]
+    there = [each for each in torchs if (each.bits, each.activations) == wanted]
     for kernel in there:
         if kernel.name not in taken:
             why = kernel.why_not(device, dtype, layer.scheme, layer.shape, release) or _slow(kernel, device, dtype)
@@ -262,18 +221,7 @@ def _of_table(device: str) -> Iterator[str]:
         yield table.note
 
 
-def _costs(layer: LayerPlan, device: str, dtype: str) -> Iterator[str]:
-    assert layer.scheme is not None
-    cost = measured().of(dtype, layer.scheme, layer.kernels) if device_type(device) == "cpu" else ""
-    if cost:
-        yield f"cost of {layer.scheme.family} in {dtype}: {cost}"
-
-
 def _slow(kernel: TorchKernel, device: str, dtype: str) -> str:
     takes = support.kernel(device, kernel.operator)
     note = takes.note if takes else ""
     return note if dtype in note else f"for {dtype} it was measured to be slower than expanding the weight"
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -19,6 +19,7 @@ EMBEDDING = "embedding:"
 SKIP = "skip"
 FILES = (".toml", ".json")
 KEYS = ("layers", "device", "dtype", "method")
+_CHECK, _WRITE = "Check the line and column named", 'Write {"*": "int4"}'
 
 
 @dataclass(frozen=True)
@@ -157,65 +158,44 @@ def _of_file(path: Path) -> Recipe:
     try:
         return _of_mapping(tomllib.loads(text), str(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(
-            describe(str(path), f"no TOML ({error})", '[layers] and "*" = "int4"', "Check the line and column named")
-        ) from error
+        raise ConfigError(describe(str(path), f"no TOML ({error})", '[layers] and "*" = "int4"', _CHECK)) from error
 
 
 def _json(text: str, where: str) -> Mapping[str, Any]:
     try:
-        read = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            describe(where, f"no JSON ({error})", '{"*": "int4"}', "Check the line and column named")
-        ) from error
-    if not isinstance(read, dict):
-        raise ConfigError(
-            describe(where, type(read).__name__, "an object of patterns and schemes", 'Write {"*": "int4"}')
-        )
-    return read
+        raise ConfigError(describe(where, f"no JSON ({error})", '{"*": "int4"}', _CHECK)) from error
+    if not isinstance(data, dict):
+        raise ConfigError(describe(where, type(data).__name__, "an object of patterns and schemes", _WRITE))
+    return data
 
 
 def _of_mapping(spec: Mapping[str, Any], where: str) -> Recipe:
     """One of three forms: TorchChat's steps, ``layers`` with what belongs to it, or the layers alone."""
     if not spec:
-        raise ConfigError(describe(where, "no rule", "at least one pattern with a scheme", 'Write {"*": "int4"}'))
+        raise ConfigError(describe(where, "no rule", "at least one pattern with a scheme", _WRITE))
     if is_torchchat(spec):
         return _of_steps(steps(spec))
     if "layers" not in spec or isinstance(spec["layers"], str):
-        return Recipe(_rules(spec, where))
+        return Recipe(tuple(_rule(key, value, where) for key, value in spec.items()))
     if unknown := sorted(set(spec) - set(KEYS)):
-        raise ConfigError(
-            describe(
-                where,
-                f"the key {unknown[0]!r}",
-                f"keys among {', '.join(KEYS)}",
-                "Write patterns of layers below [layers]",
-            )
-        )
-    if not isinstance(spec["layers"], Mapping) or not spec["layers"]:
-        raise ConfigError(describe(f"{where}: layers", repr(spec["layers"]), "patterns and schemes", "Write some"))
-    device, dtype, method = (_text(spec.get(key, ""), f"{where}: {key}") for key in KEYS[1:])
-    return Recipe(_rules(spec["layers"], where), device, dtype, method)
-
-
-def _text(value: object, where: str) -> str:
-    if isinstance(value, str):
-        return value
-    raise ConfigError(describe(where, repr(value), "a text", "Write it in quotes"))
-
-
-def _rules(spec: Mapping[str, Any], where: str) -> tuple[RecipeRule, ...]:
-    return tuple(_rule(key, value, where) for key, value in spec.items())
+        expected = f"keys among {', '.join(KEYS)}"
+        do = "Write patterns of layers below [layers]"
+        raise ConfigError(describe(where, f"the key {unknown[0]!r}", expected, do))
+    rules, *texts = (spec.get(key, "") for key in KEYS)
+    if not isinstance(rules, Mapping) or not rules:
+        raise ConfigError(describe(f"{where}: layers", repr(rules), "patterns and schemes", "Write some"))
+    for key, value in zip(KEYS[1:], texts, strict=True):
+        if not isinstance(value, str):
+            raise ConfigError(describe(f"{where}: {key}", repr(value), "a string", "Write it in quotes"))
+    return Recipe(tuple(_rule(key, value, where) for key, value in rules.items()), *texts)
 
 
 def _rule(key: object, value: object, where: str) -> RecipeRule:
     if not isinstance(key, str) or not key.removeprefix(EMBEDDING):
-        raise ConfigError(
-            describe(
-                where, f"the pattern {key!r}", "the name of a layer, or '*'", "Write a pattern before the equals sign"
-            )
-        )
+        do = "Write a pattern before the equals sign"
+        raise ConfigError(describe(where, f"the pattern {key!r}", "the name of a layer, or '*'", do))
     kind: Kind = "embedding" if key.startswith(EMBEDDING) else "linear"
     return RecipeRule(key.removeprefix(EMBEDDING), _schemes(value, f"{where}: {key}"), kind)
 
@@ -233,19 +213,9 @@ def _schemes(value: object, where: str) -> tuple[Scheme, ...]:
     return tuple(each if isinstance(each, Scheme) else Scheme.parse(str(each).strip()) for each in parts)
 
 
-def _of_steps(read: Sequence[TorchChatStep]) -> Recipe:
+def _of_steps(result: Sequence[TorchChatStep]) -> Recipe:
     """The recipe that TorchChat's steps are: a layer that one step took is not seen by those after it."""
-    rules = [
-        RecipeRule(step.pattern, (step.scheme,) if step.scheme else (), step.kind) for step in read if step.pattern
-    ]
-    return Recipe(
-        tuple(rules),
-        device=_last([step.device for step in read]),
-        dtype=_last([step.dtype for step in read]),
-        method=_last([step.method for step in read]),
-        notes=tuple(note for step in read for note in step.notes),
-    )
-
-
-def _last(values: Sequence[str]) -> str:
-    return next((value for value in reversed(values) if value), "")
+    taking = [each for each in result if each.pattern]
+    rules = [RecipeRule(each.pattern, (each.scheme,) if each.scheme else (), each.kind) for each in taking]
+    last = {name: value for each in result for name in KEYS[1:] if (value := getattr(each, name))}
+    return Recipe(tuple(rules), **last, notes=tuple(note for each in result for note in each.notes))

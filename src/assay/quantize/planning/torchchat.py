@@ -8,12 +8,12 @@ defaults; keys are applied in the order of the file, and a later one does not se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from assay.errors import ConfigError, describe
-from assay.quantize.scheme import Scheme
+from assay.quantize.scheme import Activations, Kind, Scheme
 
 CHANNEL = (0, -1, None)  # TorchChat: 0 or absent for its own quantizers; torchao's experimental ones: -1
 OUTPUT = "output"  # the last layer of TorchChat's transformers
@@ -30,6 +30,63 @@ DTYPES = {
     "fast16": "bfloat16",
 }
 DEVICES = {"fast": "auto", "cpu": "cpu", "cuda": "cuda", "mps": "mps", "xpu": "xpu"}
+IGNORED = {
+    "padding_allowed": "nothing is padded here; a layer that groups do not divide is skipped, and the plan says so",
+    "inner_k_tiles": "the layout of a kernel is chosen where it runs",
+    "packed": "integers are always packed densely here",
+    "scales_precision": "scales have the canonical dtype",
+}
+
+
+@dataclass(frozen=True)
+class _Quantizer:
+    """What a key of TorchChat does, and which arguments it takes.
+
+    Attributes:
+        arguments: their names.
+        bits: those that it takes, the default first.
+        group: the default size; 0 for whole channels.
+        groups: the sizes that it takes; any where there are none.
+        symmetric: groups have no offset.
+        activations: as in a scheme.
+        method: how weights are rounded.
+        kind: of the layers.
+        note: what is done in another way here.
+    """
+
+    arguments: tuple[str, ...]
+    bits: tuple[int, ...]
+    group: int
+    groups: tuple[int, ...] = ()
+    symmetric: bool = False
+    activations: Activations = ""
+    method: str = ""
+    kind: Kind = "linear"
+    note: str = ""
+
+
+_INT4 = _Quantizer(("groupsize", "padding_allowed", "inner_k_tiles"), (4,), 256, (32, 64, 128, 256))
+_INT8 = _Quantizer(("bitwidth", "groupsize", "node_type"), (8, 4), 0, symmetric=True)
+_ANY_BITS = _Quantizer(("bitwidth", "groupsize"), (4, 2, 3, 5, 6, 7), 128)
+QUANTIZERS = {
+    "linear:int4": _INT4,
+    "linear:int8": _INT8,
+    "linear:a8w4dq": _Quantizer(
+        ("groupsize", "padding_allowed", "scales_precision"), (4,), 256, symmetric=True, activations="int8"
+    ),
+    "linear:a8wxdq": replace(
+        _ANY_BITS, arguments=(*_ANY_BITS.arguments, "has_weight_zeros"), symmetric=True, activations="int8"
+    ),
+    "linear:afpwx": replace(_ANY_BITS, note="TorchChat has it on mps only; here it runs on every device"),
+    "linear:gptq": replace(_INT4, method="gptq"),
+    "linear:hqq": replace(_INT4, method="hqq"),
+    "embedding": replace(_INT8, arguments=("bitwidth", "groupsize", "packed"), kind="embedding"),
+    "embedding:wx": replace(_ANY_BITS, kind="embedding"),
+}
+KEYS = {key: each.arguments for key, each in QUANTIZERS.items()} | {
+    "precision": ("dtype",),
+    "executor": ("accelerator",),
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +101,7 @@ class TorchChatStep:
     """
 
     pattern: str = ""
-    kind: Literal["linear", "embedding"] = "linear"
+    kind: Kind = "linear"
     scheme: Scheme | None = None
     device: str = ""
     dtype: str = ""
@@ -91,139 +148,51 @@ def steps(spec: Mapping[str, Mapping[str, Any]]) -> list[TorchChatStep]:
 
 
 def _step(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    if key not in _READERS:
-        raise ConfigError(
-            describe(
-                "TorchChat's JSON", f"the key {key!r}", f"one of {', '.join(_READERS)}", "Remove the key or rename it"
-            )
-        )
-    known, reader = _READERS[key]
-    if unknown := sorted(set(arguments) - set(known)):
-        expected = f"arguments among {', '.join(known)}"
+    if key not in KEYS:
+        do = "Remove the key or rename it"
+        raise ConfigError(describe("TorchChat's JSON", f"the key {key!r}", f"one of {', '.join(KEYS)}", do))
+    if unknown := sorted(set(arguments) - set(KEYS[key])):
+        expected = f"arguments among {', '.join(KEYS[key])}"
         raise ConfigError(describe(key, f"the argument {unknown[0]!r}", expected, "TorchChat ignores it; take it out"))
-    return reader(key, arguments)
+    if key == "precision":
+        name = _one_of(key, "dtype", arguments.get("dtype"), tuple(DTYPES), "Write bfloat16")
+        fast = f"{key}: {name!r} is bfloat16 here; TorchChat takes float16 on CPUs of Apple"
+        return TorchChatStep(dtype=DTYPES[name], notes=(fast,) if name.startswith("fast") else ())
+    if key == "executor":
+        device = arguments.get("accelerator")
+        do = "Name one of these; nothing is known of npu" if device == "npu" else "Name one of these"
+        return TorchChatStep(device=DEVICES[_one_of(key, "accelerator", device, tuple(DEVICES), do)])
+    quantizer = QUANTIZERS[key]
+    pattern = "*"
+    if "node_type" in arguments:
+        every = ("*", OUTPUT, f"!{OUTPUT}")
+        node_type = _one_of(key, "node_type", arguments["node_type"], every, "Leave node_type out for all layers")
+        pattern = OUTPUT if node_type == OUTPUT else "*"
+    notes = [f"{key}: {name}: {reason}" for name, reason in IGNORED.items() if name in arguments]
+    notes += [f"{key}: {quantizer.note}"] if quantizer.note else []
+    scheme = _scheme(key, arguments, quantizer)
+    return TorchChatStep(pattern, quantizer.kind, scheme, method=quantizer.method, notes=tuple(notes))
 
 
-def _int4(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    notes = _ignored(key, arguments, padding_allowed=_NO_PADDING, inner_k_tiles=_NO_TILES)
-    return TorchChatStep(
-        "*", scheme=Scheme(4, _group(key, arguments, 256, of=(32, 64, 128, 256)), symmetric=False), notes=notes
-    )
-
-
-def _hqq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    return replace(_int4(key, arguments), method="hqq")
-
-
-def _gptq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    return replace(_int4(key, arguments), method="gptq")
-
-
-def _int8(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    node_type = arguments.get("node_type", "*")
-    if node_type not in ("*", OUTPUT, f"!{OUTPUT}"):
+def _scheme(key: str, arguments: dict[str, Any], quantizer: _Quantizer) -> Scheme:
+    bits, size = arguments.get("bitwidth", quantizer.bits[0]), arguments.get("groupsize", quantizer.group)
+    if type(bits) is not int or bits not in quantizer.bits:
+        why = "; one bit is not held here" if bits == 1 else ""
+        expected = f"one of {', '.join(map(str, sorted(quantizer.bits)))}{why}"
         raise ConfigError(
-            describe(
-                f"{key}: node_type", repr(node_type), "'*', 'output' or '!output'", "Leave node_type out for all layers"
-            )
+            describe(f"{key}: bitwidth", repr(bits), expected, "Write a recipe of assay for other widths")
         )
-    return TorchChatStep(OUTPUT if node_type == OUTPUT else "*", scheme=_own(key, arguments))
-
-
-def _embedding(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    notes = _ignored(key, arguments, packed="integers are always packed densely here")
-    return TorchChatStep("*", "embedding", _own(key, arguments), notes=notes)
-
-
-def _own(key: str, arguments: dict[str, Any]) -> Scheme:
-    """TorchChat's own quantizers: 4 or 8 bits, symmetric."""
-    bits = arguments.get("bitwidth", 8)
-    if bits not in (4, 8):
-        raise ConfigError(
-            describe(f"{key}: bitwidth", repr(bits), "4 or 8", "Write 8, or a recipe of assay for other widths")
-        )
-    return Scheme(bits, _group(key, arguments, 0), symmetric=True)
-
-
-def _a8w4dq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    notes = _ignored(key, arguments, padding_allowed=_NO_PADDING, scales_precision="scales have the canonical dtype")
-    group = _group(key, arguments, 256)
-    return TorchChatStep("*", scheme=Scheme(4, group, symmetric=True, activations="int8"), notes=notes)
-
-
-def _a8wxdq(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    symmetric = not arguments.get("has_weight_zeros", False)
-    group = _group(key, arguments, 128)
-    return TorchChatStep("*", scheme=Scheme(_few_bits(key, arguments), group, symmetric=symmetric, activations="int8"))
-
-
-def _embedding_wx(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    return TorchChatStep(
-        "*", "embedding", Scheme(_few_bits(key, arguments), _group(key, arguments, 128), symmetric=False)
-    )
-
-
-def _afpwx(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    scheme = Scheme(_few_bits(key, arguments), _group(key, arguments, 128), symmetric=False)
-    return TorchChatStep(
-        "*", scheme=scheme, notes=(f"{key}: TorchChat has it on mps only; here it runs on every device",)
-    )
-
-
-def _few_bits(key: str, arguments: dict[str, Any]) -> int:
-    bits = arguments.get("bitwidth", 4)
-    if isinstance(bits, bool) or not isinstance(bits, int) or not 2 <= bits <= 7:
-        why = " (one bit is not held here)" if bits == 1 else ""
-        raise ConfigError(describe(f"{key}: bitwidth", repr(bits), f"2 to 7{why}", "Take another one"))
-    return bits
-
-
-def _group(key: str, arguments: dict[str, Any], default: int, of: tuple[int, ...] = ()) -> int | None:
-    size = arguments.get("groupsize", default)
-    if not of and size in CHANNEL:
-        return None
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1 or (of and size not in of):
-        expected = f"one of {', '.join(map(str, of))}" if of else "a number of weights, or 0 for whole channels"
+    is_channel = not quantizer.groups and size in CHANNEL
+    if not is_channel and (type(size) is not int or size < 1 or (quantizer.groups and size not in quantizer.groups)):
+        sizes = f"one of {', '.join(map(str, quantizer.groups))}"
+        expected = sizes if quantizer.groups else "a number of weights, or 0 for whole channels"
         raise ConfigError(describe(f"{key}: groupsize", repr(size), expected, "Leave groupsize out for the usual one"))
-    return size
+    symmetric = not arguments.get("has_weight_zeros", not quantizer.symmetric)
+    return Scheme(bits, None if is_channel else size, bool(symmetric), quantizer.activations)
 
 
-_NO_PADDING = "nothing is padded here; a layer that groups do not divide is skipped, and the plan says so"
-_NO_TILES = "the layout of a kernel is chosen where it runs"
-
-
-def _ignored(key: str, arguments: dict[str, Any], **reasons: str) -> tuple[str, ...]:
-    return tuple(f"{key}: {name}: {reason}" for name, reason in reasons.items() if name in arguments)
-
-
-def _precision(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    name = arguments.get("dtype")
-    if name not in DTYPES:
-        raise ConfigError(describe(f"{key}: dtype", repr(name), f"one of {', '.join(DTYPES)}", "Write bfloat16"))
-    fast = f"{key}: {name!r} is bfloat16 here; TorchChat takes float16 on CPUs of Apple"
-    return TorchChatStep(dtype=DTYPES[name], notes=(fast,) if name.startswith("fast") else ())
-
-
-def _executor(key: str, arguments: dict[str, Any]) -> TorchChatStep:
-    name = arguments.get("accelerator")
-    if name not in DEVICES:
-        why = "; nothing is known of npu" if name == "npu" else ""
-        raise ConfigError(
-            describe(f"{key}: accelerator", repr(name), f"one of {', '.join(DEVICES)}{why}", "Name one of these")
-        )
-    return TorchChatStep(device=DEVICES[name])
-
-
-_READERS: dict[str, tuple[tuple[str, ...], Callable[[str, dict[str, Any]], TorchChatStep]]] = {
-    "linear:int4": (("groupsize", "padding_allowed", "inner_k_tiles"), _int4),
-    "linear:int8": (("bitwidth", "groupsize", "node_type"), _int8),
-    "linear:a8w4dq": (("groupsize", "padding_allowed", "scales_precision"), _a8w4dq),
-    "linear:a8wxdq": (("bitwidth", "groupsize", "has_weight_zeros"), _a8wxdq),
-    "linear:afpwx": (("bitwidth", "groupsize"), _afpwx),
-    "linear:gptq": (("groupsize", "padding_allowed", "inner_k_tiles"), _gptq),
-    "linear:hqq": (("groupsize", "padding_allowed", "inner_k_tiles"), _hqq),
-    "embedding": (("bitwidth", "groupsize", "packed"), _embedding),
-    "embedding:wx": (("bitwidth", "groupsize"), _embedding_wx),
-    "precision": (("dtype",), _precision),
-    "executor": (("accelerator",), _executor),
-}
+def _one_of(key: str, argument: str, value: object, known: tuple[str, ...], do: str) -> str:
+    if value not in known:
+        expected = f"one of {', '.join(known)}"
+        raise ConfigError(describe(f"{key}: {argument}", repr(value), expected, do))
+    return str(value)
