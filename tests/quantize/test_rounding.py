@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from assay.errors import ConfigError, DtypeError, InvalidValuesError
 from assay.quantize import Scheme, quantize_weight
 from assay.quantize.rounding import METHODS
-from assay.quantize.rounding.grid import Grid, nearest
+from assay.quantize.rounding.grids import Grid, nearest
 
 METHOD = st.sampled_from(sorted(METHODS))
 

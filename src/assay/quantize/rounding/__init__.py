@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.quantize.rounding.gptq import Calibration, gptq
-from assay.quantize.rounding.weight import METHODS, quantize_weight
+from assay.quantize.rounding.grids import METHODS
+from assay.quantize.rounding.weight import quantize_weight
 
 __all__ = ["METHODS", "Calibration", "gptq", "quantize_weight"]

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError, describe
 from assay.quantize.packed_weight import PackedWeight, pack
-from assay.quantize.rounding.grid import Grid
-from assay.quantize.rounding.weight import METHODS, refuse
+from assay.quantize.rounding.grids import METHODS, Grid
+from assay.quantize.rounding.weight import checked_scheme
 from assay.quantize.scheme import Scheme
 
 BLOCK = 128  # columns whose errors are passed on at once
@@ -64,25 +64,20 @@ def gptq(
         order of the columns and groups that are fixed beforehand are the options ``act_order`` and ``static_groups`` of
         the authors' program.
     """
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
-    if method not in METHODS:
-        raise ConfigError(describe("method", repr(method), f"one of {', '.join(METHODS)}", "Check the spelling"))
     if not damping > 0:
         raise ConfigError(describe("damping", repr(damping), "more than 0", f"Pass {DAMPING}"))
-    refuse(weight, scheme, scales)
-    _refuse_hessian(hessian, weight)
+    scheme = checked_scheme(weight, scheme, method, scales)
+    _check_hessian(hessian, weight)
     host = to_host(weight.detach()).to(torch.float32)
     grouped = torch.unflatten(host, 1, (-1, scheme.group(host.shape[1])))
     grid = METHODS[method](grouped, scheme, scales)
     values = _rounded(host, to_host(hessian.detach()).to(torch.float32), grid, scheme, damping)
     zeros = None if grid.zeros is None else grid.zeros.squeeze(-1)
-    result = PackedWeight(
-        pack(values, scheme.bits), grid.scales.squeeze(-1), zeros, scheme, (host.shape[0], host.shape[1])
-    )
-    return result.to(weight.device)
+    shape = host.shape[0], host.shape[1]
+    return PackedWeight(pack(values, scheme.bits), grid.scales.squeeze(-1), zeros, scheme, shape).to(weight.device)
 
 
-def _refuse_hessian(hessian: Tensor, weight: Tensor) -> None:
+def _check_hessian(hessian: Tensor, weight: Tensor) -> None:
     width = weight.shape[1]
     if tuple(hessian.shape) != (width, width):
         got, expected = f"shape {tuple(hessian.shape)}", f"shape ({width}, {width})"

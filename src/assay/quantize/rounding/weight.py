@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, describe
 from assay.quantize.packed_weight import SCALES, PackedWeight, pack
-from assay.quantize.rounding.grid import Grid, nearest
-from assay.quantize.rounding.hqq import hqq
-from assay.quantize.rounding.search import search
+from assay.quantize.rounding.grids import METHODS
 from assay.quantize.scheme import Scheme
 
-METHODS: dict[str, Callable[[Tensor, Scheme, torch.dtype], Grid]] = {"nearest": nearest, "search": search, "hqq": hqq}
 BLOCK = 2**22  # weights that are worked on at once: bounds the temporaries
 
 
@@ -54,10 +49,7 @@ def quantize_weight(
         The formulas of the grids are those of torchao's ``choose_qparams_affine``, with a zero in weights; HQQ is Badri
         and Shaji, "Half-Quadratic Quantization of Large Machine Learning Models", 2023.
     """
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
-    if method not in METHODS:
-        raise ConfigError(describe("method", repr(method), f"one of {', '.join(METHODS)}", "Check the spelling"))
-    refuse(weight, scheme, scales)
+    scheme = checked_scheme(weight, scheme, method, scales)
     rows, width = weight.shape
     step = max(1, BLOCK // width)
     blocks = (weight.detach()[first : first + step] for first in range(0, rows, step))
@@ -66,29 +58,29 @@ def quantize_weight(
     return PackedWeight(packed, factors, None if scheme.symmetric else zeros, scheme, (rows, width))
 
 
-def refuse(weight: Tensor, scheme: Scheme, scales: torch.dtype) -> None:
-    """Raise where a weight cannot be rounded: it has no values, or others than finite floats, or does not fit."""
+def checked_scheme(weight: Tensor, scheme: Scheme | str, method: str, scales: torch.dtype) -> Scheme:
+    """The scheme; raises where a weight has no values, or others than finite floats, or does not fit."""
+    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    if method not in METHODS:
+        raise ConfigError(describe("method", repr(method), f"one of {', '.join(METHODS)}", "Check the spelling"))
     if not weight.is_floating_point():
         raise DtypeError(describe("weight", str(weight.dtype), "floats", "Quantize the float weight"))
     if scales not in SCALES:
-        raise DtypeError(
-            describe("scales", str(scales), " or ".join(map(str, SCALES)), "Leave scales out for torch.bfloat16")
-        )
+        do = "Leave scales out for torch.bfloat16"
+        raise DtypeError(describe("scales", str(scales), " or ".join(map(str, SCALES)), do))
     if why := scheme.why_not(weight.shape):
         got = f"shape {tuple(weight.shape)}: {why}"
         raise ConfigError(describe("weight", got, f"one that {scheme} holds", "Choose another scheme or group size"))
     if weight.is_meta:
-        raise InvalidValuesError(
-            describe("weight", "a meta tensor, which has no values", "values", "Load the model first")
-        )
+        got = "a meta tensor, which has no values"
+        raise InvalidValuesError(describe("weight", got, "values", "Load the model first"))
     limit = torch.finfo(scales).max / 2  # from the smallest to the largest weight it may be twice as far
     top = float(weight.detach().abs().amax())
     if top <= limit:
-        return
+        return scheme
     if bad := int((~weight.isfinite()).sum()):
-        raise InvalidValuesError(
-            describe("weight", f"{bad} values that are NaN or infinite", "finite ones", "Fix the model")
-        )
+        got = f"{bad} values that are NaN or infinite"
+        raise InvalidValuesError(describe("weight", got, "finite ones", "Fix the model"))
     expected = f"at most {limit:.3g}, for scales in {str(scales).removeprefix('torch.')}"
     raise InvalidValuesError(describe("weight", f"values up to {top:.3g}", expected, "Make the weights smaller"))
 
