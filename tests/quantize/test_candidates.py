@@ -158,7 +158,7 @@ def test_parts_of_one_memory_are_not_shared_weights():
 def test_a_module_in_two_places_is_one_candidate():
     shared = nn.Linear(4, 4)
     (found,), _ = candidates(nn.ModuleDict({"a": shared, "b": nn.Sequential(shared)}))
-    assert [place.attribute for place in found.places] == ["a", "0"]
+    assert [attribute for _, attribute in found.places] == ["a", "0"]
     assert found.tied == ()
 
 

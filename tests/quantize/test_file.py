@@ -429,7 +429,7 @@ def test_a_failure_leaves_the_file_of_before(tmp_path, monkeypatch):
 
 
 def test_a_failure_before_the_last_check_changes_no_model(path, monkeypatch):
-    monkeypatch.setattr(files, "find_replacements", lambda *a, **k: (_ for _ in ()).throw(StateError("late")))
+    monkeypatch.setattr(files.ModelLoader, "replacements", lambda *a, **k: (_ for _ in ()).throw(StateError("late")))
     refused(path, "late")
 
 

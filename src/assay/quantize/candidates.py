@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -14,34 +15,19 @@ from torch.nn.parameter import UninitializedParameter
 
 from assay._records import Record
 from assay.errors import ConfigError, describe
-from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from assay.quantize.layers import QUANTIZED, QuantizedEmbedding, QuantizedLinear, QuantizedWeight
 from assay.quantize.scheme import Kind
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-QUANTIZED = (QuantizedLinear, QuantizedEmbedding)
 CONV1D = ("transformers.pytorch_utils", "Conv1D")
 READS = re.compile(r"(?<!isinstance\()\bself\.(\w+)\.weight\b(?!\.(?:dtype|device|shape)\b)")  # these it keeps
 BIAS = "bias"
 # What hangs on a module and not on its class. The dictionaries themselves move, so that handles still remove hooks.
-_HOOKS = (
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-    "_is_full_backward_hook",
-)
+_HOOKS = [name for name in vars(nn.Module()) if re.search(r"(for|back)ward.*_hook", name)]
 IN_THE_MAKING = re.compile(r"__init__|init|reset|tie|load|extra_repr")  # methods that may touch a weight once
 
 
-@dataclass(frozen=True)
-class ParentSlot:
-    """Where a module hangs: an attribute of its parent."""
-
-    parent: nn.Module = field(repr=False)
-    attribute: str
+Place: TypeAlias = tuple[nn.Module, str]
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,7 @@ class Candidate:
         kind: ``"linear"`` or ``"embedding"``.
         module: the module itself.
         transposed: its weight is ``(in, out)``, as that of ``Conv1D`` in Transformers.
-        places: everywhere it hangs.
+        places: everywhere it hangs: the parents, and their attributes.
         tied: the first names of the other modules that share its weight.
         why_not: why it is skipped; empty where nothing speaks against it.
     """
@@ -62,7 +48,7 @@ class Candidate:
     kind: Kind
     module: nn.Module = field(repr=False)
     transposed: bool
-    places: tuple[ParentSlot, ...] = field(repr=False)
+    places: tuple[Place, ...] = field(repr=False)
     tied: tuple[str, ...] = ()
     why_not: str = ""
 
@@ -94,6 +80,11 @@ class Candidate:
         new.train(old.training)
         new.__dict__.update({name: old.__dict__[name] for name in _HOOKS if name in old.__dict__})
         return new
+
+    def install(self, layer: nn.Module) -> None:
+        """Put a layer into all of its places."""
+        for parent, attribute in self.places:
+            parent._modules[attribute] = layer
 
     @property
     def nbytes(self) -> int:
@@ -140,8 +131,12 @@ def candidates(model: nn.Module) -> tuple[list[Candidate], list[Others]]:
         [Others(kind='bias', count=1, nbytes=8), Others(kind='LayerNorm', count=1, nbytes=16)]
     """
     _check(model)
-    places = _places(model)
-    result = [_candidate(name, module, places[module]) for name, module in model.named_modules() if _kind(module)]
+    places: dict[nn.Module | None, list[Place]] = defaultdict(list)  # a module that is shared has several
+    for parent in model.modules():
+        for attribute, child in parent._modules.items():
+            places[child].append((parent, attribute))
+    named = ((name, module, _kind(module)) for name, module in model.named_modules())
+    result = [_candidate(name, module, kind, tuple(places[module])) for name, module, kind in named if kind]
     if result and result[0].module is model:
         do = "Put it into torch.nn.Sequential"
         raise ConfigError(describe("model", f"one layer, {type(model).__name__}", "a model that holds layers", do))
@@ -158,16 +153,6 @@ def _check(model: nn.Module) -> None:
         raise ConfigError(describe("model", "a compiled module", "the module itself", do))
 
 
-def _places(model: nn.Module) -> dict[nn.Module, tuple[ParentSlot, ...]]:
-    """Every attribute that holds a module; a module that is shared has several."""
-    places: dict[nn.Module, list[ParentSlot]] = defaultdict(list)
-    for parent in model.modules():
-        for attribute, child in parent._modules.items():
-            if child is not None:
-                places[child].append(ParentSlot(parent, attribute))
-    return defaultdict(tuple, {module: tuple(held) for module, held in places.items()})
-
-
 def _kind(module: nn.Module) -> Kind | None:
     if isinstance(module, QUANTIZED):
         return "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
@@ -180,9 +165,7 @@ def _is_conv1d(module: nn.Module) -> bool:
     return (type(module).__module__, type(module).__name__) == CONV1D
 
 
-def _candidate(name: str, module: nn.Module, places: tuple[ParentSlot, ...]) -> Candidate:
-    kind = _kind(module)
-    assert kind is not None
+def _candidate(name: str, module: nn.Module, kind: Kind, places: tuple[Place, ...]) -> Candidate:
     why = _why_not(module) or next((why for place in places if (why := _read_past(place))), "")
     return Candidate(name, kind, module, _is_conv1d(module), places, why_not=why)
 
@@ -229,11 +212,12 @@ _SAYS_NOTHING = {"__module__", "__qualname__", "__doc__", "__init__", "__annotat
 }
 
 
-def _read_past(place: ParentSlot) -> str:
+def _read_past(place: Place) -> str:
     """Whether the parent multiplies with the weight itself, so that a layer without one would break it."""
-    parent: type = type(place.parent)
-    reader = _readers(parent).get(place.attribute)
-    return f"{parent.__name__}.{reader} reads {place.attribute}.weight past the layer" if reader else ""
+    attribute = place[1]
+    parent: type = type(place[0])
+    reader = _readers(parent).get(attribute)
+    return f"{parent.__name__}.{reader} reads {attribute}.weight past the layer" if reader else ""
 
 
 @cache

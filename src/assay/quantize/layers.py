@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import ConfigError, DeviceError, DtypeError, ShapeError, describe
-from assay.quantize.dispatch import DispatchTable, at, regimes
+from assay.quantize.dispatch import FALLBACK, DispatchTable, at, regimes
 from assay.quantize.kernels import KernelWeight, kernel
 from assay.quantize.packed_weight import PackedWeight
 from assay.quantize.scheme import Scheme
@@ -91,9 +91,8 @@ class QuantizedWeight(nn.Module):
         if not x.is_floating_point():
             raise DtypeError(describe("input", str(x.dtype), "floats", "Convert it"))
         if x.dim() == 0 or x.shape[-1] != width:
-            raise ShapeError(
-                describe("input", f"shape {tuple(x.shape)}", f"shape (..., {width})", "Check the layer before")
-            )
+            got, do = f"shape {tuple(x.shape)}", "Check the layer before"
+            raise ShapeError(describe("input", got, f"shape (..., {width})", do))
         if x.device != self.device:
             do = "Move one of them"
             raise DeviceError(describe("input", f"a tensor on {x.device}", f"one on {self.device}", do))
@@ -106,7 +105,7 @@ class QuantizedWeight(nn.Module):
         if not (x.requires_grad and torch.is_grad_enabled()):
             return self._multiply(x)
         if torch.compiler.is_compiling():  # the compiler derives the gradient of elementary operators itself
-            return kernel("dequantize").matmul(x, self._canonical())
+            return kernel(FALLBACK).matmul(x, kernel(FALLBACK).pack(self.integers, self.dtype))
         product: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
         return product
 
@@ -114,19 +113,15 @@ class QuantizedWeight(nn.Module):
         name = at(x.shape[0], self.kernels(x.dtype))
         return kernel(name).matmul(x, self._packed(name, x.dtype))
 
-    def _canonical(self) -> KernelWeight:
-        return kernel("dequantize").pack(self.integers, self.dtype)
-
     def _packed(self, name: str, dtype: torch.dtype) -> KernelWeight:
         """The weight as a kernel reads it, made when it is not there, is another device's, or the buffers changed."""
         entry = self._packs.get((name, dtype))
-        if entry is not None and (torch.compiler.is_compiling() or self._is_of_now(entry, name)):
-            return entry
+        if entry is not None:
+            is_compiling = torch.compiler.is_compiling()
+            if is_compiling or (entry.layout == kernel(name).layout(self.device) and self._stamp == self._stamp_now()):
+                return entry
         fresh: KernelWeight = self._pack(name, dtype)
         return fresh
-
-    def _is_of_now(self, entry: KernelWeight, name: str) -> bool:
-        return entry.layout == kernel(name).layout(self.device) and self._stamp == self._stamp_now()
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _pack(self, name: str, dtype: torch.dtype) -> KernelWeight:
@@ -191,7 +186,23 @@ class _Product(torch.autograd.Function):
         return grad @ ctx.weight.dequantize(grad.dtype), None
 
 
-class QuantizedLinear(nn.Module):
+class _QuantizedLayer(nn.Module):
+    """A layer whose weight is quantized."""
+
+    weight: QuantizedWeight
+
+    @property
+    def integers(self) -> PackedWeight:
+        """The canonical form of the weight; it shares the memory."""
+        return self.weight.integers
+
+    @property
+    def scheme(self) -> Scheme:
+        """How the weight is held."""
+        return self.weight.scheme
+
+
+class QuantizedLinear(_QuantizedLayer):
     """``y = x wᵀ + b`` with a quantized weight, in the place of ``torch.nn.Linear``.
 
     Any dtype of activations runs, in that dtype: there is no silent change of precision. Inputs may require grad; the
@@ -237,16 +248,6 @@ class QuantizedLinear(nn.Module):
         else:
             self.register_buffer("bias", bias)
 
-    @property
-    def integers(self) -> PackedWeight:
-        """The canonical form of the weight; it shares the memory."""
-        return self.weight.integers
-
-    @property
-    def scheme(self) -> Scheme:
-        """How the weight is held."""
-        return self.weight.scheme
-
     def forward(self, x: Tensor) -> Tensor:
         """The layer's output for activations of shape (..., K)."""
         kind = x.device.type
@@ -260,7 +261,7 @@ class QuantizedLinear(nn.Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class QuantizedEmbedding(nn.Module):
+class QuantizedEmbedding(_QuantizedLayer):
     """Rows of a quantized weight by their number, in the place of ``torch.nn.Embedding``.
 
     Only the rows that are asked for are expanded.
@@ -288,24 +289,14 @@ class QuantizedEmbedding(nn.Module):
         self.num_embeddings, self.embedding_dim = self.weight.shape
         self.padding_idx = padding_idx
 
-    @property
-    def integers(self) -> PackedWeight:
-        """The canonical form of the weight; it shares the memory."""
-        return self.weight.integers
-
-    @property
-    def scheme(self) -> Scheme:
-        """How the weight is held."""
-        return self.weight.scheme
-
     def forward(self, indices: Tensor) -> Tensor:
         """The rows of indices of any shape, which gets another dimension of ``embedding_dim``."""
         if indices.dtype not in (torch.int64, torch.int32):
             raise DtypeError(describe("indices", str(indices.dtype), "torch.int64 or torch.int32", "Convert them"))
-        rows = self.weight.integers.rows(indices.reshape(-1).long()) if indices.numel() else None
-        if rows is None:
-            return torch.empty((*indices.shape, self.embedding_dim), dtype=self.weight.dtype, device=self.weight.device)
-        return rows.dequantize(self.weight.dtype).reshape(*indices.shape, self.embedding_dim)
+        shape = (*indices.shape, self.embedding_dim)
+        if not indices.numel():
+            return torch.empty(shape, dtype=self.weight.dtype, device=self.weight.device)
+        return self.integers.rows(indices.reshape(-1).long()).dequantize(self.weight.dtype).reshape(shape)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
@@ -318,3 +309,6 @@ def _weight(weight: object, dtype: torch.dtype, table: DispatchTable | None) -> 
         return QuantizedWeight(weight, dtype, table)
     expected = "PackedWeight or a QuantizedWeight"
     raise ConfigError(describe("weight", type(weight).__name__, expected, "Quantize it with quantize_weight"))
+
+
+QUANTIZED = (QuantizedLinear, QuantizedEmbedding)

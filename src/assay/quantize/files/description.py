@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, get_args
 
 import torch
 
 from assay.errors import AssayError, StateError, describe
 from assay.quantize.files.container import Metadata, TensorEntry
+from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
 from assay.quantize.packed_weight import PackedWeight
-from assay.quantize.scheme import Scheme
+from assay.quantize.scheme import Kind, Scheme
 
 VERSION = 1
 KEY, CHECKSUM = "assay.quantized", "assay.sha256"
 FIELDS = ("packed", "scales", "zeros")
-KINDS = ("linear", "embedding")
-Kind: TypeAlias = Literal["linear", "embedding"]
 NO_CHECKSUM = hashlib.sha256().hexdigest()
 _AGAIN = "Save the model again"
 
@@ -39,6 +38,12 @@ class WeightDescription:
     scheme: Scheme
     shape: tuple[int, int]
     dtype: torch.dtype
+
+    @classmethod
+    def of(cls, layer: QuantizedLinear | QuantizedEmbedding) -> WeightDescription:
+        """What is said of the weight of a layer."""
+        kind: Kind = "embedding" if isinstance(layer, QuantizedEmbedding) else "linear"
+        return cls(kind, layer.weight.scheme, layer.weight.shape, layer.weight.dtype)
 
     def entries(self, name: str, scales: torch.dtype) -> list[TensorEntry]:
         """What its tensors will be."""
@@ -66,7 +71,7 @@ class WeightDescription:
         rows, width = (int(size) for size in header["shape"])
         dtype = getattr(torch, header["dtype"])
         scheme = Scheme(**header["scheme"])
-        if header["kind"] not in KINDS or not isinstance(dtype, torch.dtype) or scheme.why_not((rows, width)):
+        if header["kind"] not in get_args(Kind) or not isinstance(dtype, torch.dtype) or scheme.why_not((rows, width)):
             raise ValueError(scheme.why_not((rows, width)) or "a kind or a dtype that there is not")
         return cls(header["kind"], scheme, (rows, width), dtype)
 
@@ -89,14 +94,9 @@ class FileDescription:
 
     def to_json(self) -> str:
         """One line of JSON, the same for equal descriptions."""
-        header = {
-            "version": VERSION,
-            "whole": self.whole,
-            "weights": {name: weight.to_json() for name, weight in self.weights.items()},
-            "tensors": dict(self.tensors),
-            "tied": dict(self.tied),
-        }
-        return json.dumps(header, sort_keys=True)
+        weights = {name: weight.to_json() for name, weight in self.weights.items()}
+        header = {"version": VERSION, "whole": self.whole, "tensors": dict(self.tensors), "tied": dict(self.tied)}
+        return json.dumps(header | {"weights": weights}, sort_keys=True)
 
     def to_metadata(self) -> Metadata:
         """What the header of a safetensors file says."""
@@ -105,12 +105,17 @@ class FileDescription:
 
     def digest(self) -> str:
         """The checksum of all that it says but itself."""
-        return hashlib.sha256(_with(self, NO_CHECKSUM).to_json().encode()).hexdigest()
+        return hashlib.sha256(replace(self, whole=NO_CHECKSUM).to_json().encode()).hexdigest()
 
     def parts(self, name: str) -> list[str]:
         """The names of the tensors of a weight."""
         names = FIELDS[:2] if self.weights[name].scheme.symmetric else FIELDS
         return [f"{name}.{part}" for part in names]
+
+    def sums(self, name: str) -> tuple[object, ...]:
+        """What is the same for two names of the same values: the checksums of a tensor or a weight."""
+        weight = self.weights.get(name)
+        return weight, *(self.tensors[part] for part in ([name] if weight is None else self.parts(name)))
 
     def unquantized(self) -> list[str]:
         """The names of the tensors that were left as they are."""
@@ -156,7 +161,7 @@ def merged(parts: Iterable[FileDescription]) -> FileDescription:
         tensors |= part.tensors
         tied |= part.tied
     whole = FileDescription(weights, tensors, tied)
-    return _with(whole, whole.digest())
+    return replace(whole, whole=whole.digest())
 
 
 def tensors_of(name: str, integers: PackedWeight) -> dict[str, torch.Tensor]:
@@ -175,10 +180,6 @@ def integers_of(weight: WeightDescription, name: str, tensors: Mapping[str, torc
     assert packed is not None
     assert scales is not None
     return PackedWeight(packed, scales, zeros, weight.scheme, weight.shape).check(name)
-
-
-def _with(description: FileDescription, whole: str) -> FileDescription:
-    return FileDescription(description.weights, description.tensors, description.tied, whole)
 
 
 def _check_version(version: object, where: str) -> None:

@@ -19,20 +19,12 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError, ConfigError, MissingDependencyError, StateError, describe
 from assay.quantize.files.container import TensorEntry, sha256
-from assay.quantize.files.description import (
-    KEY,
-    FileDescription,
-    Kind,
-    WeightDescription,
-    integers_of,
-    merged,
-    tensors_of,
-)
+from assay.quantize.files.description import KEY, FileDescription, WeightDescription, integers_of, merged, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
 from assay.quantize.files.meta_models import from_config
-from assay.quantize.files.model_loader import find_replacements
+from assay.quantize.files.model_loader import ModelLoader
 from assay.quantize.files.transformers_registration import mark
-from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear
+from assay.quantize.layers import QUANTIZED
 from assay.quantize.packed_weight import PackedWeight
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -68,7 +60,7 @@ def save(model: nn.Module | Mapping[str, PackedWeight], path: PathLike, *, shard
 
     Example:
         >>> import tempfile
-        >>> from assay.quantize import quantize_weight
+        >>> from assay.quantize import QuantizedLinear, quantize_weight
         >>> model = nn.Sequential(QuantizedLinear(quantize_weight(torch.eye(4, 32), "int8")))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = save(model, f"{folder}/model.safetensors")
@@ -128,10 +120,7 @@ def load(
     description, tensors = read(path)
     weights = {name: _integers(name, description, tensors, str(path)) for name in description.weights}
     unquantized = {name: tensors[name] for name in description.unquantized()}
-    replacements = find_replacements(
-        model, description, weights, unquantized, where=str(path), strict=strict, device=device
-    )
-    replacements.apply()
+    ModelLoader(model, description, str(path), device).replacements(weights, unquantized, strict).apply()
     mark(model)
     return model
 
@@ -261,11 +250,12 @@ def _of_integers(packed_weights: Mapping[str, PackedWeight]) -> _Contents:
     if not packed_weights or strange is not None:
         got = f"{type(packed_weights[strange]).__name__} under {strange!r}" if strange is not None else "nothing"
         raise ConfigError(describe("model", got, "a module, or PackedWeight by name", "Quantize weights first"))
-    descriptions = {
-        name: WeightDescription("linear", each.scheme, each.shape, each.scales.dtype)
-        for name, each in packed_weights.items()
-    }
-    return _Contents({name: (descriptions[name], packed_weights[name]) for name in packed_weights})
+    return _Contents(
+        {
+            name: (WeightDescription("linear", each.scheme, each.shape, each.scales.dtype), each)
+            for name, each in packed_weights.items()
+        }
+    )
 
 
 def _of_model(model: nn.Module) -> _Contents:
@@ -274,15 +264,14 @@ def _of_model(model: nn.Module) -> _Contents:
     contents, taken = _Contents(), set()
     first: dict[object, str] = {}
     for name, layer in model.named_modules(remove_duplicate=False):
-        if not isinstance(layer, QuantizedLinear | QuantizedEmbedding):
+        if not isinstance(layer, QUANTIZED):
             continue
         weight, own = layer.weight, f"{name}.weight".removeprefix(".")
         taken |= {f"{own}.{part}" for part in weight.state_dict()}
         if first.setdefault(weight, own) != own:
             contents.tied[own] = first[weight]
             continue
-        kind: Kind = "embedding" if isinstance(layer, QuantizedEmbedding) else "linear"
-        contents.weights[own] = (WeightDescription(kind, weight.scheme, weight.shape, weight.dtype), weight.integers)
+        contents.weights[own] = (WeightDescription.of(layer), weight.integers)
     if not contents.weights:
         do = "Apply a plan first, or save it with safetensors"
         raise ConfigError(describe("model", "no quantized layer", "at least one", do))

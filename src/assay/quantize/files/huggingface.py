@@ -19,7 +19,7 @@ from torch import nn
 from assay.errors import AssayError, StateError, describe
 from assay.quantize.candidates import Candidate, candidates
 from assay.quantize.files.description import FIELDS, WeightDescription
-from assay.quantize.layers import QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from assay.quantize.layers import QUANTIZED, QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
 
 METHOD = "assay"
@@ -61,19 +61,15 @@ class LoadState:
 
 def weights_of(model: nn.Module) -> dict[str, dict[str, Any]]:
     """The quantized weights of a model, by the name of the layer, as ``config.json`` lists them."""
-    named = [(name, each) for name, each in model.named_modules(remove_duplicate=False) if is_quantized(each)]
+    named = [(name, each) for name, each in model.named_modules(remove_duplicate=False) if isinstance(each, QUANTIZED)]
     targets = getattr(model, "all_tied_weights_keys", {})  # save_pretrained writes the other ones
-    named.sort(key=lambda each: f"{each[0]}.weight" in targets)
     first: dict[QuantizedWeight, str] = {}
-    found = {}
-    for name, module in named:
-        weight: QuantizedWeight = module.weight
-        kind = "embedding" if isinstance(module, QuantizedEmbedding) else "linear"
-        found[name] = WeightDescription(kind, weight.scheme, weight.shape, weight.dtype).to_json()  # type: ignore[arg-type]
-        found[name]["scales"] = dtype_name(weight.scales.dtype)
-        if first.setdefault(weight, name) != name:
-            found[name]["tied"] = first[weight]
-    return found
+    result = {}
+    for name, layer in sorted(named, key=lambda each: f"{each[0]}.weight" in targets):
+        result[name] = WeightDescription.of(layer).to_json() | {"scales": dtype_name(layer.weight.scales.dtype)}
+        if first.setdefault(layer.weight, name) != name:
+            result[name]["tied"] = first[layer.weight]
+    return result
 
 
 def add_empty_layers(
@@ -101,8 +97,7 @@ def add_empty_layers(
     for name, layer in made.items():
         candidate = places[name]
         assert candidate is not None
-        for place in candidate.places:
-            place.parent._modules[place.attribute] = layer
+        candidate.install(layer)
         if name in own:
             held = layer.weight.state_dict(prefix=f"{name}.weight.")  # type: ignore[union-attr]
             load_state.dtypes |= {part: tensor.dtype for part, tensor in held.items()}
@@ -165,11 +160,6 @@ def _layer(
     if (weight.kind, weight.shape) != (candidate.kind, candidate.shape):
         raise _refused(name, entry, f"the model has {candidate.kind} of shape {candidate.shape}")
     return candidate.replacement(QuantizedWeight(integers, dtypes.get(weight.dtype, weight.dtype)))
-
-
-def is_quantized(module: nn.Module) -> bool:
-    """Whether a module is a layer with quantized weights."""
-    return isinstance(module, QuantizedLinear | QuantizedEmbedding)
 
 
 def dtype_name(dtype: torch.dtype) -> str:

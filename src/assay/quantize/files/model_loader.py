@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from assay.errors import AssayWarning, ConfigError, StateError, describe, warn
-from assay.quantize.candidates import QUANTIZED, Candidate, candidates
+from assay.quantize.candidates import Candidate, candidates
 from assay.quantize.files.description import FileDescription
-from assay.quantize.layers import QuantizedWeight
+from assay.quantize.layers import QUANTIZED, QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
 
 SHOWN = 3
@@ -36,20 +36,19 @@ class Replacements:
     def apply(self) -> None:
         """Fill the places. Nothing here can fail, so that the model is whole before and after."""
         for each, layer in self.layers:
-            for place in each.places:
-                place.parent._modules[place.attribute] = layer
-        for module in self.model.modules():
-            for held in (module._parameters, module._buffers):
-                for name, old in held.items():
+            each.install(layer)
+        for module in self.model.modules():  # also the new layers, which still have the old biases
+            for named in (module._parameters, module._buffers):
+                for name, old in named.items():
                     if old is not None and id(old) in self.tensors:
-                        held[name] = self.tensors[id(old)]  # type: ignore[assignment]
+                        named[name] = self.tensors[id(old)]  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
 class Slot:
     """One tensor or quantized weight of a model, under all names that its state has for it."""
 
-    held: Tensor | QuantizedWeight
+    content: Tensor | QuantizedWeight
     names: list[str]
 
     @property
@@ -57,51 +56,128 @@ class Slot:
         return self.names[0]
 
 
-def find_replacements(
-    model: nn.Module,
-    description: FileDescription,
-    weights: Mapping[str, PackedWeight],
-    unquantized: Mapping[str, Tensor],
-    *,
-    where: str,
-    strict: bool,
-    device: str | torch.device | None,
-) -> Replacements:
-    """Find the place of everything in a file.
+class ModelLoader:
+    """Finds the place of everything in a file.
 
     Args:
         model: where to.
         description: of the file.
-        weights: its quantized weights.
-        unquantized: its other tensors.
         where: the file, as messages say it.
-        strict: raise where the file and the model have not the same names.
         device: where the tensors shall be; None: where the model has them.
-
-    Raises:
-        StateError: names, shapes or shared weights are those of another model.
-        ConfigError: a layer cannot be replaced.
     """
-    slots = _slots(model)
-    stored = {name: name for name in (*weights, *unquantized)} | dict(description.tied)
-    _check_names(slots, stored, where, strict)
-    replacements = Replacements(model)
-    layers = _layers(model)
-    cache: dict[object, QuantizedWeight | Tensor] = {}
-    for slot in slots:
-        name = _content(slot, stored, description, where)
-        if name in weights:
-            kind = description.weights[name]
-            weight = QuantizedWeight(weights[name].to(_home(slot.held, device)), kind.dtype)
-            shared = cache.setdefault(name, weight)
-            assert isinstance(shared, QuantizedWeight)
-            replacements.layers += _replaced(slot, layers, shared, where)
-        elif name:
-            replacements.tensors[id(slot.held)] = _tensor(slot, unquantized[name], cache, name, where, device)
-    for _, layer in replacements.layers:
-        _take_bias(layer, replacements.tensors)
-    _check_values(replacements, where)
-    return replacements
+
+    def __init__(
+        self, model: nn.Module, description: FileDescription, where: str, device: str | torch.device | None
+    ) -> None:
+        self.model, self.description, self.where, self.device = model, description, where, device
+        self._holders: dict[str, Candidate] = {}  # by the names of their weights
+        self._shared: dict[object, Tensor] = {}
+
+    def replacements(
+        self, weights: Mapping[str, PackedWeight], unquantized: Mapping[str, Tensor], strict: bool
+    ) -> Replacements:
+        """What takes which place.
+
+        Args:
+            weights: the quantized weights of the file.
+            unquantized: its other tensors.
+            strict: raise where the file and the model have not the same names.
+
+        Raises:
+            StateError: names, shapes or shared weights are those of another model.
+            ConfigError: a layer cannot be replaced.
+        """
+        slots = _slots(self.model)
+        stored = {name: name for name in (*weights, *unquantized)} | dict(self.description.tied)
+        self._check_names(slots, stored, strict)
+        by_module = {each.module: each for each in candidates(self.model)[0]}
+        named = self.model.named_modules(remove_duplicate=False)
+        self._holders = {f"{name}.weight": by_module[module] for name, module in named if module in by_module}
+        result = Replacements(self.model)
+        new: dict[str, QuantizedWeight] = {}
+        for slot in slots:
+            name = self._content(slot, stored)
+            if name in weights:
+                weight = QuantizedWeight(weights[name].to(self._home(slot)), self.description.weights[name].dtype)
+                result.layers += self._layers(slot, new.setdefault(name, weight))
+            elif name:
+                result.tensors[id(slot.content)] = self._tensor(slot, name, unquantized[name])
+        self._check_values(result)
+        return result
+
+    def _check_names(self, slots: Sequence[Slot], stored: Mapping[str, str], strict: bool) -> None:
+        """The file and the model have the same names; a weight that the model shares needs one of its names only."""
+        known = {name for slot in slots for name in slot.names}
+        extra = sorted(name for name in stored if name not in known)
+        missing = sorted(slot.name for slot in slots if not any(name in stored for name in slot.names))
+        sides = [(extra, "that the model has not"), (missing, "of the model missing")]
+        some = [(names, what, ", ".join(names[:SHOWN]) + (", …" if names[SHOWN:] else "")) for names, what in sides]
+        got = "; ".join(f"{len(names)} tensors {what} ({shown})" for names, what, shown in some if names)
+        expected = "the tensors of the model"
+        if got and (strict or len(missing) == len(slots)):
+            do = f"{OTHER_MODEL}, or pass strict=False to load what both have"
+            raise StateError(describe(self.where, got, expected, do))
+        if got:
+            warn(describe(self.where, got, expected, "Check that they may stay as they were"), AssayWarning)
+
+    def _content(self, slot: Slot, stored: Mapping[str, str]) -> str:
+        """The name under which the file has what belongs into a slot; empty where it has nothing."""
+        named = list(dict.fromkeys(stored[name] for name in slot.names if name in stored))
+        if len(set(map(self.description.sums, named))) > 1:
+            got = f"different values for {' and '.join(named)}"
+            raise StateError(describe(self.where, got, "the same, as the model shares them", OTHER_MODEL))
+        return named[0] if named else ""
+
+    def _layers(self, slot: Slot, weight: QuantizedWeight) -> list[tuple[Candidate, nn.Module]]:
+        """What replaces the layers that hold a weight."""
+        where = f"{self.where}, {slot.name}"
+        holders = {id(each.module): each for each in map(self._holders.get, slot.names) if each}.values()
+        lost = [name for name in slot.names if name not in self._holders]
+        reasons = [f"{name}, which is of no linear layer and no embedding" for name in lost]
+        floats = [each for each in holders if not isinstance(each.module, QUANTIZED)]
+        reasons += [f"{each.name}: {each.why_not}" for each in floats if each.why_not]
+        if reasons:
+            raise ConfigError(describe(where, reasons[0], "a layer that can be replaced", "Make the model without it"))
+        shapes = {each.shape for each in holders}
+        if shapes != {weight.shape}:
+            shown = " and ".join(map(str, sorted(shapes)))
+            raise StateError(describe(where, f"shape {weight.shape}", f"shape {shown} as in the model", OTHER_MODEL))
+        return [(each, each.replacement(weight)) for each in holders]
+
+    def _tensor(self, slot: Slot, name: str, stored: Tensor) -> Tensor:
+        """What replaces a parameter or a buffer: the file's values in the file's dtype."""
+        old, where = slot.content, f"{self.where}, {slot.name}"
+        if isinstance(old, QuantizedWeight):
+            raise StateError(describe(where, "floats", "a quantized weight as in the model", OTHER_MODEL))
+        if isinstance(old, UninitializedParameter | UninitializedBuffer):
+            raise ConfigError(describe(where, "a lazy parameter", "one with a shape", "Run one batch, then load"))
+        if tuple(old.shape) != tuple(stored.shape):
+            got, expected = f"shape {tuple(stored.shape)}", f"shape {tuple(old.shape)} as in the model"
+            raise StateError(describe(where, got, expected, OTHER_MODEL))
+        if old.is_floating_point() != stored.is_floating_point():
+            raise StateError(describe(where, str(stored.dtype), f"{old.dtype} as in the model", OTHER_MODEL))
+        value = stored.to(self._home(slot))
+        if isinstance(old, nn.Parameter):
+            value = nn.Parameter(value, requires_grad=old.requires_grad)
+        return self._shared.setdefault((name, type(value)), value)
+
+    def _home(self, slot: Slot) -> torch.device:
+        """Where a tensor shall be: as asked for, where it is, or on the CPU."""
+        if self.device is not None:
+            return torch.device(self.device)
+        return torch.device("cpu") if slot.content.device == torch.device("meta") else slot.content.device
+
+    def _check_values(self, replacements: Replacements) -> None:
+        """Raise where a parameter or a buffer is on the meta device and the file has nothing for it."""
+        replaced = {module for each, _ in replacements.layers for module in each.module.modules()}
+        for name, module in self.model.named_modules():
+            if module in replaced:
+                continue
+            for part, old in (*module._parameters.items(), *module._buffers.items()):
+                if old is not None and old.is_meta and id(old) not in replacements.tensors:
+                    got = f"nothing for {name}.{part}".replace(" .", " ")
+                    do = "Make the model with assay.quantize.files.meta_models, which keeps buffers"
+                    raise ConfigError(describe(self.where, got, "values for what is on the meta device", do))
 
 
 def _slots(model: nn.Module) -> list[Slot]:
@@ -111,133 +187,7 @@ def _slots(model: nn.Module) -> list[Slot]:
         if isinstance(module, QuantizedWeight):
             result.setdefault(id(module), Slot(module, [])).names.append(name)
             inside |= {f"{name}.{part}" for part in module.state_dict()}
-    for name, held in model.state_dict(keep_vars=True).items():
-        if name not in inside and isinstance(held, Tensor):
-            result.setdefault(id(held), Slot(held, [])).names.append(name)
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if name not in inside and isinstance(tensor, Tensor):
+            result.setdefault(id(tensor), Slot(tensor, [])).names.append(name)
     return list(result.values())
-
-
-def _check_names(slots: Sequence[Slot], stored: Mapping[str, str], where: str, strict: bool) -> None:
-    """The file and the model have the same names; a weight that the model shares needs one of its names only."""
-    known = {name for slot in slots for name in slot.names}
-    extra = sorted(name for name in stored if name not in known)
-    missing = sorted(slot.name for slot in slots if not any(name in stored for name in slot.names))
-    sides = [(extra, "that the model has not"), (missing, "of the model missing")]
-    got = "; ".join(f"{len(names)} tensors {what} ({_some(names)})" for names, what in sides if names)
-    if not got:
-        return
-    expected = "the tensors of the model"
-    if strict or len(missing) == len(slots):
-        do = f"{OTHER_MODEL}, or pass strict=False to load what both have"
-        raise StateError(describe(where, got, expected, do))
-    warn(describe(where, got, expected, "Check that they may stay as they were"), AssayWarning)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-
-
-def _content(slot: Slot, stored: Mapping[str, str], description: FileDescription, where: str) -> str:
-    """The name under which the file has what belongs into a slot; empty where it has nothing."""
-    named = list(dict.fromkeys(stored[name] for name in slot.names if name in stored))
-    if len({_sums(name, description) for name in named}) > 1:
-        got = f"different values for {' and '.join(named)}"
-        raise StateError(describe(where, got, "the same, as the model shares them", OTHER_MODEL))
-    return named[0] if named else ""
-
-
-def _sums(name: str, description: FileDescription) -> tuple[object, ...]:
-    weight = description.weights.get(name)
-    parts = [name] if weight is None else description.parts(name)
-    return (weight, *(description.tensors[part] for part in parts))
-
-
-def _layers(model: nn.Module) -> dict[str, Candidate]:
-    """The linear layers and embeddings of a model by all names of their weights."""
-    result = {each.module: each for each in candidates(model)[0]}
-    named = model.named_modules(remove_duplicate=False)
-    return {f"{name}.weight": result[module] for name, module in named if module in result}
-
-
-def _replaced(
-    slot: Slot, layers: Mapping[str, Candidate], weight: QuantizedWeight, where: str
-) -> list[tuple[Candidate, nn.Module]]:
-    """What replaces the layers that hold a weight."""
-    what = f"{where}, {slot.name}"
-    holders = {layers[name].module: layers[name] for name in slot.names if name in layers}
-    reasons = [f"{name}, which is of no linear layer and no embedding" for name in slot.names if name not in layers]
-    quantized = [each for each in holders.values() if isinstance(each.module, QUANTIZED)]
-    reasons += [f"{each.name}: {each.why_not}" for each in holders.values() if each.why_not and each not in quantized]
-    if reasons:
-        raise ConfigError(describe(what, reasons[0], "a layer that can be replaced", "Make the model without it"))
-    shapes = {_shape(each) for each in holders.values()}
-    if shapes != {weight.shape}:
-        shown = " and ".join(map(str, sorted(shapes)))
-        raise StateError(describe(what, f"shape {weight.shape}", f"shape {shown} as in the model", OTHER_MODEL))
-    return [(each, each.replacement(weight)) for each in holders.values()]
-
-
-def _shape(each: Candidate) -> tuple[int, int]:
-    held = each.module.weight
-    return held.shape if isinstance(held, QuantizedWeight) else each.shape
-
-
-def _take_bias(layer: nn.Module, tensors: Mapping[int, Tensor]) -> None:
-    """Give a new layer its new bias; the pass over the model comes to it as well, but knows only what is in places."""
-    for held in (layer._parameters, layer._buffers):
-        for name, old in held.items():
-            if old is not None and id(old) in tensors:
-                held[name] = tensors[id(old)]  # type: ignore[assignment]
-
-
-def _tensor(
-    slot: Slot,
-    stored: Tensor,
-    cache: dict[object, QuantizedWeight | Tensor],
-    name: str,
-    where: str,
-    device: str | torch.device | None,
-) -> Tensor:
-    """What replaces a parameter or a buffer: the file's values in the file's dtype."""
-    held = slot.held
-    what = f"{where}, {slot.name}"
-    if isinstance(held, QuantizedWeight):
-        raise StateError(describe(what, "floats", "a quantized weight as in the model", OTHER_MODEL))
-    if isinstance(held, UninitializedParameter | UninitializedBuffer):
-        raise ConfigError(describe(what, "a lazy parameter", "one with a shape", "Run one batch, then load"))
-    if tuple(held.shape) != tuple(stored.shape):
-        got, expected = f"shape {tuple(stored.shape)}", f"shape {tuple(held.shape)} as in the model"
-        raise StateError(describe(what, got, expected, OTHER_MODEL))
-    if held.is_floating_point() != stored.is_floating_point():
-        raise StateError(describe(what, str(stored.dtype), f"{held.dtype} as in the model", OTHER_MODEL))
-    value = stored.to(_home(held, device))
-    if isinstance(held, nn.Parameter):
-        value = nn.Parameter(value, requires_grad=held.requires_grad)
-    shared = cache.setdefault((name, type(value)), value)
-    assert isinstance(shared, Tensor)
-    return shared
-
-
-def _home(held: Tensor | QuantizedWeight, device: str | torch.device | None) -> torch.device:
-    """Where a tensor shall be: as asked for, where it is, or on the CPU."""
-    if device is not None:
-        return torch.device(device)
-    return torch.device("cpu") if held.device == torch.device("meta") else held.device
-
-
-def _check_values(replacements: Replacements, where: str) -> None:
-    """Raise where something of the model would stay without values.
-
-    Raises:
-        ConfigError: a parameter or buffer is on the meta device and the file has nothing for it.
-    """
-    replaced = {module for each, _ in replacements.layers for module in each.module.modules()}
-    for name, module in replacements.model.named_modules():
-        if module in replaced:
-            continue
-        for kind in (module._parameters, module._buffers):
-            for part, held in kind.items():
-                if held is not None and held.is_meta and id(held) not in replacements.tensors:
-                    got = f"nothing for {name}.{part}".replace(" .", " ")
-                    do = "Make the model with assay.quantize.files.meta_models, which keeps buffers"
-                    raise ConfigError(describe(where, got, "values for what is on the meta device", do))

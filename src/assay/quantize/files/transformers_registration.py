@@ -7,7 +7,7 @@ import sys
 from torch import nn
 
 from assay.errors import MissingDependencyError
-from assay.quantize.files.huggingface import is_quantized
+from assay.quantize.layers import QUANTIZED
 
 
 def register_with_transformers() -> None:
@@ -38,7 +38,8 @@ def mark(model: nn.Module) -> None:
     if package is None:
         return
     for module in reversed([*model.modules()]):  # the configuration that models share is that of the outer one
-        if isinstance(module, package.PreTrainedModel) and any(map(is_quantized, module.modules())):
+        has_quantized = any(isinstance(each, QUANTIZED) for each in module.modules())
+        if isinstance(module, package.PreTrainedModel) and has_quantized:
             from assay.quantize.files.quantizer import AssayQuantizationConfig, AssayQuantizer
 
             module.hf_quantizer = AssayQuantizer(AssayQuantizationConfig())

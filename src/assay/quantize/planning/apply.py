@@ -10,7 +10,7 @@ from torch import nn
 
 from assay.errors import AssayError, ConfigError, StateError, describe
 from assay.progress import ProgressBar
-from assay.quantize.candidates import Candidate, ParentSlot, candidates
+from assay.quantize.candidates import Candidate, candidates
 from assay.quantize.files.transformers_registration import mark
 from assay.quantize.layers import QuantizedWeight
 from assay.quantize.planning.layers import Choice
@@ -42,7 +42,13 @@ def apply(plan: Plan, model: nn.Module, calibration: Calibration | None = None) 
             weights[candidate.name] = weight
             layers[candidate] = candidate.replacement(weight)
             bar.update(advance=layer.bytes_before)
-    _replace([(place, layer) for candidate, layer in layers.items() for place in candidate.places])
+    try:
+        for candidate, new in layers.items():
+            candidate.install(new)
+    except BaseException:  # an interrupt
+        for candidate in layers:
+            candidate.install(candidate.module)
+        raise
     mark(model)
     return model
 
@@ -114,15 +120,3 @@ def quantized_weight(choice: Choice, method: str, calibration: Calibration | Non
     else:
         integers = quantize_weight(weight, scheme, method)
     return QuantizedWeight(integers, weight.dtype)
-
-
-def _replace(new: Sequence[tuple[ParentSlot, nn.Module]]) -> None:
-    """Put the layers in their places; if that is interrupted, the old ones go back."""
-    old = [(place, place.parent._modules[place.attribute]) for place, _ in new]
-    try:
-        for place, layer in new:
-            place.parent._modules[place.attribute] = layer
-    except BaseException:
-        for place, layer in old:  # type: ignore[assignment]
-            place.parent._modules[place.attribute] = layer
-        raise
