@@ -363,12 +363,10 @@ def _decode_union(hint: Any, data: Any, where: str) -> Any:
 
 def _encode_field(hint: Any, value: Any) -> Any:
     if hint == tuple[tuple[CellValue, ...], ...]:
-        return [[{"number": _word(c)} if _is_special(c) else c for c in row] for row in value]
+        return [[_encode_field(CellValue, cell) for cell in row] for row in value]
+    if hint == CellValue and isinstance(value, float) and not math.isfinite(value):
+        return {"number": _word(value)}
     return encode(value)
-
-
-def _is_special(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _word(value: float) -> str:

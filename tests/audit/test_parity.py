@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from assay.audit.parity import compare, compare_runs, run, tolerances
-from assay.audit.parity.closeness import difference
+from assay._records import encode
+from assay.audit.parity import ParityAudit, compare, compare_runs, run, tolerances
+from assay.audit.parity.closeness import ValueDifference, difference
 from assay.errors import CapacityError, ConfigError, InputError
 from assay.pretend import PretendError, pretend
 from assay.pretend.native_engine.build import why_not
@@ -130,8 +131,8 @@ def test_the_operator_that_is_wrong_is_named_first(training, name, device, mode)
     assert first is not None
     assert not parity.agrees
     assert (first.kind, first.operator) == (kind, operator)
-    assert (first.place.line.file, first.place.line.line) == (HERE, line_of(line))
-    assert (first.place.module, first.place.backward) == (module, backward)
+    assert (first.file, first.line) == (HERE, line_of(line))
+    assert (first.module, first.backward) == (module, backward)
     assert first.difference is not None
     assert operator in str(parity)
 
@@ -311,7 +312,7 @@ def test_an_operator_that_the_device_lacks_is_told_with_its_line():
     assert parity.first.kind == "error"
     assert parity.first.operator == "aten::linalg_eig"
     assert "is not currently implemented for the MPS device" in parity.first.why
-    assert parity.first.place.line.file == HERE
+    assert parity.first.file == HERE
     assert parity.compared == 1
 
 
@@ -320,7 +321,7 @@ def test_a_module_that_was_not_moved_is_an_error_of_the_device():
     parity = compare(lambda x: model(x), torch.ones(1, 3), device="cuda")
     assert parity.first.kind == "error"
     assert "Expected all tensors to be on the same device" in parity.first.why
-    assert parity.first.place.module == "Linear"
+    assert parity.first.module == "Linear"
 
 
 def test_an_error_of_the_program_itself_is_told_with_its_line():
@@ -330,7 +331,7 @@ def test_an_error_of_the_program_itself_is_told_with_its_line():
 
     parity = compare(program, torch.device("cpu"), device="mps")
     assert parity.first.why == "ValueError: no such device"
-    assert parity.first.place.line.line == line_of('raise ValueError("no such device")')
+    assert parity.first.line == line_of('raise ValueError("no such device")')
 
 
 def test_the_callers_things_stay_as_they_are(training):
@@ -441,8 +442,23 @@ def test_a_difference_tells_the_element_and_the_distance(cpu, device, ulps):
     found = difference(cpu, device)
     assert found is not None
     assert (found.where, found.ulps, found.outside, found.elements) == ((1,), ulps, 1, 2)
-    assert json.loads(json.dumps(found.to_dict()))["elements"] == 2
     assert difference(cpu, cpu.clone()) is None
+
+
+@pytest.mark.parametrize(
+    ("cpu", "device", "values"),
+    [
+        (torch.tensor([True]), torch.tensor([False]), ("True", "False")),
+        (torch.tensor([1 + 2j]), torch.tensor([1 + 3j]), ("(1+2j)", "(1+3j)")),
+        (torch.tensor([2**62 + 1]), torch.tensor([2**62]), (2**62 + 1, 2**62)),
+        (torch.tensor([1.0]), torch.tensor([float("inf")]), (1.0, float("inf"))),
+    ],
+)
+def test_a_difference_of_any_dtype_goes_through_json(cpu, device, values):
+    apart = difference(cpu, device)
+    assert (apart.cpu, apart.device) == values
+    again = ValueDifference.from_data(json.loads(json.dumps(encode(apart))), "difference")
+    assert (again.cpu, again.device, again.absolute) == (apart.cpu, apart.device, apart.absolute)
 
 
 def test_the_worst_element_is_told():
@@ -491,12 +507,12 @@ def test_the_command_shows_the_line_that_diverges(program, capsys):
 
 def test_the_command_gives_json(program, capsys):
     assert run(f"{program}:off", ["mps"], as_json=True) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == "assay.parity/1"
-    (compared,) = told["compared"]
-    assert compared["agrees"] is False
-    assert (compared["divergences"][0]["file"], compared["divergences"][0]["line"]) == (str(program), 9)
-    assert compared["divergences"][0]["difference"]["device"] == 2.0
+    audit = ParityAudit.from_json(capsys.readouterr().out)
+    (compared,) = audit.compared
+    assert (compared.agrees, audit.exit_code) == (False, 1)
+    assert (compared.first.file, compared.first.line) == (str(program), 9)
+    assert compared.first.difference.device == 2.0
+    assert "program.py:9" in audit.to_markdown()
 
 
 def test_the_command_says_when_nothing_was_compared(program, capsys):

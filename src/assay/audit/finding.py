@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from assay._records import Record
 from assay.audit.observations import Origin
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, eq=False)
+class Finding(Record):
     """One device bug at one line; what was seen on several devices, in several usages or metrics is one finding.
 
     Attributes:
@@ -57,7 +57,3 @@ class Finding:
     def where(self) -> str:
         """``file:line``."""
         return f"{self.file}:{self.line}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The finding as plain values."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

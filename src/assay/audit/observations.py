@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from assay._records import Record
 from assay.pretend.events import Event, Frame
 
 MOVED, NOT_MOVED, AS_IT_IS = "moved first", "not moved", "as it is"
@@ -37,8 +38,8 @@ class AuditRun:
     replaced: bool = False  # another device that the program names is taken for this one, to see what comes next
 
 
-@dataclass(frozen=True)
-class Origin:
+@dataclass(frozen=True, eq=False)
+class Origin(Record):
     """The line at which a tensor came to be where it is: what happened there."""
 
     what: str
@@ -102,8 +103,8 @@ def of_event(event: Event, run: AuditRun) -> Observation:
     )
 
 
-@dataclass(frozen=True)
-class Unrun:
+@dataclass(frozen=True, eq=False)
+class Unrun(Record):
     """A part that was not audited, and why; ``known`` says that this was known before, and is no failure."""
 
     subject: str

@@ -1,33 +1,35 @@
-"""What an audit found, as a value: to print, to keep, and to decide whether a change may go in."""
+"""The result of an audit: to show, to save, and to decide whether a change may go in."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from assay._records import Record
 from assay.audit.finding import Finding
 from assay.audit.observations import Unrun
 from assay.audit.rulebook import at_least, rules
+from assay.audit.view import audit_document
+from assay.render import Document, Viewable
 
-SCHEMA = "assay.audit/1"
 NONE, FOUND, NOT_RUN = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, eq=False)
+class Audit(Record, Viewable, schema="assay.audit/2"):
     """The result of auditing one target.
 
     Attributes:
-        target: as it was named.
-        devices: the devices asked for.
-        findings: what was found, most severe first; those that a comment explains come with its reason.
+        target: its name, as it was passed.
+        devices: the names of the devices.
+        findings: the findings, most severe first; those that a comment explains have its reason.
         unrun: what was not audited, and why.
         subjects: how many metrics or scripts were run.
         torch: the version of torch whose rules were applied.
         seconds: how long it took.
     """
+
+    pipe_width = 160  # nobody can widen a pipe: few broken lines
 
     target: str
     devices: tuple[str, ...]
@@ -65,20 +67,10 @@ class Audit:
             counts[found.rule].update(found.devices or ("",))
         return {name: count for name, count in counts.items() if count}
 
-    def to_json(self) -> str:
-        """The audit as JSON, for programs."""
-        return json.dumps(self.plain(), indent=2)
+    def to_document(self, *, notes: bool = True) -> Document:
+        """The document that is shown: findings by file and line, then a grid of rules and devices.
 
-    def plain(self) -> dict[str, Any]:
-        """The audit as plain values."""
-        return {
-            "schema": SCHEMA,
-            "target": self.target,
-            "devices": list(self.devices),
-            "torch": self.torch,
-            "seconds": round(self.seconds, 2),
-            "subjects": self.subjects,
-            "findings": [found.to_json() for found in self.findings],
-            "unrun": [asdict(part) for part in self.unrun],
-            "rules": {name: dict(count) for name, count in self.table().items()},
-        }
+        Args:
+            notes: whether findings of the severity ``note`` are shown one by one; they are counted in any case.
+        """
+        return audit_document(self, notes=notes)

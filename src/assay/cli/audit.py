@@ -16,11 +16,11 @@ from assay.audit.rulebook import SEVERITIES, rules
 from assay.audit.runner import AuditProgress as Step
 from assay.audit.runner import audit
 from assay.audit.sarif import save
-from assay.audit.show import show
 from assay.cli.options import AuditCommand
 from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
 from assay.pretend.native_engine.build import has_engine
+from assay.render.terminal import show
 
 USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
 
@@ -51,10 +51,10 @@ def run(options: AuditCommand) -> None:
     if os.getcwd() not in sys.path:  # as "python -m" has it: modules of the working folder can be named
         sys.path.insert(0, os.getcwd())
     result = _audit(options)
-    notes = options.notes or options.fail_on == "note"
+    document = result.to_document(notes=options.notes or options.fail_on == "note")
     write_then_show(
         lambda: [] if options.sarif is None else [save(result, options.sarif)],
-        lambda: print(result.to_json()) if options.json else show(result, notes=notes),
+        lambda: print(result.to_json(), end="") if options.json else show(document, pipe_width=result.pipe_width),
     )
     raise typer.Exit(result.exit_code(options.fail_on))
 

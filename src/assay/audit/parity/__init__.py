@@ -8,7 +8,7 @@ from assay._lazy import attach
 
 if TYPE_CHECKING:
     from assay.audit.parity.closeness import Tolerance, ValueDifference, tolerances
-    from assay.audit.parity.command import run
+    from assay.audit.parity.command import ParityAudit, run
     from assay.audit.parity.replay import OperatorDivergence
     from assay.audit.parity.runs import ParityResult, compare, compare_runs
     from assay.audit.parity.steps import CallSite
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CallSite",
     "OperatorDivergence",
+    "ParityAudit",
     "ParityResult",
     "Tolerance",
     "ValueDifference",
@@ -27,7 +28,7 @@ __all__ = [
 
 _HOMES = {
     "closeness": ("ValueDifference", "Tolerance", "tolerances"),
-    "command": ("run",),
+    "command": ("ParityAudit", "run"),
     "replay": ("OperatorDivergence",),
     "runs": ("ParityResult", "compare", "compare_runs"),
     "steps": ("CallSite",),

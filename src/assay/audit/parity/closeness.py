@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay._records import CellValue, Record
 from assay.devices import to_host
 
 # Integers of a float's width, in whose order neighbours are neighbours: the distance is the count of steps between.
@@ -24,8 +24,8 @@ _BITS = {
 _WIDE = {torch.complex32: torch.complex64, torch.complex64: torch.complex128, torch.complex128: torch.complex128}
 
 
-@dataclass(frozen=True)
-class Tolerance:
+@dataclass(frozen=True, eq=False)
+class Tolerance(Record):
     """How far two right results may lie apart: ``absolute + relative * |cpu|``.
 
     Attributes:
@@ -45,13 +45,13 @@ class Tolerance:
 EXACT = Tolerance(0.0, 0.0, "integers and booleans are equal or they are not")
 
 
-@dataclass(frozen=True)
-class ValueDifference:
-    """How the values of one tensor differ, told at the element that lies farthest outside the tolerance.
+@dataclass(frozen=True, eq=False)
+class ValueDifference(Record):
+    """How the values of one tensor differ: at the element that lies farthest outside the tolerance.
 
     Attributes:
         where: the index of that element.
-        cpu: its value on the CPU.
+        cpu: its value on the CPU; a boolean or a complex number as a string.
         device: its value on the device.
         absolute: ``|device - cpu|`` there.
         relative: the same as a part of ``|cpu|``.
@@ -65,9 +65,9 @@ class ValueDifference:
     """
 
     where: tuple[int, ...]
-    cpu: float | int | bool | complex
-    device: float | int | bool | complex
-    absolute: float | int
+    cpu: CellValue
+    device: CellValue
+    absolute: CellValue
     relative: float
     ulps: int | None
     outside: int
@@ -83,16 +83,11 @@ class ValueDifference:
             return ""
         return "cpu" if self.errors[0] < self.errors[1] else "device"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON can hold them: complex numbers, infinities and NaN as text."""
-        plain = asdict(self) | {"nearer": self.nearer}
-        return {key: _plain(value) for key, value in plain.items()}
-
     def __str__(self) -> str:
         at = f"[{', '.join(map(str, self.where))}]" if self.where else "the value"
         ulps = f", {self.ulps} units in the last place" if self.ulps is not None else ""
         return (
-            f"{at}: {self.cpu!r} on the CPU, {self.device!r} on the device ({self.absolute:.3g} apart, relative "
+            f"{at}: {self.cpu} on the CPU, {self.device} on the device ({self.absolute:.3g} apart, relative "
             f"{self.relative:.3g}{ulps}); {self.outside} of {self.elements} outside {self.tolerance}"
         )
 
@@ -122,7 +117,7 @@ def tolerances() -> dict[torch.dtype, Tolerance]:
 
 def tolerance_of(*dtypes: torch.dtype) -> Tolerance:
     """The loosest tolerance of some dtypes: a float32 result that is compared with float64 is judged as float32."""
-    return max((tolerances().get(dtype, EXACT) for dtype in dtypes), key=lambda found: found.relative)
+    return max((tolerances().get(dtype, EXACT) for dtype in dtypes), key=lambda tolerance: tolerance.relative)
 
 
 def difference(cpu: Tensor, device: Tensor, allowed: Tolerance | None = None) -> ValueDifference | None:
@@ -188,8 +183,8 @@ def _worst(
     size = abs(first.item())
     return ValueDifference(
         where=where,
-        cpu=first.item(),
-        device=second.item(),
+        cpu=_cell(first),
+        device=_cell(second),
         absolute=absolute,
         relative=absolute / size if size else math.inf,
         ulps=_ulps(first, second, max(dtypes, key=lambda dtype: tolerance_of(dtype).relative)),
@@ -243,11 +238,6 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
-        return str(value)
-    return value
+def _cell(element: Tensor) -> CellValue:
+    value = element.item()
+    return str(value) if isinstance(value, bool | complex) else value

@@ -1,37 +1,28 @@
-"""``assay audit --parity``: every program of a target on every device asked for, and what came of it."""
+"""``assay audit --parity``: every program of a target on every device, compared with the CPU."""
 
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from assay._records import Record
+from assay.audit.observations import Unrun
 from assay.audit.parity.programs import programs
 from assay.audit.parity.runs import EngineName, Mode, ParityResult, checked, compare_runs
-from assay.audit.parity.show import Shower
+from assay.audit.parity.view import summary_document
 from assay.audit.targets import parse
 from assay.errors import AssayError
+from assay.render import Document, Viewable
+from assay.render.terminal import show
 
-SCHEMA = "assay.parity/1"
 AGREE, DIVERGE, NOT_RUN = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class NotCompared:
-    """What could not be compared, and why; ``known`` where that is the target's own word (it needs a download)."""
-
-    target: str
-    device: str
-    why: str
-    known: bool = False
-
-
-@dataclass
-class ParityAudit:
+@dataclass(frozen=True, eq=False)
+class ParityAudit(Record, Viewable, schema="assay.parity/2"):
     """All that a command compared.
 
     Attributes:
@@ -39,8 +30,10 @@ class ParityAudit:
         unrun: what could not be compared.
     """
 
-    compared: list[ParityResult] = field(default_factory=list)
-    unrun: list[NotCompared] = field(default_factory=list)
+    compared: tuple[ParityResult, ...]
+    unrun: tuple[Unrun, ...]
+
+    pipe_width = ParityResult.pipe_width
 
     @property
     def exit_code(self) -> int:
@@ -50,14 +43,10 @@ class ParityAudit:
         missing = any(not part.known for part in self.unrun) or any(not parity.agrees for parity in self.compared)
         return NOT_RUN if missing or not self.compared else AGREE
 
-    def to_json(self) -> str:
-        """The same for programs."""
-        plain: dict[str, Any] = {
-            "schema": SCHEMA,
-            "compared": [parity.to_dict() for parity in self.compared],
-            "unrun": [asdict(part) for part in self.unrun],
-        }
-        return json.dumps(plain, indent=2)
+    def to_document(self) -> Document:
+        """The document that is shown: each comparison, and the summary."""
+        parts = [*(parity.to_document() for parity in self.compared), summary_document(self.compared, self.unrun)]
+        return Document("Parity with the CPU", tuple(chapter for part in parts for chapter in part.chapters))
 
 
 def run(
@@ -71,7 +60,7 @@ def run(
     absolute: float | None = None,
     seed: int = 0,
 ) -> int:
-    """Compare devices with the CPU, and print what came of it.
+    """Compare devices with the CPU, and print each comparison when it is done.
 
     Args:
         target: a file, a module, ``module:name``, or a library of metrics.
@@ -90,52 +79,25 @@ def run(
         ConfigError: there is no such target, device or mode.
     """
     checked(mode, relative, absolute)
-    done, shower = ParityAudit(), Shower(silent=as_json)
+    options: dict[str, Any] = dict(mode=mode, engine=engine, relative=relative, absolute=absolute, seed=seed)
+    compared: list[ParityResult] = []
+    unrun: list[Unrun] = []
     for device in on:
-        for parity in _all(target, device, done, mode, engine, relative, absolute, seed):
-            done.compared.append(parity)
-            shower.show(parity)
+        for program in programs(parse(target), device):
+            if program.why_not:
+                unrun.append(Unrun(program.name, device, "", program.why_not, known=True))
+                continue
+            try:
+                with contextlib.redirect_stdout(sys.stderr):  # what a program prints does not get between the results
+                    compared.append(compare_runs(program.make, target=program.name, device=device, **options))
+            except AssayError as error:
+                unrun.append(Unrun(program.name, device, "", str(error)))
+            else:
+                if not as_json:
+                    compared[-1].show()
+    audit = ParityAudit(tuple(compared), tuple(unrun))
     if as_json:
-        print(done.to_json())
+        print(audit.to_json(), end="")
     else:
-        shower.sum_up(done.compared, [(part.target, part.device, part.why) for part in done.unrun])
-    return done.exit_code
-
-
-def _all(
-    target: str,
-    device: str,
-    done: ParityAudit,
-    mode: Mode,
-    engine: EngineName,
-    relative: float | None,
-    absolute: float | None,
-    seed: int,
-) -> Iterator[ParityResult]:
-    for program in programs(parse(target), device):
-        if program.why_not:
-            done.unrun.append(NotCompared(program.name, device, program.why_not, known=True))
-            continue
-        try:
-            with contextlib.redirect_stdout(_Quiet()):
-                parity = compare_runs(
-                    program.make,
-                    target=program.name,
-                    device=device,
-                    mode=mode,
-                    engine=engine,
-                    relative=relative,
-                    absolute=absolute,
-                    seed=seed,
-                )
-        except AssayError as error:
-            done.unrun.append(NotCompared(program.name, device, str(error)))
-        else:
-            yield parity
-
-
-class _Quiet(io.TextIOBase):
-    """Sends what a program prints to stderr, where it does not get between the results."""
-
-    def write(self, text: str) -> int:
-        return sys.stderr.write(text)
+        show(summary_document(compared, unrun), pipe_width=audit.pipe_width)
+    return audit.exit_code

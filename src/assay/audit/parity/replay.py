@@ -13,6 +13,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from assay._records import Record
 from assay.audit.parity.align import Plan
 from assay.audit.parity.closeness import (
     Tolerance,
@@ -36,6 +37,7 @@ from assay.audit.parity.steps import (
 )
 from assay.devices.operators.overloads import operator_name
 from assay.devices.placement import has_values
+from assay.pretend.events import Frame
 
 KINDS = {
     "value": "an operator gives other values than on the CPU",
@@ -52,16 +54,19 @@ NOTES = ("operator", "dtype")  # no divergence, as long as the values agree
 Operands = tuple[Argument, ...]
 
 
-@dataclass(frozen=True)
-class OperatorDivergence:
+@dataclass(frozen=True, eq=False)
+class OperatorDivergence(Record):
     """One place at which the device's run leaves the CPU's.
 
     Attributes:
         kind: one of :data:`KINDS`.
         operator: torch's name of the operator with its overload; empty where none is to blame.
         step: the operator's number in the CPU's run, from 0.
-        place: the line, the module, and whether it was in backward.
         why: what happened.
+        file: the file of the line of Python; empty where no line is known.
+        line: its number.
+        module: the path of the innermost ``nn.Module``, such as ``"Net.layers.0"``; empty outside of modules.
+        backward: whether autograd ran it; the line is then that of its forward operator.
         difference: the values, where there are two to compare.
         count: how often it happened at this place; what is reported is the first time.
     """
@@ -69,10 +74,18 @@ class OperatorDivergence:
     kind: str
     operator: str
     step: int
-    place: CallSite
     why: str
+    file: str = ""
+    line: int = 0
+    module: str = ""
+    backward: bool = False
     difference: ValueDifference | None = None
     count: int = 1
+
+    @property
+    def place(self) -> str:
+        """The line, the module, and whether it was in backward, in words."""
+        return str(CallSite(Frame(self.file, self.line, "") if self.file else None, self.module, self.backward))
 
     def __str__(self) -> str:
         at = f"{self.operator} at {self.place}" if self.operator else f"{self.kind} at {self.place}"
@@ -80,22 +93,21 @@ class OperatorDivergence:
 
 
 @dataclass
-class Findings:
-    """What was found so far, the same place told once."""
+class Divergences:
+    """The divergences so far, one for each place."""
 
     by_place: dict[tuple[Any, ...], OperatorDivergence] = field(default_factory=dict)
 
     def add(
-        self, kind: str, operator: str, step: int, place: CallSite, why: str, found: ValueDifference | None = None
+        self, kind: str, operator: str, step: int, place: CallSite, why: str, apart: ValueDifference | None = None
     ) -> None:
         """Note a divergence, or one more of the same place."""
         key = (kind, operator, place)
-        known = self.by_place.get(key)
-        self.by_place[key] = (
-            replace(known, count=known.count + 1)
-            if known
-            else OperatorDivergence(kind, operator, step, place, why, found)
-        )
+        if known := self.by_place.get(key):
+            self.by_place[key] = replace(known, count=known.count + 1)
+            return
+        where = (place.line.file, place.line.line) if place.line else ("", 0)
+        self.by_place[key] = OperatorDivergence(kind, operator, step, why, *where, place.module, place.backward, apart)
 
 
 # The output that only the operator's backward can read: bytes, some of which are never written.
@@ -123,7 +135,7 @@ class Replay:
         allowed: Tolerance | None = None,
         unseen: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self.found = Findings()
+        self.divergences = Divergences()
         self.calls: list[Call] = []
         self.compared = 0
         self.random = 0
@@ -216,7 +228,7 @@ class Replay:
             return
         self._lately = f"where the CPU ran {_listed(skipped)} and the device ran {_listed(ours)}"
         first = (ours or skipped)[0]
-        self.found.add("operator", first.name, self.position, first.place, self._lately)
+        self.divergences.add("operator", first.name, self.position, first.place, self._lately)
 
     def _take_over(self, step: OperatorStep, operands: Operands, place: CallSite) -> None:
         """Give the operator the CPU's operands. They differ already only if no step is to blame: then that is told."""
@@ -230,7 +242,7 @@ class Replay:
             if apart is not None:
                 blamed = self._lately or "though no operator before it diverged"
                 why = f"its operand {ours.name} arrives with other values than on the CPU, {blamed}. {apart}"
-                self.found.add("operand", step.name, step.index, place, why, apart)
+                self.divergences.add("operand", step.name, step.index, place, why, apart)
             _overwrite(ours.value, theirs.value)
 
     def _compare(self, step: OperatorStep, operands: Operands, result: Any, place: CallSite) -> Any:
@@ -262,16 +274,16 @@ class Replay:
             return False
         if cpu.shape != device.shape:
             why = f"shape {tuple(cpu.shape)} on the CPU, {tuple(device.shape)} on the device"
-            self.found.add("shape", step.name, step.index, place, why)
+            self.divergences.add("shape", step.name, step.index, place, why)
             return True
         apart = difference(cpu, device, allowed)
         dtypes = "" if cpu.dtype == device.dtype else f"{cpu.dtype} on the CPU, {device.dtype} on the device"
         if apart is None:
             if dtypes:
-                self.found.add("dtype", step.name, step.index, place, dtypes)
+                self.divergences.add("dtype", step.name, step.index, place, dtypes)
             return False
         apart = replace(apart, errors=_errors(step, cpu, device) if self._lockstep else None)
-        self.found.add(
+        self.divergences.add(
             "value", step.name, step.index, place, f"{apart}{_verdict(apart)}{dtypes and '; ' + dtypes}", apart
         )
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,17 +13,20 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from assay._records import Record
 from assay.audit.parity.align import align
 from assay.audit.parity.closeness import Tolerance, difference, tolerance_of
 from assay.audit.parity.inputs import moved_copy
 from assay.audit.parity.replay import NOTES, OperatorDivergence, Replay
 from assay.audit.parity.steps import CallSite, OperatorStep, Recording, Watch, line_of
+from assay.audit.parity.view import parity_document
 from assay.devices import available
 from assay.devices.placement import has_values
 from assay.errors import AssayError, ConfigError, InputError, describe
 from assay.pretend import session
 from assay.pretend.errors import PretendError
 from assay.pretend.session import PretendDevice
+from assay.render import Document, Viewable
 
 Mode = Literal["lockstep", "free"]
 EngineName = session.EngineName
@@ -32,8 +35,8 @@ MODES = ("lockstep", "free")
 LIMIT = 4 << 30
 
 
-@dataclass(frozen=True)
-class ParityResult:
+@dataclass(frozen=True, eq=False)
+class ParityResult(Record, Viewable):
     """What came of running one thing on the CPU and on a device.
 
     Attributes:
@@ -61,6 +64,8 @@ class ParityResult:
     divergences: tuple[OperatorDivergence, ...]
     notes: tuple[OperatorDivergence, ...] = ()
 
+    pipe_width = 160  # nobody can widen a pipe: few broken lines
+
     @property
     def first(self) -> OperatorDivergence | None:
         """The first divergence; in free mode the others are mostly its consequences."""
@@ -71,10 +76,9 @@ class ParityResult:
         """Whether nothing diverged, and something was compared."""
         return not self.divergences and self.compared + self.results > 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
-        told = {name: [_told(found) for found in getattr(self, name)] for name in ("divergences", "notes")}
-        return {**asdict(self), **told, "agrees": self.agrees}
+    def to_document(self) -> Document:
+        """The document that is shown."""
+        return parity_document(self)
 
     def __str__(self) -> str:
         head = f"{self.target} on {self.device} ({self.engine}), {self.mode}: {self.compared} operators compared"
@@ -184,9 +188,9 @@ def compare_runs(
             if not replay.in_step:  # the device runs other operators: once more, now that it is known which
                 replay = Replay(steps, mode, align(steps, replay.calls), allowed, unseen)
                 _on_device(make, there, replay, seed, expected)
-    told = sorted(replay.found.by_place.values(), key=lambda divergence: divergence.step)
-    notes = tuple(divergence for divergence in told if divergence.kind in NOTES)
-    divergences = tuple(divergence for divergence in told if divergence.kind not in NOTES)
+    places = sorted(replay.divergences.by_place.values(), key=lambda divergence: divergence.step)
+    notes = tuple(divergence for divergence in places if divergence.kind in NOTES)
+    divergences = tuple(divergence for divergence in places if divergence.kind not in NOTES)
     counts = (len(steps), replay.compared, replay.random, replay.results)
     return ParityResult(target, str(there), kind, mode, *counts, divergences, notes)
 
@@ -227,7 +231,7 @@ def _on_device(
             replay.finish()
     except Exception as error:  # whatever the program raises is reported
         operator, place = replay.blamed(error) or ("", CallSite(line_of(error)))
-        replay.found.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
+        replay.divergences.add("error", operator, replay.position, place, f"{type(error).__name__}: {error}")
         return
     with replay.unseen():
         replay.results = _compare_results(expected, tree_leaves(result), replay)
@@ -235,10 +239,10 @@ def _on_device(
 
 def _compare_results(expected: list[Any], got: list[Any], replay: Replay) -> int:
     """What came out, and how much of it: seen by no step if it left torch on the way, as a NumPy array does."""
-    found, last, compared = replay.found, replay.position, 0
+    divergences, last, compared = replay.divergences, replay.position, 0
     if len(expected) != len(got):
         why = f"{len(expected)} values on the CPU, {len(got)} on the device"
-        found.add("result", "", last, CallSite(), why)
+        divergences.add("result", "", last, CallSite(), why)
         return 0
     for cpu, device in zip(expected, got, strict=True):
         first, second = _as_tensor(cpu), _as_tensor(device)
@@ -248,9 +252,9 @@ def _compare_results(expected: list[Any], got: list[Any], replay: Replay) -> int
             continue
         compared += 1
         if first.shape != second.shape:
-            found.add("result", "", last, CallSite(), f"shape {tuple(first.shape)} against {tuple(second.shape)}")
+            divergences.add("result", "", last, CallSite(), f"shape {tuple(first.shape)} against {tuple(second.shape)}")
         elif apart := difference(first, second, _allowed_for(cpu)):
-            found.add("result", "", last, CallSite(), str(apart), apart)
+            divergences.add("result", "", last, CallSite(), str(apart), apart)
     return compared
 
 
@@ -344,19 +348,3 @@ def checked(mode: str, relative: float | None, absolute: float | None) -> Tolera
 
 def _name(target: Any) -> str:
     return str(getattr(target, "__qualname__", "") or type(target).__name__)
-
-
-def _told(divergence: OperatorDivergence) -> dict[str, Any]:
-    line = divergence.place.line
-    return {
-        "kind": divergence.kind,
-        "operator": divergence.operator,
-        "step": divergence.step,
-        "file": line.file if line else "",
-        "line": line.line if line else 0,
-        "module": divergence.place.module,
-        "backward": divergence.place.backward,
-        "why": divergence.why,
-        "difference": divergence.difference.to_dict() if divergence.difference else None,
-        "count": divergence.count,
-    }

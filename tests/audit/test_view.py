@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-import io
 import json
 import re
 
 import pytest
-from rich.console import Console
 
 from assay.audit.finding import Finding
 from assay.audit.observations import Origin, Unrun
 from assay.audit.result import Audit
 from assay.audit.rulebook import rules
-from assay.audit.show import show
+from assay.errors import StateError
+from assay.render.terminal import to_text
 
 
 def finding(rule="host-sync", severity=None, line=3, **details):
@@ -30,9 +29,7 @@ def result(*findings, unrun=()):
 
 
 def shown(audit, **options):
-    file = io.StringIO()
-    show(audit, Console(width=100, color_system=None, file=file), **options)
-    return file.getvalue()
+    return to_text(audit.to_document(**options), 100)
 
 
 def test_a_finding_shows_its_line_and_says_what_why_and_what_mends_it():
@@ -87,7 +84,7 @@ def test_a_clean_audit_says_so():
 
 
 def test_away_from_a_terminal_it_is_plain_text(capsys):
-    show(result(finding()))
+    result(finding()).show()
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert all(line == line.rstrip() for line in printed.splitlines())
@@ -118,12 +115,30 @@ def test_what_a_comment_explains_does_not_fail():
 
 
 def test_json_holds_everything():
-    plain = json.loads(result(finding(), unrun=(Unrun("m", "mps", "", "why"),)).to_json())
-    assert plain["schema"] == "assay.audit/1"
+    audit = result(finding(), unrun=(Unrun("m", "mps", "", "why"),))
+    plain = json.loads(audit.to_json())
+    assert plain["schema"] == "assay.audit/2"
     assert plain["findings"][0]["rule"] == "host-sync"
     assert plain["findings"][0]["devices"] == ["mps"]
     assert plain["unrun"] == [{"subject": "m", "device": "mps", "usage": "", "why": "why", "known": False}]
-    assert plain["rules"] == {"host-sync": {"mps": 1}}
+    assert Audit.from_json(audit.to_json()) == audit
+    assert Audit.from_json(audit.to_json()).table() == {"host-sync": {"mps": 1}}
+
+
+def test_it_is_saved_whole_and_a_changed_file_is_refused(tmp_path):
+    audit = result(finding(origins=(Origin("`w` was made on cpu", "b.py", 2),), suppressed="meant"))
+    path = audit.save(tmp_path / "audit.json")
+    assert Audit.load(tmp_path) == audit
+    path.write_text(path.read_text().replace("meant", "cheated"))
+    with pytest.raises(StateError, match="digest"):
+        Audit.load(path)
+
+
+def test_it_is_markdown_and_html_too(tmp_path):
+    audit = result(finding())
+    for text in (audit.to_markdown(), audit.to_html(tmp_path / "audit.html").read_text()):
+        assert "Audit of target" in text
+        assert "host-sync" in text
 
 
 def test_the_first_cause_and_the_second_run_are_shown(tmp_path):

@@ -5,37 +5,25 @@ from __future__ import annotations
 import linecache
 from itertools import groupby
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from assay.audit.finding import Finding
 from assay.audit.judge import relative
 from assay.audit.observations import Unrun
-from assay.audit.result import NOT_RUN, Audit
 from assay.audit.rulebook import rules
 from assay.render import Bullets, Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, KeyValues, Notes, Span
 from assay.render.document import Paragraph, lines_of, plural
-from assay.render.terminal import show as show_document
+
+if TYPE_CHECKING:
+    from assay.audit.result import Audit
 
 STYLES = {"error": "strong bad", "warning": "warn", "note": "info"}
 NAMED = 3  # metrics that a finding names; of the others it says how many
 LISTED = 12  # parts that were known not to run; the JSON has all
 AFTER = "seen in a second run, in which the hard-coded device was taken for the one there is"
-WIDTH = 160  # where nobody can widen the output
 
 
-def show(audit: Audit, console: Console | None = None, *, notes: bool = True) -> None:
-    """Print an audit.
-
-    Args:
-        audit: what to print.
-        console: where to; the standard output by default.
-        notes: whether findings of the severity ``note`` are printed one by one; they are counted in any case.
-    """
-    show_document(audit_document(audit, notes=notes), console, pipe_width=WIDTH)
-
-
-def audit_document(audit: Audit, *, notes: bool = True) -> Document:
+def audit_document(audit: Audit, *, notes: bool) -> Document:
     """What is shown of an audit."""
     shown = [found for found in audit.open if notes or found.severity != "note"]
     chapters = [
@@ -47,7 +35,7 @@ def audit_document(audit: Audit, *, notes: bool = True) -> Document:
     for known in (False, True):
         if parts := [part for part in audit.unrun if part.known == known]:
             chapters.append(_unrun(parts, known=known))
-    return Document("", (*chapters, _end(audit, len(audit.open) - len(shown))))
+    return Document(f"Audit of {audit.target}", (*chapters, _end(audit, len(audit.open) - len(shown))))
 
 
 def _finding(found: Finding) -> KeyValues:
@@ -100,7 +88,7 @@ def _unrun(parts: list[Unrun], *, known: bool) -> Chapter:
 
 def _end(audit: Audit, hidden: int) -> Chapter:
     explained = len(audit.findings) - len(audit.open)
-    failed = audit.exit_code("note") == NOT_RUN
+    failed = not audit.open and audit.exit_code() != 0  # a part could not be audited
     found = plural(len({(found.file, found.line, found.rule) for found in audit.open}), "finding")
     verdict = found if audit.open else "not audited" if failed else "no finding"
     summary = f"{verdict}: {plural(audit.subjects, 'target')} on {', '.join(audit.devices)}, in {audit.seconds:.0f} s"

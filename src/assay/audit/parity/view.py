@@ -1,46 +1,38 @@
-"""Parity as documents: one for each comparison, and a summary at the end."""
+"""Parity as documents: one for each comparison, and a summary of several."""
 
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator
-
-from rich.console import Console
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from assay.audit.parity.replay import KINDS, OperatorDivergence
-from assay.audit.parity.runs import ParityResult
 from assay.render import Chapter, Document, Line, Paragraph, Span
 from assay.render.document import plural
-from assay.render.terminal import show
+
+if TYPE_CHECKING:
+    from assay.audit.observations import Unrun
+    from assay.audit.parity.runs import ParityResult
 
 MOST = 12  # places that are shown of one program
 
 
-class Shower:
-    """Prints each comparison when it is done, and a summary at the end.
-
-    Args:
-        silent: print nothing.
-    """
-
-    def __init__(self, *, silent: bool = False) -> None:
-        self._console = Console(quiet=silent, highlight=False)
-
-    def show(self, parity: ParityResult) -> None:
-        """Print one comparison."""
-        self._print(_parity(parity))
-
-    def sum_up(self, compared: list[ParityResult], unrun: list[tuple[str, str, str]]) -> None:
-        """Print how many agree on each device, and what could not be compared."""
-        self._print(_summary(compared, unrun))
-
-    def _print(self, lines: Iterator[Line]) -> None:
-        chapter = Chapter("", tuple(map(Paragraph, lines)))
-        if chapter.blocks and not self._console.quiet:
-            show(Document("", (chapter,)), self._console, soft_wrap=True)
+def parity_document(parity: ParityResult) -> Document:
+    """What is shown of one comparison."""
+    return Document("", (_chapter(_comparison(parity)),))
 
 
-def _parity(parity: ParityResult) -> Iterator[Line]:
+def summary_document(compared: Iterable[ParityResult], unrun: Iterable[Unrun]) -> Document:
+    """How many comparisons agree on each device, and what could not be compared."""
+    lines = [*_counts(list(compared)), *((Span("not compared: ", "warn"), str(part)) for part in unrun)]
+    return Document("", (_chapter(lines),) if lines else ())
+
+
+def _chapter(lines: Iterable[Line]) -> Chapter:
+    return Chapter("", tuple(map(Paragraph, lines)))
+
+
+def _comparison(parity: ParityResult) -> Iterator[Line]:
     yield (Span(parity.target, "strong"), f" on {_device(parity)}, {parity.mode}: ", _verdict(parity))
     for number, divergence in enumerate(parity.divergences[:MOST]):
         yield from _divergence(divergence, first=number == 0)
@@ -67,9 +59,7 @@ def _verdict(parity: ParityResult) -> Span:
 def _divergence(divergence: OperatorDivergence, *, first: bool) -> Iterator[Line]:
     name = Span(divergence.operator or divergence.kind, "strong")
     yield ("  ", Span("first: " if first else "", "bad"), name, f" at {divergence.place}{_times(divergence)}")
-    line = divergence.place.line
-    source = linecache.getline(line.file, line.line).strip() if line else ""
-    if source:
+    if source := linecache.getline(divergence.file, divergence.line).strip():
         yield Span(f"      {source}", "info")
     first_line, *others = f"{KINDS[divergence.kind]}: {divergence.why}".split("\n")
     yield f"      {first_line}"
@@ -80,7 +70,7 @@ def _times(divergence: OperatorDivergence) -> str:
     return f", {divergence.count} times" if divergence.count > 1 else ""
 
 
-def _summary(compared: list[ParityResult], unrun: list[tuple[str, str, str]]) -> Iterator[Line]:
+def _counts(compared: list[ParityResult]) -> Iterator[Line]:
     for device in dict.fromkeys(map(_device, compared)) if len(compared) > 1 else ():
         here = [parity for parity in compared if _device(parity) == device]
         agree = sum(parity.agrees for parity in here)
@@ -88,5 +78,3 @@ def _summary(compared: list[ParityResult], unrun: list[tuple[str, str, str]]) ->
         rest = len(here) - agree - diverge
         counts = f": {agree:,} agree, {diverge:,} diverge, {sum(each.compared for each in here):,} operators compared"
         yield (Span(device, "strong"), counts + (f", {rest:,} without any" if rest else ""))
-    for target, device, why in unrun:
-        yield (Span("not compared: ", "warn"), f"{target} on {device}: {why}")
