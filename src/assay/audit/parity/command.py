@@ -79,7 +79,8 @@ def run(
         ConfigError: there is no such target, device or mode.
     """
     checked(mode, relative, absolute)
-    options: dict[str, Any] = dict(mode=mode, engine=engine, relative=relative, absolute=absolute, seed=seed)
+    options: dict[str, Any] = {"mode": mode, "engine": engine, "seed": seed}
+    options |= {"relative": relative, "absolute": absolute}
     compared: list[ParityResult] = []
     unrun: list[Unrun] = []
     for device in on:
