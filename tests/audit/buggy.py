@@ -77,7 +77,7 @@ class MovedToDefault(Metric):
 
 class HostSync(Metric):
     def update(self, preds, target):
-        if (target < 0).any():  # BUG host-sync
+        if (target < 0).any():  # BUG device-sync
             raise ValueError("negative")
         super().update(preds, target)
 
@@ -139,12 +139,12 @@ class Handled(Metric):
 
 class Allowed(Metric):
     def update(self, preds, target):
-        if (target < 0).any():  # assay: allow host-sync -- a check that is worth it
+        if (target < 0).any():  # assay: allow device-sync -- a check that is worth it
             raise ValueError("negative")
-        # assay: allow host-sync -- twice
+        # assay: allow device-sync -- twice
         if (target > 99).any():
             raise ValueError("too large")
-        float(preds.sum())  # assay: allow host-sync
+        float(preds.sum())  # assay: allow device-sync
         super().update(preds, target)
 
 

@@ -53,7 +53,7 @@ class Waiting(nn.Module):
 
     def forward(self, values):
         states, _ = self.lstm(values)
-        if states.abs().max() > 10:  # BUG host-sync
+        if states.abs().max() > 10:  # BUG device-sync
             states = states / 2
         return {"states": states}
 

@@ -74,7 +74,7 @@ def test_what_was_found_before_a_crash_is_kept(script):
     path = script("import os\nx = torch.ones(3, device='mps')\nfor k in range(9):\n    x.sum().item()\nos.abort()\n")
     result = audit(str(path), ["mps"])
     ((rule, line),) = rules_and_lines(result)
-    assert (rule, line) == ("host-sync", 5)
+    assert (rule, line) == ("device-sync", 5)
     assert result.findings[0].severity == "note"
     assert result.findings[0].count == 8  # counts are sent when they double
     (part,) = result.unrun
@@ -88,7 +88,7 @@ def test_an_endless_loop_is_stopped_and_its_findings_are_kept(script):
         "x = torch.ones(3, device='cuda')\ndef forward():\n    return x.sum().item()\nwhile True:\n    forward()\n"
     )
     result = audit(str(path), ["cuda"], timeout=5.0)
-    assert rules_and_lines(result) == [("host-sync", 4)]
+    assert rules_and_lines(result) == [("device-sync", 4)]
     assert result.findings[0].severity == "warning"
     assert [part.why for part in result.unrun] == ["did not end within 5 s (--timeout); it was stopped there"]
 
@@ -195,7 +195,7 @@ def test_a_case_that_kills_its_process_does_not_stop_the_others(script):
 
 
 def test_rules_can_be_chosen():
-    assert audit(str(BUGGY), ["mps"], only=["host-sync"]).findings == ()
+    assert audit(str(BUGGY), ["mps"], only=["device-sync"]).findings == ()
     left = audit(str(BUGGY), ["mps"], without=["mixed-devices"])
     assert (left.findings, left.exit_code()) == ((), 0)
 
@@ -276,7 +276,7 @@ def test_a_file_that_only_defines_metrics_has_them_audited(tmp_path):
         "    def compute(self): return self.total\n"
     )
     result = audit(str(file), on=["mps"])
-    assert ("host-sync", 6) in [(found.rule, found.line) for found in result.open]
+    assert ("device-sync", 6) in [(found.rule, found.line) for found in result.open]
     assert result.unrun == ()
 
 
@@ -328,7 +328,7 @@ def test_an_empty_folder_does_not_hide_a_library(tmp_path, monkeypatch):
 
 def test_rules_that_are_all_ignored_are_no_audit():
     with pytest.raises(ConfigError, match="rules: got none that is left"):
-        audit("assay:Accuracy", on=["mps"], only=["host-sync"], without=["host-sync"])
+        audit("assay:Accuracy", on=["mps"], only=["device-sync"], without=["device-sync"])
 
 
 def test_findings_of_a_file_with_a_hook_may_be_in_the_libraries_it_calls(tmp_path):

@@ -68,7 +68,7 @@ def test_each_bug_is_found_at_its_line_and_nothing_else(line, rule, device, engi
     if (rule, device) == ("operator-missing", "xpu"):
         expected = {("operator-fallback", line)}
     if rule == "device-error":
-        findings = [found for found in findings if found.rule != "host-sync"]  # it stops there
+        findings = [found for found in findings if found.rule != "device-sync"]  # it stops there
     assert {(found.rule, found.line) for found in findings} == expected
     assert all(found.file == str(BUGGY) for found in findings)
 
@@ -189,8 +189,8 @@ def test_comments_explain_findings_if_they_give_a_reason():
     told = {found.line: (found.rule, found.suppressed) for found in suppressed(findings)}
     lines = BUGGY.read_text().splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("class Allowed")) + 3
-    assert told[start] == ("host-sync", "a check that is worth it")
-    assert told[start + 3] == ("host-sync", "twice")
+    assert told[start] == ("device-sync", "a check that is worth it")
+    assert told[start + 3] == ("device-sync", "twice")
     bad = [found for found in suppressed(findings) if found.line == start + 5]
-    assert [(found.rule, found.suppressed) for found in bad] == [("host-sync", ""), ("suppression", "")]
+    assert [(found.rule, found.suppressed) for found in bad] == [("device-sync", ""), ("suppression", "")]
     assert bad[1].what == "The comment gives no reason"

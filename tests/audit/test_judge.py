@@ -50,7 +50,7 @@ def test_a_metric_that_nobody_moved_and_that_says_so_is_a_warning():
 
 @pytest.mark.parametrize("phase", ["build", "move", "first update", "compute", "sync"])
 def test_waiting_matters_in_updates_and_not_elsewhere(phase):
-    assert told(observation("sync")) == [("host-sync", "warning")]
+    assert told(observation("sync")) == [("device-sync", "warning")]
     assert told(observation("sync", replace(UPDATE, phase=phase))) == []
 
 
@@ -65,9 +65,9 @@ def test_waits_are_told_per_update(count, times):
     [
         ("main", 1, []),
         ("main", 2, []),
-        ("main", 3, [("host-sync", "note")]),
-        ("Model.forward", 1, [("host-sync", "warning")]),
-        ("training_step", 1, [("host-sync", "warning")]),
+        ("main", 3, [("device-sync", "note")]),
+        ("Model.forward", 1, [("device-sync", "warning")]),
+        ("training_step", 1, [("device-sync", "warning")]),
     ],
 )
 def test_in_a_script_waiting_matters_in_steps_and_a_little_in_loops(function, count, expected):
@@ -124,8 +124,8 @@ def test_other_lines_and_other_rules_are_other_findings_most_severe_first():
     seen = [observation("sync"), observation("sync", stack=later), observation("devices", stack=later, raised=True)]
     assert [(found.rule, found.line) for found in judge(seen)] == [
         ("mixed-devices", 9),
-        ("host-sync", 7),
-        ("host-sync", 9),
+        ("device-sync", 7),
+        ("device-sync", 9),
     ]
 
 
@@ -139,7 +139,7 @@ def test_the_line_is_the_innermost_of_the_target():
 
 def test_a_observation_without_a_line_is_a_finding_without_one():
     (found,) = judge([observation("sync", stack=())])
-    assert (found.file, found.line, found.code, found.fix) == ("", 0, "", rules()["host-sync"].fix)
+    assert (found.file, found.line, found.code, found.fix) == ("", 0, "", rules()["device-sync"].fix)
 
 
 def test_the_mend_names_the_operand_that_strays():
@@ -169,7 +169,7 @@ def test_a_script_may_bring_its_batches_to_the_device():
     main = (Frame("train.py", 3, "main"),)
     assert told(observation("sync", SCRIPT, stack=main, source="cpu", target="cuda:1", count=99)) == []
     assert told(observation("sync", SCRIPT, stack=main, source="cuda:1", target="cpu", count=99)) == [
-        ("host-sync", "note")
+        ("device-sync", "note")
     ]
 
 

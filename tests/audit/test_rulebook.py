@@ -37,7 +37,7 @@ def test_the_page_of_the_rules_is_what_the_rules_say():
 
 def test_rules_are_chosen_by_name():
     assert chosen() == set(rules())
-    assert chosen(without=["host-sync"]) == set(rules()) - {"host-sync"}
+    assert chosen(without=["device-sync"]) == set(rules()) - {"device-sync"}
     with pytest.raises(ConfigError, match=r"^rule: got 'host_sync', expected one of mixed-devices, dtype-missing"):
         chosen(without=["host_sync"])
 

@@ -31,7 +31,7 @@ def schema():
     return json.JSONDecoder().raw_decode(text)[0]
 
 
-def finding(rule="host-sync", file="", line=3, suppressed=""):
+def finding(rule="device-sync", file="", line=3, suppressed=""):
     return Finding(
         rule,
         rules()[rule].severity,
@@ -81,7 +81,7 @@ def test_a_result_points_to_its_line_and_rule(tmp_path):
     log = to_sarif(result(finding(file=tmp_path / "a b" / "metric.py")), tmp_path)
     ((run,),) = (log["runs"],)
     (shown,) = run["results"]
-    assert run["tool"]["driver"]["rules"][shown["ruleIndex"]]["id"] == shown["ruleId"] == "host-sync"
+    assert run["tool"]["driver"]["rules"][shown["ruleIndex"]]["id"] == shown["ruleId"] == "device-sync"
     place = shown["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "a%20b/metric.py", "uriBaseId": "SRCROOT"}
     assert place["region"] == {"startLine": 3, "snippet": {"text": "x.item()"}}

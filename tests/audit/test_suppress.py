@@ -6,7 +6,7 @@ from assay.audit.finding import Finding
 from assay.audit.suppress import comments, suppressed
 
 
-def finding(file, line, rule="host-sync"):
+def finding(file, line, rule="device-sync"):
     return Finding(rule, "warning", str(file), line, "f", "", "", "", "")
 
 
@@ -23,37 +23,37 @@ def reasons(tmp_path):
 
 def test_a_comment_on_the_line_or_alone_above_it(reasons):
     text = (
-        "x.item()  # assay: allow host-sync -- once an epoch\n"
+        "x.item()  # assay: allow device-sync -- once an epoch\n"
         "y.item()\n"
-        "# assay: allow unseeded, host-sync -- both are meant\n"
+        "# assay: allow unseeded, device-sync -- both are meant\n"
         "z.item()\n"
     )
     assert reasons(text, 1, 2, 4) == [
-        ("host-sync", 1, "once an epoch"),
-        ("host-sync", 2, ""),
-        ("host-sync", 4, "both are meant"),
+        ("device-sync", 1, "once an epoch"),
+        ("device-sync", 2, ""),
+        ("device-sync", 4, "both are meant"),
     ]
 
 
 @pytest.mark.parametrize(
     ("comment", "wrong"),
     [
-        ("# assay: allow host-sync", "The comment gives no reason"),
-        ("# assay: allow host-sync --", "The comment gives no reason"),
+        ("# assay: allow device-sync", "The comment gives no reason"),
+        ("# assay: allow device-sync --", "The comment gives no reason"),
         ("# assay: allow", "The comment names no rule of the audit: none"),
         ("# assay: allow sync -- because", "The comment names no rule of the audit: sync"),
     ],
 )
 def test_a_bad_comment_explains_nothing_and_is_a_finding_itself(reasons, comment, wrong):
-    assert reasons(f"x.item()  {comment}\n", 1) == [("host-sync", 1, ""), ("suppression", 1, wrong)]
+    assert reasons(f"x.item()  {comment}\n", 1) == [("device-sync", 1, ""), ("suppression", 1, wrong)]
 
 
 def test_another_rule_is_not_explained(reasons):
-    assert reasons("x.item()  # assay: allow unseeded -- it is\n", 1) == [("host-sync", 1, "")]
+    assert reasons("x.item()  # assay: allow unseeded -- it is\n", 1) == [("device-sync", 1, "")]
 
 
 def test_text_is_no_comment(tmp_path):
     file = tmp_path / "code.py"
-    file.write_text('x = "# assay: allow host-sync -- in a string"\n# assay: allowed\n')
+    file.write_text('x = "# assay: allow device-sync -- in a string"\n# assay: allowed\n')
     assert comments(str(file)) == ()
     assert comments(str(tmp_path / "missing.py")) == ()

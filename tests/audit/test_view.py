@@ -13,7 +13,7 @@ from assay.errors import StateError
 from assay.render.terminal import to_text
 
 
-def finding(rule="host-sync", severity=None, line=3, **details):
+def finding(rule="device-sync", severity=None, line=3, **details):
     whole = {
         "file": "/elsewhere/site-packages/lib/metric.py",
         "function": "update",
@@ -36,7 +36,7 @@ def test_a_finding_shows_its_line_and_says_what_why_and_what_mends_it():
     text = shown(result(finding(subjects=("A", "B", "C", "D", "E"))))
     for part in (
         "lib/metric.py ──",
-        "3  warning  host-sync  mps; moved first",
+        "3  warning  device-sync  mps; moved first",
         "x.item() [red]",
         "what it waits",
         "why  It is slow.",
@@ -54,7 +54,7 @@ def test_the_table_counts_lines_by_rule_and_device():
     lines = shown(result(finding(), both, finding("unseeded", line=1))).splitlines()
     (head,) = (line for line in lines if line.startswith("  lines"))
     assert head.split() == ["lines", "mps", "cuda:1"]
-    assert any(line.split()[:3] == ["host-sync", "2", "1"] for line in lines)
+    assert any(line.split()[:3] == ["device-sync", "2", "1"] for line in lines)
     assert any(line.split()[:3] == ["unseeded", "1", "·"] for line in lines)
 
 
@@ -118,11 +118,11 @@ def test_json_holds_everything():
     audit = result(finding(), unrun=(Unrun("m", "mps", "", "why"),))
     plain = json.loads(audit.to_json())
     assert plain["schema"] == "assay.audit/2"
-    assert plain["findings"][0]["rule"] == "host-sync"
+    assert plain["findings"][0]["rule"] == "device-sync"
     assert plain["findings"][0]["devices"] == ["mps"]
     assert plain["unrun"] == [{"subject": "m", "device": "mps", "usage": "", "why": "why", "known": False}]
     assert Audit.from_json(audit.to_json()) == audit
-    assert Audit.from_json(audit.to_json()).table() == {"host-sync": {"mps": 1}}
+    assert Audit.from_json(audit.to_json()).table() == {"device-sync": {"mps": 1}}
 
 
 def test_it_is_saved_whole_and_a_changed_file_is_refused(tmp_path):
@@ -138,7 +138,7 @@ def test_it_is_markdown_and_html_too(tmp_path):
     audit = result(finding())
     for text in (audit.to_markdown(), audit.to_html(tmp_path / "audit.html").read_text()):
         assert "Audit of target" in text
-        assert "host-sync" in text
+        assert "device-sync" in text
 
 
 def test_the_first_cause_and_the_second_run_are_shown(tmp_path):

@@ -47,16 +47,16 @@ def test_json_and_sarif(tmp_path):
     done = invoke(f"{BUGGY}:HostSync", "--device", "cuda:1", "--json", "--sarif", tmp_path / "a.sarif")
     assert done.exit_code == 1
     (found,) = json.loads(done.stdout)["findings"]
-    assert found["rule"] == "host-sync"
+    assert found["rule"] == "device-sync"
     log = json.loads((tmp_path / "a.sarif").read_text())
-    assert log["runs"][0]["results"][0]["ruleId"] == "host-sync"
+    assert log["runs"][0]["results"][0]["ruleId"] == "device-sync"
 
 
 def test_what_fails_can_be_chosen():
     target = f"{BUGGY}:HostSync"
     assert invoke(target, "--device", "mps", "--fail-on", "error").exit_code == 0
-    assert invoke(target, "--device", "mps", "--ignore", "host-sync").exit_code == 0
-    assert invoke(target, "--device", "mps", "--rules", "host-sync,unseeded", "--usage", "moved").exit_code == 1
+    assert invoke(target, "--device", "mps", "--ignore", "device-sync").exit_code == 0
+    assert invoke(target, "--device", "mps", "--rules", "device-sync,unseeded", "--usage", "moved").exit_code == 1
 
 
 def test_a_script_takes_arguments(tmp_path):

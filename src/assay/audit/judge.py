@@ -43,7 +43,7 @@ def judge(observations: Iterable[Observation], roots: tuple[str, ...] = ()) -> l
         >>> run = AuditRun("Accuracy", "mps", MOVED, "update", calls=2)
         >>> observation = Observation("sync", run, "synchronizes", "aten::nonzero", (Frame("a.py", 3, "f"),), count=4)
         >>> [(finding.rule, finding.where, finding.what) for finding in judge([observation])]
-        [('host-sync', 'a.py:3', 'synchronizes, 2 times an update')]
+        [('device-sync', 'a.py:3', 'synchronizes, 2 times an update')]
     """
     merged: dict[tuple[str, str, int], Finding] = {}
     for observation in _joined(list(observations)):
@@ -151,7 +151,7 @@ def _fix(rule: AuditRule, observation: Observation, inside: str, code: str) -> s
         first = f"Make {names} on the device of the inputs (device=...), or bring it there with .to(...)"
         moved = "; or move the object to the device before it is fed" if observation.run.usage == NOT_MOVED else ""
         return first + moved
-    if rule.id == "host-sync" and observation.run.usage == NOT_MOVED and observation.target == HOST:
+    if rule.id == "device-sync" and observation.run.usage == NOT_MOVED and observation.target == HOST:
         return "Move the object to the device before it is fed, so that nothing goes to the CPU"
     if specific := rule.fix_of.get(_way(rule, observation)):
         return specific.format(expression=inside or code) if inside or code else rule.fix
@@ -207,16 +207,16 @@ def _sync(observation: Observation) -> Verdict | None:
     name = observation.what or f"{observation.operator} synchronizes with the device"
     if observation.run.phase == "update":
         each = observation.count / max(observation.run.calls, 1)
-        return Verdict("host-sync", f"{name}, {_times(each)} an update")
+        return Verdict("device-sync", f"{name}, {_times(each)} an update")
     if observation.run.phase != "script":
         return None
     if any(frame.function.rpartition(".")[2] in HOT for frame in observation.stack):
-        return Verdict("host-sync", f"{name}, {_times(observation.count)} in the run")
+        return Verdict("device-sync", f"{name}, {_times(observation.count)} in the run")
     if (
         observation.count < LOOP or observation.source == HOST
     ):  # batches, and a model's parameters, must come from the CPU
         return None
-    return Verdict("host-sync", f"{name}, {_times(observation.count)} in the run", "note")
+    return Verdict("device-sync", f"{name}, {_times(observation.count)} in the run", "note")
 
 
 def _times(count: float) -> str:

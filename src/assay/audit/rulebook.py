@@ -50,7 +50,7 @@ def rules() -> dict[str, AuditRule]:
         Id -> rule.
 
     Example:
-        >>> rules()["host-sync"].severity
+        >>> rules()["device-sync"].severity
         'warning'
     """
     text = files(__package__).joinpath("rulebook.toml").read_text("utf-8")
@@ -75,8 +75,8 @@ def chosen(only: Iterable[str] = (), without: Iterable[str] = ()) -> frozenset[s
         ConfigError: there is no rule of that name.
 
     Example:
-        >>> sorted(chosen(only=["host-sync", "unseeded"], without=["unseeded"]))
-        ['host-sync']
+        >>> sorted(chosen(only=["device-sync", "unseeded"], without=["unseeded"]))
+        ['device-sync']
     """
     only, without = tuple(only), tuple(without)
     for name in (*only, *without):

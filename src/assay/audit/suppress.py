@@ -1,4 +1,4 @@
-"""Comments that say why a finding does not matter on a line: ``# assay: allow host-sync -- once an epoch``."""
+"""Comments that say why a finding does not matter on a line: ``# assay: allow device-sync -- once an epoch``."""
 
 from __future__ import annotations
 

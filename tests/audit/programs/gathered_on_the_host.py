@@ -8,7 +8,7 @@ class Collected:
         self.outputs, self.targets = [], []
 
     def update(self, outputs, targets):
-        self.outputs.append(outputs.detach().cpu())  # BUG host-sync # FROM mixed-devices
+        self.outputs.append(outputs.detach().cpu())  # BUG device-sync # FROM mixed-devices
         self.targets.append(targets)
 
     def mean(self):
