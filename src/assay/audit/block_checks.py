@@ -50,11 +50,7 @@ class Block:
     device: bool = False
 
     def judge(self) -> None:
-        """Raise if anything was seen that counts.
-
-        Raises:
-            AssertionError: naming each operator and line, with the line's text.
-        """
+        """Raise an AssertionError that names each operator and its line if anything was seen that counts."""
         __tracebackhide__ = True  # pytest: the line that matters is that of the test
         counted = Counter(
             Violation(s.operator, s.line, s.why) for s in self.violations if not (s.on_host and self.device)

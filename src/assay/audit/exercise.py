@@ -35,15 +35,7 @@ class Reference:
 
 
 def exercise(case: Case, device: str, usages: tuple[str, ...], engine: EngineName, collector: Collector) -> None:
-    """Run a case on the CPU, then on the pretend device in each usage, and send what was seen.
-
-    Args:
-        case: the metric and its inputs.
-        device: the device, such as ``"cuda:1"``.
-        usages: :data:`MOVED`, :data:`NOT_MOVED`, or both.
-        engine: the engine of the pretend device.
-        collector: takes what was seen.
-    """
+    """Run a case on the CPU, then on the pretend device in each usage, and send what was seen to the collector."""
     if case.why_not:
         collector.unrun(AuditRun(case.name, "", "", ""), case.why_not, known=True)
         return

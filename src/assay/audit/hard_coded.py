@@ -33,16 +33,10 @@ COMMUNICATES = {"nccl": "cuda", "xccl": "xpu"}
 
 
 def names_of(error: BaseException, trace: list[tuple[FrameType, int]], own: str) -> tuple[str, str, str] | None:
-    """What an error says of a device that is not there.
+    """What an error, with the frames of its origin innermost first, says of a device of another kind than ``own``.
 
-    Args:
-        error: the error that came first.
-        trace: its frames, innermost first.
-        own: the kind of device that is there.
-
-    Returns:
-        The kind of observation (``"foreign"`` or ``"location"``), the device that was named, and the function of torch
-        that was called with it (``""`` for moving or making a tensor); ``None`` where the error says nothing of it.
+    Returns the kind of observation (``"foreign"`` or ``"location"``), the device that was named, and the function of
+    torch that was called with it (``""`` for moving or making a tensor); ``None`` where the error says nothing of it.
     """
     text, called = str(error), _called(trace)
     if "deserialize object on" in text:
@@ -93,12 +87,10 @@ def _is_torch(frame: FrameType) -> bool:
 def watch_availability(
     own: str, asked: Callable[[str, tuple[Frame, ...]], object], disabled: Callable[[str, tuple[Frame, ...]], object]
 ) -> Iterator[None]:
-    """Note where a program asks for another kind of device, and where torch turns something off for want of it.
+    """Note where a program asks for devices, and where torch turns off what is not for ``own``, the kind there is.
 
-    Args:
-        own: the kind of device that is there.
-        asked: called with the other kind (or this one) and the lines that asked whether it is there.
-        disabled: called with torch's name of what was turned off, and the lines.
+    ``asked`` is called with the kind that was asked for and the lines, ``disabled`` with torch's name of what was
+    turned off and the lines.
     """
     patches = Patches()
 

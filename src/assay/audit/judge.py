@@ -29,14 +29,9 @@ class Verdict:
 
 
 def judge(observations: Iterable[Observation], roots: tuple[str, ...] = ()) -> list[Finding]:
-    """The findings of what was seen, merged by rule and line, most severe first.
+    """The findings of some observations, merged by rule and line, most severe first.
 
-    Args:
-        observations: what was seen.
-        roots: the folders or files of the target; findings point to the innermost line below them.
-
-    Returns:
-        The findings.
+    Findings point to the innermost line below ``roots``, the folders or files of the target.
 
     Example:
         >>> from assay.audit.observations import MOVED, AuditRun

@@ -25,22 +25,18 @@ HOW = "Give the shape of each input by --input, such as --input 8x3x32x32 or --i
 
 
 def case_of(thing: Any, name: str, inputs: Sequence[str] = ()) -> Case:
-    """A case for a module, or for a class of modules that can be made without arguments.
+    """A case for a module, or for a class of modules that can be made without arguments; it may say why there is none.
 
-    An update is one step: forward, and backward from the sum of what it gives. Its value is what it gives in evaluation
-    mode. A module with parameters or buffers is
-    moved to the device first; that it cannot be used otherwise is no bug.
+    An update is one step: forward, and backward from the sum of the outputs. The value is the output in evaluation
+    mode. A module with parameters or buffers is moved to the device first; that it cannot be used otherwise is no bug.
 
     Args:
         thing: the module, or its class.
         name: what it is called in findings.
-        inputs: shapes with dtypes, such as ``"8x3x32x32"`` and ``"8x16:int64"``; found by trying where there are none.
-
-    Returns:
-        The case; or one that says why there is none.
+        inputs: shapes with dtypes, such as ``"8x3x32x32"`` and ``"8x16:int64"``; guessed by default.
 
     Raises:
-        ConfigError: an input is not written so.
+        ConfigError: an input is invalid.
     """
     for text in inputs:
         _tensor(text, None)  # said before anything runs

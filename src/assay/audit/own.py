@@ -18,14 +18,7 @@ ROWS, BATCHES = 24, 3
 
 
 def cases(name: str = "assay") -> Iterator[Case]:
-    """A case for each example of each metric of assay.
-
-    Args:
-        name: the library; for the shape of other generators.
-
-    Yields:
-        The cases.
-    """
+    """A case for each example of each metric of assay."""
     for kind in public_metrics().values():
         yield from map(_case, examples(kind))
 

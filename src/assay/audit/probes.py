@@ -32,14 +32,8 @@ RANKS = 2
 def counters(case: Case, batches: tuple[Any, ...]) -> Iterator[tuple[str, Any, str]]:
     """States in float32 or less that count: they take whole steps up, and from some number on no step at all.
 
-    Each candidate is set to that number in a fresh metric, which is updated once more: what is reported stood still.
-
-    Args:
-        case: the metric.
-        batches: at least two.
-
-    Yields:
-        The state's path, the metric that has it, and what was seen.
+    Each candidate is set to that number in a fresh metric, which is updated once more: those that stand still are
+    reported, with the path of the state, the metric that has it, and what happened. It takes at least two batches.
     """
     if len(batches) < 2:
         return
@@ -93,13 +87,10 @@ def _stands_still(case: Case, batches: tuple[Any, ...], path: str) -> str:
 
 
 def collectives(case: Case, metric: Any, pretended: PretendDevice) -> list[tuple[tuple[Frame, ...], str]]:
-    """Read the metric as one of two processes, and note the CPU tensors that it hands to collectives.
+    """The CPU tensors that a metric hands to collectives as one of two processes: the lines, and what happened.
 
     Collectives are answered as if the other process had the same data. Kinds of device without a backend of their own
     (``mps``) use gloo, which takes CPU tensors: for them there is nothing to find.
-
-    Returns:
-        For each such collective, the lines of Python and what was seen.
     """
     kind, backend = pretended.type, BACKENDS.get(pretended.type)
     if backend is None:

@@ -38,11 +38,7 @@ class TestPlace:
 
 
 class Summary:
-    """Counts the tests of each device, tells them at the end, and fails the run if a required device had none.
-
-    Args:
-        config: of the run.
-    """
+    """Counts the tests of each device, reports them at the end, and fails the run if a required device had none."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

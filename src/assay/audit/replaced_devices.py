@@ -29,12 +29,8 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     """Let every other device that a program names be the pretended one, so that what comes after it is seen.
 
     ``.cuda()``, ``device="cuda"``, files with tensors of another device and the like give tensors of the pretended
-    device; ``torch.cuda.is_available()`` is true for the program itself, not for libraries.
-
-    Args:
-        pretended: the device that is open.
-        note: called with the kind of device that was replaced, torch's name of the function ("" for moving or making
-            a tensor), and the lines of Python.
+    device; ``torch.cuda.is_available()`` is true for the program itself, not for libraries. ``note`` is called with the
+    kind that was replaced, torch's name of the function ("" for moving or making a tensor), and the lines of Python.
     """
     device, patches = pretended.device, Patches()
     others = sorted({*DEVICES} - {pretended.type})

@@ -62,14 +62,7 @@ def rules() -> dict[str, AuditRule]:
 
 
 def chosen(only: Iterable[str] = (), without: Iterable[str] = ()) -> frozenset[str]:
-    """The ids of the rules to report.
-
-    Args:
-        only: if any are given, no others.
-        without: those to leave out.
-
-    Returns:
-        Their ids.
+    """The ids of the rules to report: ``only`` these if any are named, and none of ``without``.
 
     Raises:
         ConfigError: there is no rule of that name.
@@ -96,11 +89,7 @@ def at_least(severity: str, least: str) -> bool:
 
 
 def page() -> str:
-    """The page ``docs/audit_rules.md``, written from the rules.
-
-    Returns:
-        Markdown.
-    """
+    """The page ``docs/audit_rules.md``, written from the rules."""
     parts = ["# The rules of `assay audit`", _INTRODUCTION, *(_section(rule) for rule in rules().values())]
     return "\n\n".join(parts) + "\n"
 

@@ -18,19 +18,9 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def save(audit: Audit, path: Path, base: Path | None = None) -> Path:
-    """Write an audit as SARIF.
+    """Write an audit as SARIF; paths are relative to ``base``, as code hosts need it: the root of the repository.
 
-    Args:
-        audit: what was found.
-        path: the file.
-        base: the folder from which paths are given, as code hosts need it: the root of the repository; the working
-            folder by default.
-
-    Returns:
-        The file.
-
-    Raises:
-        OSError: it cannot be written.
+    The working folder is the base by default.
     """
     return write_text(path, json.dumps(to_sarif(audit, base or Path.cwd()), indent=2) + "\n")
 

@@ -23,13 +23,6 @@ LONGEST = 90  # characters of an expression in a finding
 def where(stack: Iterable[Frame], roots: tuple[str, ...] = ()) -> Frame | None:
     """The line to report: the innermost one below ``roots``, else the innermost that is not of a library's machinery.
 
-    Args:
-        stack: lines of Python, innermost first, without torch's.
-        roots: the folders or files of the target; none for a script.
-
-    Returns:
-        The line, or ``None`` where there is none.
-
     Example:
         >>> stack = [Frame("/site/helpers/x.py", 1, "f"), Frame("/site/lib/metric.py", 7, "update")]
         >>> str(where(stack, ("/site/lib/",))), str(where(stack))
@@ -87,16 +80,7 @@ def head(node: ast.stmt) -> list[ast.AST]:
 
 
 def expression(frame: Frame, operator: str, *, waits: bool = False) -> str:
-    """The expression of a line that made this call, as far as the names tell.
-
-    Args:
-        frame: the line.
-        operator: torch's name of the operator, such as ``"aten::nonzero"``.
-        waits: whether it is a synchronization that is looked for.
-
-    Returns:
-        Source text on one line, or ``""`` where nothing fits.
-    """
+    """The expression of a line that called an operator, or that ``waits`` for the device; empty where nothing fits."""
     node = statement(frame)
     if node is None:
         return ""
@@ -256,15 +240,7 @@ def _dotted(node: ast.expr) -> bool:
 
 
 def state_line(classes: Iterable[type], name: str) -> Frame | None:
-    """The line on which a class makes a state of this name: ``add_state("name", …)`` or ``self.name = …``.
-
-    Args:
-        classes: the class and its bases, in order (``type(metric).__mro__``).
-        name: the state.
-
-    Returns:
-        The line, or ``None`` where the source does not show it.
-    """
+    """The line on which a class or a base of it makes a state: ``add_state("name", …)`` or ``self.name = …``."""
     classes = tuple(classes)
     for makes in (_registers, _assigns):
         for cls in classes:

@@ -35,15 +35,9 @@ class Suppression:
 
 
 def suppressed(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, those that a comment explains marked with its reason; a bad comment on their lines is one more.
+    """The findings, those that a comment explains with its reason, and a finding for each bad comment on their lines.
 
-    A comment stands at the end of the line, or alone on the line above.
-
-    Args:
-        findings: the findings.
-
-    Returns:
-        As many, and one for each comment on their lines that has no reason or names no rule.
+    A comment stands at the end of the line, or alone on the line above. A bad one has no reason or names no rule.
     """
     findings = list(findings)
     marked = [replace(found, suppressed=_reason(found)) for found in findings]

@@ -59,13 +59,10 @@ class Target:
 
 
 def parse(text: str) -> Target:
-    """Understand what the user named.
+    """The target that a text names; a module is looked for and not imported.
 
     Args:
         text: ``path/file.py``, ``path/file.py:Name``, ``package.module`` or ``package.module:Name``.
-
-    Returns:
-        The target; a module is looked for and not imported.
 
     Raises:
         ConfigError: there is no such file or module.
@@ -138,11 +135,7 @@ def _origin(module: str) -> str | None:
 
 
 def load(target: Target) -> Any:
-    """Import the target's module, or its file under the file's name; what lies beside the file can be imported from it.
-
-    Raises:
-        Exception: whatever the import raises.
-    """
+    """Import the target's module, or its file under the file's name, which may import what lies beside it."""
     if target.file is None:
         return importlib.import_module(target.module)
     if str(target.file.parent) not in sys.path:  # as for a script
@@ -160,12 +153,8 @@ def load(target: Target) -> Any:
 def find_cases(target: Target, inputs: Sequence[str] = ()) -> Iterator[Case]:
     """The cases of a target: those of a known library, those it gives itself, or one for each metric or module in it.
 
-    Args:
-        target: what is audited.
-        inputs: shapes and dtypes of what a module takes.
-
-    Raises:
-        ConfigError: there is no such name, or nothing in it that can be run.
+    ``inputs`` are the shapes and dtypes of what a module takes. Raises a ConfigError where there is nothing that can be
+    run.
     """
     known = list(_library_cases(target))
     if known:
@@ -252,11 +241,7 @@ def _needs_arguments(thing: type) -> bool:
 
 
 def named(target: Target, module: Any) -> Any:
-    """The class or function that the target names.
-
-    Raises:
-        ConfigError: the module has no such name.
-    """
+    """The class or function that the target names; a ConfigError where the module has none of that name."""
     if not hasattr(module, target.name):
         where = target.file or target.module
         raise ConfigError(describe("target", repr(target.name), f"a name in {where}", "Check the spelling"))

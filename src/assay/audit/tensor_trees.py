@@ -28,13 +28,7 @@ def is_module(thing: object) -> bool:
 
 
 def tensors_of(thing: Any) -> dict[str, Any]:
-    """Every tensor that an object keeps in its attributes, its lists and dictionaries, by its path.
-
-    Args:
-        thing: an object, or a tree of objects.
-
-    Returns:
-        Path -> tensor: ``"total"``, ``"preds[0]"``, ``"metrics.mean.sum"``.
+    """Every tensor in an object's attributes, lists and dictionaries, by its path, such as ``"metrics.mean.sum"``.
 
     Example:
         >>> import torch

@@ -15,11 +15,7 @@ INSTEAD = "eager"  # captures graphs as the default does, and runs them by torch
 
 @contextmanager
 def without_code(note: Callable[[str], object]) -> Iterator[None]:
-    """While the block runs, ``torch.compile`` captures graphs and runs them without writing code.
-
-    Args:
-        note: called with what was left out, once.
-    """
+    """While the block runs, ``torch.compile`` captures graphs and writes no code; ``note`` is called once."""
     original, patches, noted = torch.compile, Patches(), False
 
     def compile(model: Any = None, *, backend: Any = "inductor", **rest: Any) -> Any:

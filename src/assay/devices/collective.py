@@ -12,9 +12,6 @@ def collective_device(group: dist.ProcessGroup | None = None) -> torch.device:
     The CPU where the group has a backend for it, since what is exchanged is read there; else the current device of the
     accelerator that its backend serves.
 
-    Args:
-        group: the process group; None for the default one.
-
     Example:
         >>> device_of("cpu:gloo,cuda:nccl")
         device(type='cpu')

@@ -37,18 +37,15 @@ def wait(device: torch.device) -> None:
 
 @contextmanager
 def cost(device: str | torch.device) -> Iterator[Cost]:
-    """Measure the block.
+    """Measure what the block, which works on a device, takes.
 
-    Accelerators tell the peak of what torch's allocator gave out. On the CPU it is the peak of the whole process,
+    Accelerators report the peak of what torch's allocator gave out. On the CPU it is the peak of the whole process,
     which Linux lets a process start anew; elsewhere it is not known.
 
-    Args:
-        device: where the block works.
-
     Example:
-        >>> with cost("cpu") as found:
+        >>> with cost("cpu") as block:
         ...     total = torch.ones(1000).sum()
-        >>> found.seconds > 0
+        >>> block.seconds > 0
         True
     """
     device = torch.device(device)

@@ -20,11 +20,7 @@ CPUINFO = Path("/proc/cpuinfo")
 def processor(device: str) -> str:
     """The name of a device's processor, and for the CPU the vector instructions that torch uses.
 
-    Args:
-        device: of this machine, such as ``"cpu"`` or ``"cuda:0"``.
-
-    Returns:
-        A name; equal names mean that measurements can be compared.
+    Measurements can be compared where the names are equal.
 
     Example:
         >>> processor("cpu") == processor("cpu:0")

@@ -47,15 +47,7 @@ class MetricCall:
 def metric_call(
     source: SourceText, call: ast.Call, entry: Counterpart, library: LibraryTable, known: Mapping[str, int]
 ) -> MetricCall:
-    """Read a call.
-
-    Args:
-        source: the file.
-        call: the call.
-        entry: of the name that is called.
-        library: where it is from.
-        known: what the caller says about the data: `num_classes`, `num_labels`, `num_outputs`.
-    """
+    """Read a call; `known` is what the caller says of the data: `num_classes`, `num_labels`, `num_outputs`."""
     made = MetricCall(entry)
     nodes = [*call.args, *(each.value for each in call.keywords)]
     if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):

@@ -15,13 +15,7 @@ _METRICS = "assay.metrics"
 
 
 class Imports:
-    """What is imported after the change.
-
-    Args:
-        source: the file.
-        names: what is imported before.
-        taken: names of the libraries that stay.
-    """
+    """What is imported after the change; ``taken`` are the names of the libraries that stay."""
 
     def __init__(self, source: SourceText, names: Names, taken: frozenset[str] = frozenset()) -> None:
         self.source, self.names, self.taken = source, names, taken

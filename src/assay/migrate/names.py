@@ -114,11 +114,7 @@ class Variable:
 def variable_of(source: SourceText, call: ast.Call, updates: int, keywords: frozenset[str]) -> Variable | None:
     """The variable that a call is assigned to, if all its uses are plain.
 
-    Args:
-        source: the file.
-        call: what makes the metric.
-        updates: how many tensors an update takes.
-        keywords: by which names it may take them.
+    An update takes so many tensors, by position or by these keywords.
     """
     assigned = source.parent[call]
     if not (isinstance(assigned, ast.Assign) and assigned.value is call and len(assigned.targets) == 1):

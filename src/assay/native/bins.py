@@ -19,13 +19,10 @@ class BinLayout(ctypes.Structure):
 
 
 def find_strange(strange: Tensor, scores: Tensor, target: Tensor, logits: bool) -> None:
-    """Count what should not be there, in place, as `Scored.strange` does.
+    """Count invalid scores in place, as `Scored.strange` does, into `strange`: int64 of at least 3 kinds.
 
-    Args:
-        strange: int64 of at least 3 kinds.
-        scores: float32 of shape `(rows,)`.
-        target: int64 of shape `(rows,)`, as `Labels.rows` gives it for two classes.
-        logits: scores of any size are in order.
+    `scores` is float32 of shape `(rows,)`, `target` int64, as `Labels.rows` gives it for two classes; with `logits`,
+    scores of any size are valid.
     """
     scores, target = scores.contiguous(), target.contiguous()
     loaded().assay_find_strange(
@@ -34,14 +31,10 @@ def find_strange(strange: Tensor, scores: Tensor, target: Tensor, logits: bool) 
 
 
 def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: BinLayout) -> None:
-    """Count scores of one group, in place.
+    """Count float32 scores of one group, of shape `(rows,)`, in place.
 
-    Args:
-        histogram: int64 of shape `(2, bins)`: negatives, positives.
-        unclear: int64 of shape `(2,)`, as `ScoreBins.place` gives it.
-        scores: float32 of shape `(rows,)`.
-        target: int64 of shape `(rows,)`, as `Labels.rows` gives it for two classes.
-        layout: of the bins.
+    `target` is int64, as `Labels.rows` gives it for two classes; `histogram` of shape `(2, bins)`: negatives,
+    positives; `unclear` of shape `(2,)`, as `ScoreBins.place` gives it.
     """
     scores, target = scores.contiguous(), target.contiguous()
     loaded().assay_count_scores(

@@ -65,10 +65,8 @@ class Operand:
 def check_of(rule: OperatorRule, *, composite: bool, placeholder: bool) -> DeviceCheck:
     """Which check the tensors of an operator get.
 
-    Args:
-        rule: the rule of the operator.
-        composite: it is made of other operators there, which have checks of their own.
-        placeholder: the device looks only inside its kernels, as MPS does.
+    A composite operator is made of others there, which have checks of their own; ``placeholder`` says that the device
+    looks only inside its kernels, as MPS does.
     """
     if rule.check:
         return rule.check
@@ -177,13 +175,7 @@ def _two_devices(first: str, second: str) -> str:
 
 
 def wrapper_of(name: str, key: str, *, structured: bool, out: bool) -> str:
-    """The name that torchgen gives to the wrapper of a kernel; errors name it.
-
-    Args:
-        name: torch's name of the overload.
-        key: the dispatch key, ``"CUDA"``.
-        structured: the kernel is a structured one.
-        out: the overload has ``out`` arguments.
+    """The name that torchgen gives to the wrapper of a kernel for a dispatch key; errors name it.
 
     Example:
         >>> wrapper_of("aten::mm", "CUDA", structured=True, out=False)
@@ -200,12 +192,7 @@ def wrapper_of(name: str, key: str, *, structured: bool, out: bool) -> str:
 
 
 def waits(rule: OperatorRule, arguments: Mapping[str, Any]) -> str:
-    """Why this call synchronizes with the device, or empty.
-
-    Args:
-        rule: the rule of the operator.
-        arguments: the arguments of the call by name.
-    """
+    """Why a call with these arguments synchronizes with the device, or empty."""
     return rule.why_waits if applies(rule.waits_when, arguments) else ""
 
 
@@ -227,13 +214,9 @@ class NondeterminismAlert:
 def nondeterminism(
     rule: OperatorRule, arguments: Mapping[str, Any], *, asked: bool, warn_only: bool
 ) -> Iterable[NondeterminismAlert]:
-    """What is to be said of this call, for each way in which its result may differ from run to run.
+    """What is to be said of a call, for each way in which its result may differ from run to run.
 
-    Args:
-        rule: the rule of the operator.
-        arguments: the arguments of the call by name.
-        asked: ``torch.use_deterministic_algorithms`` is on.
-        warn_only: it is to warn only.
+    ``asked`` and ``warn_only`` are the two settings of ``torch.use_deterministic_algorithms``.
 
     Source:
         ``Context::alertNotDeterministic`` in ``aten/src/ATen/Context.cpp``, pytorch/pytorch.

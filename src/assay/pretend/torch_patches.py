@@ -38,16 +38,8 @@ def patch_torch(
 ) -> Iterator[None]:
     """Let torch's Python modules answer for a pretend device while the block runs.
 
-    Args:
-        device: ``"cuda"``, ``"mps"`` or ``"xpu"``.
-        count: how many of them there are.
-        get: the current device of this thread.
-        set: makes another device the current one.
-        recorder: where waiting for the device is noted.
-        generators: the default generator of each device; ``None`` for generators of the CPU that stand in for them.
-
-    Raises:
-        PretendError: this build of torch has the device itself.
+    ``get`` and ``set`` are the current device of this thread, ``generators`` the default generator of each device;
+    ``None`` for generators of the CPU that stand in for them.
     """
     machine = DeviceState(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
     patches = Patches()

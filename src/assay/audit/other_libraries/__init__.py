@@ -21,15 +21,11 @@ LIBRARIES = {
 
 
 def cases(target: str | type) -> Iterator[Case]:
-    """The cases of a library, of a part of it, or of one class.
+    """The cases of a library, of a part of it, or of one class: one for each metric and set of arguments.
 
     Args:
         target: ``"torchmetrics"``, ``"ignite.metrics"`` or ``"torcheval.metrics"``; a module or class below one of
             them, such as ``"torchmetrics.classification"``; or a metric class of one of them.
-
-    Returns:
-        One case for each metric and each set of arguments that leads to other code. Cases that cannot run here say why
-        in ``why_not``.
 
     Raises:
         ConfigError: the target belongs to none of the libraries.
@@ -47,11 +43,7 @@ def cases(target: str | type) -> Iterator[Case]:
 
 
 def knows(target: str) -> str:
-    """The library that a dotted name belongs to; ``"ignite"`` and ``"torcheval"`` alone mean their metrics.
-
-    Raises:
-        ConfigError: it belongs to none.
-    """
+    """The library that a dotted name belongs to; ``"ignite"`` and ``"torcheval"`` alone mean their metrics."""
     for name in LIBRARIES:
         if f"{target}.".startswith(f"{name}.") or target == name.partition(".")[0]:
             return name

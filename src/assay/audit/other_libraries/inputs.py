@@ -24,14 +24,7 @@ Column = Callable[[Generator, int], Tensor]
 
 
 def batches(draw: Draw, sizes: tuple[int, ...] = BATCHES) -> tuple[Batch, ...]:
-    """Batches drawn with one seed, the same in every run.
-
-    Args:
-        draw: one of the functions of this module.
-        sizes: how many samples each batch has.
-
-    Returns:
-        One tuple of positional inputs for each size, on the CPU.
+    """Batches of these sizes, drawn with one seed: tuples of positional inputs on the CPU, the same in every run.
 
     Example:
         >>> [preds.shape[0] for preds, target in batches(binary)]

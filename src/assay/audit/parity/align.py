@@ -13,15 +13,7 @@ Plan = list[tuple[Call, int | None]]
 
 
 def align(steps: list[OperatorStep], calls: list[Call]) -> Plan:
-    """Which step of the CPU each call of the device stands for, where the two ran different operators.
-
-    Args:
-        steps: the CPU's run.
-        calls: the device's.
-
-    Returns:
-        Each call with the index of a step, or with ``None`` if the CPU did not run it.
-    """
+    """Each call of the device with the index of the CPU's step it stands for; ``None`` if the CPU did not run it."""
     ours, theirs = _segments([step.call for step in steps]), _segments(calls)
     found: list[int | None] = [None] * len(calls)
     for segment, other in _pairs(ours, theirs):

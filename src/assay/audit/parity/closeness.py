@@ -121,15 +121,12 @@ def tolerance_of(*dtypes: torch.dtype) -> Tolerance:
 
 
 def difference(cpu: Tensor, device: Tensor, allowed: Tolerance | None = None) -> ValueDifference | None:
-    """Compare two tensors of one shape; NaN equals NaN.
+    """How two tensors of one shape differ; ``None`` if every element is within the tolerance. NaN equals NaN.
 
     Args:
         cpu: the values on the CPU.
         device: the values from the device, on whichever device they are.
         allowed: the tolerance, instead of that of the dtypes.
-
-    Returns:
-        What differs, or ``None`` if every element is within the tolerance.
 
     Source:
         The rule is that of :func:`torch.isclose`, with ``equal_nan=True``.

@@ -13,18 +13,10 @@ from assay.errors import InputError, describe
 
 
 def moved_copy(tree: Any, device: torch.device) -> Any:
-    """Copy a tree and move what lives on a device: the same object in two places stays one object.
+    """A copy of a tree, with what lives on a device moved there: the same object in two places stays one object.
 
-    Args:
-        tree: tensors, modules, optimizers, methods of objects, devices, objects with a method ``to``; in tuples, lists
-            and dictionaries.
-        device: where to.
-
-    Returns:
-        The copy; what does not live on a device is copied only.
-
-    Raises:
-        InputError: something cannot be copied.
+    Tensors, modules, optimizers, methods of objects, devices and objects with a method ``to`` are moved, in tuples,
+    lists and dictionaries. Raises an InputError where something cannot be copied.
 
     Example:
         >>> model = nn.Linear(2, 1)

@@ -52,20 +52,10 @@ def in_torch() -> Iterator[None]:
 
 
 def programs(target: Target, device: str) -> Iterator[ParityProgram]:
-    """The programs of a target: the metrics in it, a function, or the script.
+    """The programs of a target that is compared on a device: one for each metric in it, or its function or script.
 
-    A function is given the device if it takes an argument. A script, and a function without arguments, find the device
-    by themselves.
-
-    Args:
-        target: from :func:`assay.audit.targets.parse`.
-        device: the device it will be compared with.
-
-    Yields:
-        One program for each metric, or the one that there is.
-
-    Raises:
-        ConfigError: the target names nothing that can be run.
+    A function is called with the device if it takes an argument. A script, and a function without arguments, find the
+    device by themselves. Raises a ConfigError where the target names nothing that can be run.
     """
     if target.library or (not target.name and "audit_cases" in hooks(target)):
         yield from (_of_case(case, device) for case in find_cases(target))

@@ -333,11 +333,7 @@ def _seed(seed: int) -> None:
 
 
 def checked(mode: str, relative: float | None, absolute: float | None) -> Tolerance | None:
-    """The tolerance that the caller gave, if any.
-
-    Raises:
-        ConfigError: no such mode, or only one half of a tolerance.
-    """
+    """The tolerance of the caller, if there is one; a ConfigError for another mode, or one half of a tolerance."""
     if mode not in MODES:
         raise ConfigError(describe("mode", repr(mode), " or ".join(map(repr, MODES)), f"Pass mode={MODES[0]!r}"))
     if (relative is None) != (absolute is None):

@@ -168,11 +168,7 @@ RunStep = Callable[[OpOverload, tuple[Any, ...], dict[str, Any], CallSite], Any]
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is open, every step goes through a function, together with its place.
-
-    Args:
-        run: given the operator, its arguments and the place; runs the operator and gives what is to come out.
-    """
+    """While it is open, every step goes through ``run``, which runs the operator and returns the result."""
 
     def __init__(self, run: RunStep) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -217,11 +213,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Recording:
-    """Writes down the CPU's run: every step with copies of what went in and came out.
-
-    Args:
-        limit: the bytes that may be kept.
-    """
+    """The CPU's run: every step with copies of its inputs and outputs, of at most ``limit`` bytes."""
 
     def __init__(self, limit: int) -> None:
         self.steps: list[OperatorStep] = []

@@ -15,14 +15,7 @@ Arguments = Mapping[str, Any]
 
 
 def applies(condition: str, arguments: Arguments) -> bool:
-    """Whether a rule applies to a call.
-
-    Args:
-        condition: one of :data:`CONDITIONS`; empty for a rule that never applies.
-        arguments: the arguments of the call by name.
-
-    Raises:
-        ConfigError: there is no such condition.
+    """Whether a rule applies to a call with these arguments; an empty condition never does.
 
     Example:
         >>> applies("accumulate", {"accumulate": True}), applies("without output_size", {"output_size": 3})

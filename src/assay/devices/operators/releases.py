@@ -14,25 +14,16 @@ VARIABLE = "ASSAY_PRETEND_TORCH"
 
 
 def as_of(rules: Rules, release: str) -> Rules:
-    """The rules with what an older release of torch lacked.
-
-    Args:
-        rules: of the installed torch.
-        release: such as ``"2.4"``.
-
-    Returns:
-        The same rules where nothing is known.
+    """The rules of the installed torch with what an older release of it lacked, as far as that is known.
 
     Raises:
         ConfigError: it is no release.
 
     Example:
         >>> from assay.devices.operators.rules import rules
-        >>> older = as_of(rules("mps"), "2.4")
-        >>> older.operator("aten::_convert_weight_to_int4pack").available
-        False
-        >>> rules("mps").operator("aten::_convert_weight_to_int4pack").available
-        True
+        >>> older, name = as_of(rules("mps"), "2.4"), "aten::_convert_weight_to_int4pack"
+        >>> older.operator(name).available, rules("mps").operator(name).available
+        (False, True)
 
     Source:
         ``devices/known/history.toml`` names one for each fact.

@@ -142,10 +142,7 @@ class Rules:
     lacked: frozenset[str] = frozenset()
 
     def operator(self, name: str) -> OperatorRule:
-        """The rule of one overload.
-
-        Args:
-            name: torch's name with the overload, ``"aten::index.Tensor"``; ``"aten::mm"`` where the overload has none.
+        """The rule of one overload, by torch's name: ``"aten::index.Tensor"``, or ``"aten::mm"`` for the default one.
 
         Example:
             >>> rules("mps").operator("aten::frexp.Tensor_out").available

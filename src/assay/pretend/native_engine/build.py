@@ -32,11 +32,7 @@ LIBRARIES = ("torch_python", "torch", "torch_cpu", "c10")
 
 @cache
 def load() -> ModuleType:
-    """The engine as a module; compiled if it is not in the cache.
-
-    Raises:
-        PretendError: there is no C++ compiler, or it failed.
-    """
+    """The engine as a module; compiled if it is not in the cache. A PretendError says why it cannot be."""
     import torch  # noqa: F401  (its libraries must be in the process first)
 
     folder = cache_folder()

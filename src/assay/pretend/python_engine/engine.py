@@ -47,14 +47,7 @@ CELLS = ("lstm.input", "lstm.data", "lstm_cell", "gru.input", "gru.data", "gru_c
 
 
 class PythonEngine:
-    """Runs a device's operators on the CPU, behind a tensor subclass.
-
-    Args:
-        device: ``"cuda"``, ``"mps"`` or ``"xpu"``.
-        count: how many of them there are.
-        rules: what the device lacks and does.
-        recorder: where events go.
-    """
+    """Runs the operators of a device, by its rules, on the CPU, behind a tensor subclass."""
 
     def __init__(self, device: str, count: int, rules: Rules, recorder: Recorder) -> None:
         self.kind, self.count = device, count
