@@ -38,15 +38,13 @@ def names_of(error: BaseException, trace: list[tuple[FrameType, int]], own: str)
     Returns the kind of observation (``"foreign"`` or ``"location"``), the device that was named, and the function of
     torch that was called with it (``""`` for moving or making a tensor); ``None`` where the error says nothing of it.
     """
-    text, called = str(error), _called(trace)
+    text = str(error)
     if "deserialize object on" in text:
         return "location", _kind_in(text) or "cuda", "torch.load"
     named = _kind_in(text) or _of_module(trace)
     if named is None or named == own:
         return None
-    if "generator" in text:
-        return "foreign", named, "torch.Generator"
-    return "foreign", named, called
+    return "foreign", named, "torch.Generator" if "generator" in text else _called(trace)
 
 
 def _kind_in(text: str) -> str | None:
@@ -92,7 +90,6 @@ def watch_availability(
     ``asked`` is called with the kind that was asked for and the lines, ``disabled`` with torch's name of what was
     turned off and the lines.
     """
-    patches = Patches()
 
     def watching(kind: str, original: Callable[[], Any]) -> Callable[[], Any]:
         def answer() -> Any:
@@ -116,14 +113,11 @@ def watch_availability(
         is_available.cache_clear = original.cache_clear  # type: ignore[attr-defined]
         return is_available
 
-    patches.put(torch.backends.mps, "is_available", of_mps(torch.backends.mps.is_available))
-    for kind in ("cuda", "xpu"):
-        module = getattr(torch, kind)
-        patches.put(module, "_is_compiled", watching(kind, module._is_compiled))
-    try:
+    with Patches() as patches:
+        patches.put(torch.backends.mps, "is_available", of_mps(torch.backends.mps.is_available))
+        for kind, module in (("cuda", torch.cuda), ("xpu", torch.xpu)):
+            patches.put(module, "_is_compiled", watching(kind, module._is_compiled))
         yield
-    finally:
-        patches.restore()
 
 
 def _passed(frame: FrameType | None) -> list[FrameType]:

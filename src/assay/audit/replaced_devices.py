@@ -15,11 +15,10 @@ from torch.overrides import TorchFunctionMode
 from assay.audit.hard_coded import COMMUNICATES, is_program
 from assay.pretend.events import Frame, stack
 from assay.pretend.session import DEVICES, PretendDevice
-from assay.pretend.torch_patches import Patches, owner_of
+from assay.pretend.torch_patches import Patches, owner_of, stand_in
 
-HARMLESS = (
-    "device_count", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "empty_cache",
-)  # fmt: skip
+MEMORY = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
+HARMLESS = ("device_count", "empty_cache", *MEMORY)
 ASKED_BY = {"cuda": "torch.cuda", "mps": "torch.backends.mps", "xpu": "torch.xpu"}  # whether it is there
 ANY_FILE = -2  # before the pretend devices' own entry in torch's registry of places: torch/serialization.py
 
@@ -32,8 +31,9 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
     device; ``torch.cuda.is_available()`` is true for the program itself, not for libraries. ``note`` is called with the
     kind that was replaced, torch's name of the function ("" for moving or making a tensor), and the lines of Python.
     """
-    device, patches = pretended.device, Patches()
-    others = sorted({*DEVICES} - {pretended.type})
+    device, others = pretended.device, sorted({*DEVICES} - {pretended.type})
+    default, autocast, generator = torch.set_default_device, torch.autocast.__init__, torch.Generator
+    entry = (ANY_FILE, lambda storage: None, _restoring(device, others))
 
     def swap(place: Any, called: str = "") -> Any:
         if not _names(place, others):
@@ -41,31 +41,26 @@ def replace_devices(pretended: PretendDevice, note: Callable[[str, str, tuple[Fr
         note(str(place).partition(":")[0], called, stack(sys._getframe(1)))
         return device
 
-    for kind in others:
-        patches.put(owner_of(ASKED_BY[kind]), "is_available", lambda: is_program(sys._getframe(1)))
-        for name, answer in _answers(pretended).items():
-            if hasattr(getattr(torch, kind), name):
-                patches.put(getattr(torch, kind), name, _noting(kind, name, answer, note))
-    default, autocast, group = torch.set_default_device, torch.autocast.__init__, _group()
-    patches.put(torch, "set_default_device", lambda place: default(swap(place)))
-    patches.put(torch, "Generator", _generators(swap))
-    patches.put(
-        torch.autocast,
-        "__init__",
-        lambda self, device_type="cuda", *args, **kwargs: autocast(
-            self, torch.device(swap(device_type, "torch.autocast")).type, *args, **kwargs
-        ),
-    )
-    if group is not None:
-        patches.put(torch.distributed, "init_process_group", _over_the_host(group))
-    entry = (ANY_FILE, lambda storage: None, _restoring(device, others))
-    torch.serialization._package_registry.insert(0, entry)
-    try:
-        with _Replacing(swap):
-            yield
-    finally:
-        torch.serialization._package_registry.remove(entry)
-        patches.restore()
+    def autocast_there(self: Any, device_type: str = "cuda", *args: Any, **kwargs: Any) -> None:
+        autocast(self, torch.device(swap(device_type, "torch.autocast")).type, *args, **kwargs)
+
+    with Patches() as patches:
+        for kind in others:
+            patches.put(owner_of(ASKED_BY[kind]), "is_available", lambda: is_program(sys._getframe(1)))
+            for name, answer in _answers(pretended).items():
+                if hasattr(getattr(torch, kind), name):
+                    patches.put(getattr(torch, kind), name, _noting(kind, name, answer, note))
+        patches.put(torch, "set_default_device", lambda place: default(swap(place)))
+        patches.put(torch, "Generator", stand_in(generator, lambda place: generator(swap(place, "torch.Generator"))))
+        patches.put(torch.autocast, "__init__", autocast_there)
+        if hasattr(torch.distributed, "init_process_group"):
+            patches.put(torch.distributed, "init_process_group", _over_the_cpu(torch.distributed.init_process_group))
+        torch.serialization._package_registry.insert(0, entry)
+        try:
+            with _Replacing(swap):
+                yield
+        finally:
+            torch.serialization._package_registry.remove(entry)
 
 
 def _names(place: Any, kinds: list[str]) -> bool:
@@ -87,10 +82,11 @@ class _Replacing(TorchFunctionMode):
             return args[0].to(self._swap(torch.device(name)), non_blocking=kwargs.get("non_blocking", False))
         if name == "type" and len(args) > 1 and isinstance(args[1], str) and (match := _LEGACY.match(args[1])):
             return args[0].to(self._swap(torch.device(match[1]))).to(getattr(torch, match[2]).dtype)
-        given = (self._swap(each) if name == "to" or not isinstance(each, str) else each for each in args)
         if "device" in kwargs:
             kwargs["device"] = self._swap(kwargs["device"])
-        return func(*given, **kwargs)
+        return func(
+            *(self._swap(each) if name == "to" or not isinstance(each, str) else each for each in args), **kwargs
+        )
 
 
 _LEGACY = re.compile(r"torch\.(cuda|xpu)\.(\w+Tensor)$")
@@ -119,10 +115,7 @@ def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
         "device": lambda *_: nullcontext(),
         "get_device_name": lambda *_: f"pretended {device}",
         "get_device_capability": lambda *_: (0, 0),
-        "memory_allocated": lambda *_: 0,
-        "max_memory_allocated": lambda *_: 0,
-        "memory_reserved": lambda *_: 0,
-        "max_memory_reserved": lambda *_: 0,
+        **dict.fromkeys(MEMORY, lambda *_: 0),
         "reset_peak_memory_stats": lambda *_: None,
         "empty_cache": lambda *_: None,
         "Event": lambda enable_timing=False, **_: torch.Event(device, enable_timing=enable_timing),
@@ -132,24 +125,7 @@ def _answers(pretended: PretendDevice) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _generators(swap: Callable[..., Any]) -> type[torch.Generator]:
-    plain = torch.Generator
-
-    class SubstituteGeneratorType(type(plain)):  # type: ignore[misc]
-        def __call__(cls, device: Any = "cpu") -> torch.Generator:
-            return plain(swap(device, "torch.Generator"))
-
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, plain)
-
-    return SubstituteGeneratorType("Generator", (), {})
-
-
-def _group() -> Callable[..., Any] | None:
-    return getattr(torch.distributed, "init_process_group", None)
-
-
-def _over_the_host(original: Callable[..., Any]) -> Callable[..., Any]:
+def _over_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
     """torch.distributed.init_process_group, with the backend that every machine has."""
 
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -16,7 +16,7 @@ INSTEAD = "eager"  # captures graphs as the default does, and runs them by torch
 @contextmanager
 def without_code(note: Callable[[str], object]) -> Iterator[None]:
     """While the block runs, ``torch.compile`` captures graphs and writes no code; ``note`` is called once."""
-    original, patches, noted = torch.compile, Patches(), False
+    original, noted = torch.compile, False
 
     def compile(model: Any = None, *, backend: Any = "inductor", **rest: Any) -> Any:
         nonlocal noted
@@ -28,8 +28,6 @@ def without_code(note: Callable[[str], object]) -> Iterator[None]:
         rest = {name: value for name, value in rest.items() if name not in ("mode", "options")}  # of inductor
         return original(model, backend=INSTEAD, **rest)
 
-    patches.put(torch, "compile", compile)
-    try:
+    with Patches() as patches:
+        patches.put(torch, "compile", compile)
         yield
-    finally:
-        patches.restore()

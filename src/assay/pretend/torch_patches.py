@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -42,25 +41,30 @@ def patch_torch(
     ``None`` for generators of the CPU that stand in for them.
     """
     machine = DeviceState(device, count, get, set, recorder, generators or (lambda index: torch.Generator()))
-    patches = Patches()
-    try:
-        for owner, names in replacements(machine).items():
-            for name, value in names.items():
-                patches.put(owner_of(owner), name, value)
-        empty_answer_caches()
-        machine.begin()
-        yield
-    finally:
-        machine.end()
-        patches.restore()
-        empty_answer_caches()
+    with Patches() as patches:
+        try:
+            for owner, names in replacements(machine).items():
+                for name, value in names.items():
+                    patches.put(owner_of(owner), name, value)
+            empty_answer_caches()
+            machine.begin()
+            yield
+        finally:
+            machine.end()
+    empty_answer_caches()
 
 
-@dataclass
 class Patches:
     """Attributes that were changed, with what they were: put back in reverse order."""
 
-    _undo: list[tuple[Any, str, Any, list[Any] | None]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._undo: list[tuple[Any, str, Any, list[Any] | None]] = []
+
+    def __enter__(self) -> Patches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restore()
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute; with :data:`KEPT` only remember it, and what a list holds."""
@@ -101,17 +105,26 @@ def refuse_native_beside_real() -> None:
         raise _wrong_build("engine='native'", "a build for the CPU", "Use engine='python', which works beside it, or")
 
 
+def stand_in(plain: type, make: Callable[[Any], Any]) -> type:
+    """A class that may stand in the place of a class of torch: ``make`` makes its objects, which are those of torch."""
+
+    class StandIn(type(plain)):  # type: ignore[misc]
+        def __call__(cls, device: Any = "cpu") -> Any:
+            return make(device)
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, plain)
+
+    return StandIn(plain.__name__, (), {})
+
+
 def _wrong_build(what: str, expected: str, instead: str) -> PretendError:
-    release = torch.__version__.partition("+")[0]
-    return PretendError(
-        describe(
-            what=what,
-            got=f"a build of torch {torch.__version__} that has {', '.join(real_devices())} itself",
-            expected=expected,
-            do=f"{instead} torch's build for the CPU in an environment of its own: "
-            f"pip install torch=={release} --index-url https://download.pytorch.org/whl/cpu",
-        )
+    got = f"a build of torch {torch.__version__} that has {', '.join(real_devices())} itself"
+    install = (
+        f"pip install torch=={torch.__version__.partition('+')[0]} --index-url https://download.pytorch.org/whl/cpu"
     )
+    do = f"{instead} torch's build for the CPU in an environment of its own: {install}"
+    return PretendError(describe(what, got, expected, do))
 
 
 def owner_of(path: str) -> Any:

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.pretend.python_engine.functions import applied, unwrapped
 from assay.pretend.python_engine.tensor import EngineServices, PretendTensor, _Base, _refused, become
-from assay.pretend.torch_patches import Patches
+from assay.pretend.torch_patches import Patches, stand_in
 
 UninitializedTensorMixin: Any = vars(parameter)["UninitializedTensorMixin"]
 FIRST = -1  # before torch's own packages, which begin at 10: torch/serialization.py
@@ -48,17 +48,17 @@ def patched(engine: EngineServices) -> Iterator[None]:
     ]
     builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]  # TorchScript knows torch's functions by their identity
     builtins[id(_nonzero)] = "aten::nonzero"
-    patches, package = Patches(), (FIRST, _location, _restore(engine))
+    package = (FIRST, _location, _restore(engine))
     torch.serialization._package_registry.insert(0, package)
-    try:
-        for owner, name, new in changes:
-            if owner is not Tensor or name != "mps":  # there is no Tensor.mps
-                patches.put(owner, name, new)
-        yield
-    finally:
-        torch.serialization._package_registry.remove(package)
-        builtins.pop(id(_nonzero), None)
-        patches.restore()
+    with Patches() as patches:
+        try:
+            for owner, name, new in changes:
+                if owner is not Tensor or name != "mps":  # there is no Tensor.mps
+                    patches.put(owner, name, new)
+            yield
+        finally:
+            torch.serialization._package_registry.remove(package)
+            builtins.pop(id(_nonzero), None)
 
 
 # Moving ---------------------------------------------------------------------------------------------------------------
@@ -190,20 +190,16 @@ def _generators(engine: EngineServices) -> type[torch.Generator]:
 
         device: torch.device = property(lambda self: self.__dict__["at"])  # type: ignore[assignment]
 
-    class GeneratorType(type(plain)):  # type: ignore[misc]
-        def __call__(cls, device: Any = "cpu") -> torch.Generator:
-            at = torch.device(device)
-            if at.type != engine.kind:
-                return plain(at)
-            made = PretendGenerator()
-            made.__dict__["at"] = engine.indexed(at)
-            engine.own(made)
-            return made
+    def make(device: Any) -> torch.Generator:
+        place = torch.device(device)
+        if place.type != engine.kind:
+            return plain(place)
+        generator = PretendGenerator()
+        generator.__dict__["at"] = engine.indexed(place)
+        engine.own(generator)
+        return generator
 
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, plain)
-
-    return GeneratorType("Generator", (plain,), {})
+    return stand_in(plain, make)
 
 
 # Files and pinned memory: notes on storages, which stay with them as long as they live --------------------------------
