@@ -15,6 +15,7 @@ from assay.audit.judge import judge
 from assay.audit.observations import MOVED, NOT_MOVED, USAGES, unpack
 from assay.audit.suppress import suppressed
 from assay.audit.targets import find_cases, load, parse
+from assay.audit.tensor_trees import mapped
 
 BUGGY = Path(__file__).with_name("buggy.py")
 MARKED = [
@@ -164,6 +165,16 @@ def test_what_does_not_run_on_the_cpu_is_not_audited():
     assert findings == []
     assert unrun["why"].startswith("does not run on the CPU: TypeError: ")
     assert not unrun["known"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_inputs_in_float64_are_float32_where_the_device_lacks_it(device):
+    case = next(find_cases(parse(f"{BUGGY}:Float32Counter")))
+    assert case.batches
+    wide = replace(case, batches=mapped(case.batches, lambda tensor: tensor.double()))
+    findings, unrun = seen([wide], device)
+    assert unrun == []
+    assert [finding.rule for finding in findings] == ["float32-counter"]
 
 
 def test_a_case_that_says_why_not_is_listed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -525,6 +526,26 @@ def test_the_command_runs_the_metrics_of_a_library(capsys):
     shown = capsys.readouterr().out
     assert "MeanSquaredError" in shown
     assert "all agree" in shown
+
+
+def test_a_script_imports_what_lies_beside_it_and_changes_no_arguments(tmp_path, monkeypatch, capsys):
+    (tmp_path / "beside_the_compared.py").write_text("SIZE = 3\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, torch\nfrom beside_the_compared import SIZE\n"
+        "device = torch.accelerator.current_accelerator() or 'cpu'\n"
+        "assert len(sys.argv) == 1\nx = torch.ones(SIZE, device=device) * 2\n"
+    )
+    monkeypatch.setattr("sys.argv", ["assay", "audit", "script.py"])
+    before = list(sys.path)
+    assert run(str(script), ["mps"]) == 0, capsys.readouterr().out
+    assert (sys.argv, sys.path) == (["assay", "audit", "script.py"], before)
+
+
+def test_a_module_by_name_is_compared_with_inputs_that_fit(tmp_path, capsys):
+    (tmp_path / "net_to_compare.py").write_text("import torch\nnet = torch.nn.Linear(3, 2)\n")
+    assert run(f"{tmp_path / 'net_to_compare.py'}:net", ["mps"]) == 0
+    assert "all agree" in capsys.readouterr().out
 
 
 def test_the_command_refuses_a_mode_that_is_none(program):

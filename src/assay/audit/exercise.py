@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +13,12 @@ from torch import Tensor
 from assay.audit.case import Case
 from assay.audit.collect import Collector
 from assay.audit.hard_coded import watch_availability
-from assay.audit.observations import MOVED, NOT_MOVED, AuditRun, Observation
+from assay.audit.observations import MOVED, AuditRun, Observation
 from assay.audit.origins import Origins
 from assay.audit.probes import collectives, counters
 from assay.audit.replaced_devices import replace_devices
 from assay.audit.source import method_line, state_line
-from assay.audit.tensor_trees import is_module, mapped, seed, tensors_of, values_of
-from assay.devices import supports
+from assay.audit.tensor_trees import for_device, is_module, mapped, seed, tensors_of, values_of
 from assay.pretend.events import Frame
 from assay.pretend.session import EngineName, PretendDevice, pretend
 
@@ -39,7 +38,7 @@ def exercise(case: Case, device: str, usages: tuple[str, ...], engine: EngineNam
     if case.why_not:
         collector.unrun(AuditRun(case.name, "", "", ""), case.why_not, known=True)
         return
-    batches = tuple(_for_device(batch, device) for batch in case.batches)
+    batches = for_device(case.batches, device)
     try:
         reference = _reference(case, batches)
     except Exception as error:
@@ -72,13 +71,6 @@ def _in_one_usage(one: _Exercise, reference: Reference) -> None:
         collector.origins = None
 
 
-def _for_device(batch: Any, device: str) -> Any:
-    """Nobody has float64 tensors on a device that lacks it, so its inputs are float32: on the CPU, too."""
-    if supports(device.partition(":")[0], "float64"):
-        return batch
-    return mapped(batch, lambda tensor: tensor.float() if tensor.dtype == torch.float64 else tensor)
-
-
 def _reference(case: Case, batches: tuple[Any, ...]) -> Reference:
     values = []
     for _ in range(2):
@@ -107,27 +99,27 @@ class _Exercise:
     def go(self, reference: Reference) -> None:
         """Build, move, update and compute; stop at the first error, which the collector explains."""
         with self._quietly():
-            given = [mapped(batch, lambda tensor: tensor.to(self.pretended.device)) for batch in self.batches]
+            batches = mapped(self.batches, lambda tensor: tensor.to(self.pretended.device))
         with suppress(_StoppedError):
             seed()
             metric = self._phase("build", self.case.build)
             if self.usage == MOVED:
                 metric = self._phase("move", lambda: self.case.move(metric, self.pretended.device))
-            self._update(metric, given)
+            self._update(metric, batches)
             value = self._phase("compute", lambda: self.case.compute(metric))
             with self._quietly():
                 self._look(metric, value, reference)
             if self.usage == MOVED and self.collector.origins is None:
-                self._sync(given)
+                self._sync(batches)
 
-    def _update(self, metric: Any, given: list[Any]) -> None:
+    def _update(self, metric: Any, batches: Sequence[Any]) -> None:
         """The first update may make the states, and pay for it once: what the others do is done in every step."""
-        first = min(1, len(given) - 1)
-        self._phase("first update", lambda: self._feed(metric, given[:first]))
-        self._phase("update", lambda: self._feed(metric, given[first:]), len(given) - first)
+        first = min(1, len(batches) - 1)
+        self._phase("first update", lambda: self._feed(metric, batches[:first]))
+        self._phase("update", lambda: self._feed(metric, batches[first:]), len(batches) - first)
 
-    def _feed(self, metric: Any, given: list[Any]) -> None:
-        for batch in given:
+    def _feed(self, metric: Any, batches: Sequence[Any]) -> None:
+        for batch in batches:
             self.case.update(metric, batch)
 
     def _phase(self, phase: str, call: Callable[[], Any], calls: int = 1) -> Any:
@@ -181,18 +173,18 @@ class _Exercise:
         origins = self.collector.origin(tensor, "") if tensor is not None else ()
         self.collector.add(replace(observation, origins=origins))
 
-    def _sync(self, given: list[Any]) -> None:
+    def _sync(self, batches: Sequence[Any]) -> None:
         """Read a fresh one (values that were read are kept) as one of two processes, whose backend is the device's."""
         with self._quietly():
             metric = self.case.move(self.case.build(), self.pretended.device)
-            self._feed(metric, given)
+            self._feed(metric, batches)
         try:
-            found = collectives(self.case, metric, self.pretended)
+            wrong_places = collectives(self.case, metric, self.pretended)
         except Exception as error:
             why = f"cannot be read as by one of two processes here: {type(error).__name__}: {error}"
             self.collector.unrun(self._run("sync"), why, known=True)
             return
-        for stack, what in found:
+        for stack, what in wrong_places:
             self.collector.add(Observation("collective", self._run("sync"), what, stack=stack))
 
 
@@ -229,6 +221,3 @@ def _furthest(one: dict[str, Tensor], other: dict[str, Tensor]) -> str | None:
             at = int(apart.flatten().nonzero()[0])
             return f"{name}{first.flatten()[at].item():.7g}, on the CPU {second.flatten()[at].item():.7g}"
     return None
-
-
-__all__ = ["MOVED", "NOT_MOVED", "exercise", "seed"]

@@ -46,9 +46,9 @@ def judge(observations: Iterable[Observation], roots: tuple[str, ...] = ()) -> l
         if verdict is None:
             continue
         line = where(observation.stack, roots)
-        for found in (_finding(observation, verdict, line), *_of_origins(observation, line)):
-            key = (found.rule, found.file, found.line)
-            merged[key] = _merge(merged[key], found) if key in merged else found
+        for finding in (_finding(observation, verdict, line), *_of_origins(observation, line)):
+            key = (finding.rule, finding.file, finding.line)
+            merged[key] = _merge(merged[key], finding) if key in merged else finding
     return sorted(merged.values(), key=_order)
 
 
@@ -68,57 +68,50 @@ def _of_origins(observation: Observation, line: Frame | None) -> Iterator[Findin
         chosen = next((chosen for each in lines if (chosen := chosen_by(each, other))), None)
         if chosen is not None:
             what = f"The line asks for {other}; on {observation.run.device} it chooses the branch for the CPU"
-            asked = replace(observation, kind="unused", operator=f"torch.Tensor.is_{other}")
-            yield _finding(asked, Verdict("hard-coded-device", what, "warning"), chosen)
+            question = replace(observation, kind="unused", operator=f"torch.Tensor.is_{other}")
+            yield _finding(question, Verdict("hard-coded-device", what, "warning"), chosen)
 
 
 def _joined(observations: list[Observation]) -> Iterator[Observation]:
     """A tensor that one line takes from the device to the CPU and on to another one has gone between devices."""
+    copies = [each for each in observations if each.kind == "copy"]
     left = {
-        (observation.run.subject, observation.stack[0])
-        for observation in observations
-        if (observation.kind, observation.source, observation.target) == ("copy", observation.run.device, HOST)
-        and observation.stack
+        (each.run.subject, *each.stack[:1])
+        for each in copies
+        if (each.source, each.target) == (each.run.device, HOST) and each.stack
     }
-    for observation in observations:
-        detour = (observation.kind, observation.source) == ("copy", HOST) and (
-            observation.run.subject,
-            *observation.stack[:1],
-        ) in left
-        yield (
-            replace(observation, source=observation.run.device)
-            if detour and observation.target not in (HOST, observation.run.device)
-            else observation
-        )
+    for each in observations:
+        elsewhere = each.kind == "copy" and each.source == HOST and each.target not in (HOST, each.run.device)
+        detour = elsewhere and (each.run.subject, *each.stack[:1]) in left
+        yield replace(each, source=each.run.device) if detour else each
 
 
-def _order(found: Finding) -> tuple[int, str, int, str]:
-    return -SEVERITIES.index(found.severity), found.file, found.line, found.rule
+def _order(finding: Finding) -> tuple[int, str, int, str]:
+    return -SEVERITIES.index(finding.severity), finding.file, finding.line, finding.rule
 
 
 def _finding(observation: Observation, verdict: Verdict, line: Frame | None) -> Finding:
-    rule = rules()[verdict.rule]
-    inside = _inside(observation, line) if line else ""
+    rule, run = rules()[verdict.rule], observation.run
+    inside, code = (_inside(observation, line), line_of(line)) if line else ("", "")
+    at = line or Frame("", 0, "")
     return Finding(
-        rule.id,
-        verdict.severity or ("note" if observation.minor else rule.severity),
-        line.file if line else "",
-        line.line if line else 0,
-        line.function if line else "",
-        line_of(line) if line else "",
-        verdict.what,
-        rule.why,
-        _fix(rule, observation, inside, line_of(line) if line else ""),
-        (observation.run.device,),
-        (observation.run.usage,),
-        (observation.run.subject,),
-        (observation.operator,) if observation.operator else (),
-        (observation.run.phase,),
-        observation.count,
-        origins=tuple(
-            each for each in observation.origins if not (line and (each.file, each.line) == (line.file, line.line))
-        ),
-        replaced=observation.run.replaced,
+        rule=rule.id,
+        severity=verdict.severity or ("note" if observation.minor else rule.severity),
+        file=at.file,
+        line=at.line,
+        function=at.function,
+        code=code,
+        what=verdict.what,
+        why=rule.why,
+        fix=_fix(rule, observation, inside, code),
+        devices=(run.device,),
+        usages=(run.usage,),
+        subjects=(run.subject,),
+        operators=tuple(filter(None, [observation.operator])),
+        phases=(run.phase,),
+        count=observation.count,
+        origins=tuple(each for each in observation.origins if (each.file, each.line) != (at.file, at.line)),
+        replaced=run.replaced,
     )
 
 
@@ -128,8 +121,8 @@ def _inside(observation: Observation, line: Frame) -> str:
         return expression(line, "::is_available")
     if observation.kind in NAMES_A_DEVICE:
         kinds = [each for each in KINDS_OF_DEVICE if each in observation.operator] or KINDS_OF_DEVICE
-        found = next((found for kind in kinds if (found := device_expression(line, kind))), "")
-        return found or expression(line, f"::{observation.operator.rpartition('.')[2]}")
+        named = next(filter(None, (device_expression(line, kind) for kind in kinds)), "")
+        return named or expression(line, f"::{observation.operator.rpartition('.')[2]}")
     return expression(line, observation.operator, waits=observation.kind == "sync")
 
 
@@ -167,11 +160,11 @@ def _way(rule: AuditRule, observation: Observation) -> str:
 def _strays(observation: Observation) -> list[str]:
     """The operands that are not on the device under test."""
     device = observation.run.device if ":" in observation.run.device else f"{observation.run.device}:0"
-    return [name for name, told in observation.operands if not told.endswith(f" on {device}")]
+    return [name for name, place in observation.operands if not place.endswith(f" on {device}")]
 
 
 def _merge(one: Finding, other: Finding) -> Finding:
-    severest = max(one, other, key=lambda found: SEVERITIES.index(found.severity))  # the first, where they are equal
+    severest = max(one, other, key=lambda each: SEVERITIES.index(each.severity))  # the first, where they are equal
     lists = ("devices", "usages", "subjects", "operators", "phases", "origins")
     union = {name: tuple(dict.fromkeys(getattr(one, name) + getattr(other, name))) for name in lists}
     both = one.replaced and other.replaced
@@ -182,13 +175,9 @@ def _refused(rule: str) -> Callable[[Observation], Verdict]:
     """A refusal is an error, but for a metric that nobody moved: it says so at once, and moving it is the way out."""
 
     def judged(observation: Observation) -> Verdict:
-        text = (
-            observation.what.strip().splitlines()[0]
-            if observation.what.strip()
-            else f"{observation.operator} was refused"
-        )
+        text = observation.what.strip().partition("\n")[0] or f"{observation.operator} was refused"
         if observation.operands:
-            text += "\n" + ", ".join(f"`{name}` is {told}" for name, told in observation.operands)
+            text += "\n" + ", ".join(f"`{name}` is {place}" for name, place in observation.operands)
         if not observation.raised:
             return Verdict(rule, text + "\n(the code handled the error)", "note")
         loud = rule == "mixed-devices" and observation.run.usage == NOT_MOVED
@@ -207,9 +196,7 @@ def _sync(observation: Observation) -> Verdict | None:
         return None
     if any(frame.function.rpartition(".")[2] in HOT for frame in observation.stack):
         return Verdict("device-sync", f"{name}, {_times(observation.count)} in the run")
-    if (
-        observation.count < LOOP or observation.source == HOST
-    ):  # batches, and a model's parameters, must come from the CPU
+    if observation.count < LOOP or observation.source == HOST:  # batches, and parameters, must come from the CPU
         return None
     return Verdict("device-sync", f"{name}, {_times(observation.count)} in the run", "note")
 
@@ -219,43 +206,20 @@ def _times(count: float) -> str:
 
 
 def _copy(observation: Observation) -> Verdict | None:
-    kind, _, index = observation.run.device.partition(":")
-    if (
-        index not in ("", "0")
-        and observation.target == f"{kind}:0"
-        and observation.source in _could_come_from(observation)
-    ):
-        return Verdict(
-            "moved-to-default-device", f"A tensor goes from {observation.source} to {observation.target}, the default"
-        )
-    if observation.non_blocking and not observation.waited and observation.source != observation.target:
-        ends = {observation.source.partition(":")[0], observation.target.partition(":")[0]}
-        if observation.target == HOST or "mps" in ends:
-            return Verdict(
-                "non-blocking-copy", f"A copy from {observation.source} to {observation.target} does not wait"
-            )
+    device, source, target = observation.run.device, observation.source, observation.target
+    kind, _, index = device.partition(":")
+    # a script may well use the default device on purpose; a metric whose inputs are elsewhere may not
+    sources = (device,) if observation.run.phase == "script" else (device, HOST)
+    if index not in ("", "0") and target == f"{kind}:0" and source in sources:
+        return Verdict("moved-to-default-device", f"A tensor goes from {source} to {target}, the default")
+    unsafe = target == HOST or "mps" in (source.partition(":")[0], target.partition(":")[0])
+    if unsafe and observation.non_blocking and not observation.waited and source != target:
+        return Verdict("non-blocking-copy", f"A copy from {source} to {target} does not wait")
     return None
 
 
-def _could_come_from(observation: Observation) -> tuple[str, ...]:
-    """A script may well use the default device on purpose; a metric whose inputs are elsewhere may not."""
-    return (observation.run.device,) if observation.run.phase == "script" else (observation.run.device, HOST)
-
-
-def _fallback(observation: Observation) -> Verdict:
-    return Verdict("operator-fallback", observation.what or f"{observation.operator} runs on the CPU")
-
-
-def _nondeterministic(observation: Observation) -> Verdict:
-    return Verdict("nondeterministic", observation.what or f"{observation.operator} adds in any order")
-
-
-def _as(rule: str) -> Callable[[Observation], Verdict]:
-    return lambda observation: Verdict(rule, observation.what)
-
-
-def _as_warning(rule: str) -> Callable[[Observation], Verdict]:
-    return lambda observation: Verdict(rule, observation.what, "warning")
+def _as(rule: str, severity: str = "", what: str = "") -> Callable[[Observation], Verdict]:
+    return lambda observation: Verdict(rule, observation.what or observation.operator + what, severity)
 
 
 JUDGES: dict[str, Callable[[Observation], Verdict | None]] = {
@@ -266,8 +230,8 @@ JUDGES: dict[str, Callable[[Observation], Verdict | None]] = {
     "error": _refused("device-error"),
     "sync": _sync,
     "copy": _copy,
-    "fallback": _fallback,
-    "nondeterministic": _nondeterministic,
+    "fallback": _as("operator-fallback", what=" runs on the CPU"),
+    "nondeterministic": _as("nondeterministic", what=" adds in any order"),
     "result": _as("result-elsewhere"),
     "state": _as("state-elsewhere"),
     "value": _as("unseeded"),
@@ -275,8 +239,8 @@ JUDGES: dict[str, Callable[[Observation], Verdict | None]] = {
     "collective": _as("cpu-collective"),
     "foreign": _as("hard-coded-device"),
     "location": _as("map-location"),
-    "unused": _as_warning("hard-coded-device"),
-    "disabled": _as_warning("hard-coded-device"),
+    "unused": _as("hard-coded-device", "warning"),
+    "disabled": _as("hard-coded-device", "warning"),
 }
 
 

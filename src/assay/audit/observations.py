@@ -90,17 +90,8 @@ class Observation:
 
 def of_event(event: Event, run: AuditRun) -> Observation:
     """The observation of an event."""
-    return Observation(
-        event.kind,
-        run,
-        event.why,
-        event.operator,
-        event.stack,
-        event.source,
-        event.target,
-        event.non_blocking,
-        event.elements,
-    )
+    same = ("operator", "stack", "source", "target", "non_blocking", "elements")
+    return Observation(event.kind, run, event.why, **{name: getattr(event, name) for name in same})
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,36 +40,27 @@ def suppressed(findings: Iterable[Finding]) -> list[Finding]:
     A comment stands at the end of the line, or alone on the line above. A bad one has no reason or names no rule.
     """
     findings = list(findings)
-    marked = [replace(found, suppressed=_reason(found)) for found in findings]
+    marked = [replace(finding, suppressed=_reason(finding)) for finding in findings]
     lines: dict[str, set[int]] = {}
-    for found in findings:
-        lines.setdefault(found.file, set()).add(found.line)
+    for finding in findings:
+        lines.setdefault(finding.file, set()).add(finding.line)
     return marked + [bad for file in sorted(lines) for bad in _bad(file, lines[file])]
 
 
-def _reason(found: Finding) -> str:
-    for comment in comments(found.file):
-        if found.line in comment.lines and found.rule in comment.names and not comment.wrong:
+def _reason(finding: Finding) -> str:
+    for comment in comments(finding.file):
+        if finding.line in comment.lines and finding.rule in comment.names and not comment.wrong:
             return comment.reason
     return ""
 
 
 def _bad(file: str, lines: set[int]) -> list[Finding]:
     rule = rules()["suppression"]
+    wrong = [comment for comment in comments(file) if comment.wrong and lines.intersection(comment.lines)]
+    codes = [linecache.getline(file, comment.line).strip() for comment in wrong]
     return [
-        Finding(
-            rule.id,
-            rule.severity,
-            file,
-            comment.line,
-            "",
-            linecache.getline(file, comment.line).strip(),
-            comment.wrong,
-            rule.why,
-            rule.fix,
-        )
-        for comment in comments(file)
-        if comment.wrong and lines.intersection(comment.lines)
+        Finding(rule.id, rule.severity, file, comment.line, "", code, comment.wrong, rule.why, rule.fix)
+        for comment, code in zip(wrong, codes, strict=True)
     ]
 
 
@@ -79,7 +70,7 @@ def comments(file: str) -> tuple[Suppression, ...]:
     text = "".join(linecache.getlines(file))
     if "assay:" not in text:
         return ()
-    found = []
+    suppressions = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.exact_type == tokenize.COMMENT and (match := COMMENT.match(token.string)):
@@ -87,7 +78,7 @@ def comments(file: str) -> tuple[Suppression, ...]:
                 alone = not token.line[: token.start[1]].strip()
                 names = tuple(name for name in re.split(r"[,\s]+", match["names"]) if name)
                 lines = (line, line + 1) if alone else (line,)
-                found.append(Suppression(line, lines, names, (match["reason"] or "").strip()))
+                suppressions.append(Suppression(line, lines, names, (match["reason"] or "").strip()))
     except (tokenize.TokenError, SyntaxError):
-        return tuple(found)
-    return tuple(found)
+        pass
+    return tuple(suppressions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -169,6 +170,41 @@ def find_cases(target: Target, inputs: Sequence[str] = ()) -> Iterator[Case]:
 
     for name, thing in _subjects(target, module):
         yield guess_case(thing) if is_metric(thing) and inspect.isclass(thing) else case_of(thing, name, inputs)
+
+
+def runs_cases(target: Target) -> bool:
+    """Whether cases of the target are run, each moved to the device; else :func:`run_program` runs it as it is.
+
+    A file whose function or script is run is not imported here.
+    """
+    if target.library or (not target.name and "audit_cases" in hooks(target)):
+        return True
+    if target.name:
+        return not names_function(target) and _is_case(named(target, load(target)))
+    if "audit" in hooks(target) or target.module.rpartition(".")[2] == "__main__":
+        return False
+    return (target.file is None or target.only_defines()) and bool(subjects_of(load(target)))
+
+
+def _is_case(thing: Any) -> bool:
+    return inspect.isclass(thing) or is_module(thing)
+
+
+def run_program(target: Target, device: Any, arguments: Sequence[str] = ()) -> Any:
+    """Call the target's function, with the device if it takes an argument, or run it as ``python file.py`` does."""
+    if target.name or "audit" in hooks(target):
+        function = named(target, load(target)) if target.name else load(target).audit
+        required = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+        return function(device) if required else function()
+    argv, path = sys.argv, sys.path
+    sys.argv = [str(target.file or target.module), *arguments]
+    try:
+        if target.file is None:
+            return runpy.run_module(target.module, run_name="__main__", alter_sys=True)
+        sys.path = [str(target.file.parent), *path]
+        return runpy.run_path(str(target.file), run_name="__main__")
+    finally:
+        sys.argv, sys.path = argv, path
 
 
 def _library_cases(target: Target) -> Iterator[Case]:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any
 
+from assay.devices.capabilities import supports
+
 CACHES = ("_computed", "_forward_cache", "_cache")  # of TorchMetrics: values that were read, and no states
 SEED = 20
 DEPTH = 6  # of objects in objects: wrappers of metrics hold metrics, not deeper
@@ -49,6 +51,15 @@ def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(tree, list | tuple):
         return type(tree)(mapped(branch, change) for branch in tree)
     return tree
+
+
+def for_device(tree: Any, device: str) -> Any:
+    """Inputs for a device: float32 in place of float64 where the device lacks that, as nobody has float64 there."""
+    import torch
+
+    if supports(device, "float64").supported is not False:
+        return tree
+    return mapped(tree, lambda tensor: tensor.float() if tensor.dtype == torch.float64 else tensor)
 
 
 def _walk(thing: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:

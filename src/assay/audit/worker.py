@@ -6,20 +6,16 @@ Its own process, so that a crash, an endless loop or ``sys.exit`` ends the run o
 from __future__ import annotations
 
 import gc
-import inspect
-import json
 import os
-import runpy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
+from assay._records import Record
 from assay.audit.collect import Collector
 from assay.audit.observations import AS_IT_IS, AuditRun, Observation, to_line
-from assay.audit.targets import Target, find_cases, hooks, is_module, load, named, names_function, parse, subjects_of
+from assay.audit.targets import Target, find_cases, parse, run_program, runs_cases
 from assay.audit.tensor_trees import is_tensor
 from assay.errors import AssayError
 from assay.pretend.events import Event, Frame
@@ -32,8 +28,8 @@ TRACED = "tensors on the wrong device are followed to where they were made"
 KEPT = 10_000  # events of a script that are kept in memory: they are sent at once
 
 
-@dataclass(frozen=True)
-class Job:
+@dataclass(frozen=True, eq=False)
+class Job(Record, schema="assay.audit-job/1"):
     """What a worker is to do: the target, one device, the usages, and how many cases were done before it.
 
     ``second`` is set for the second run of a script: :data:`REPLACED` or :data:`TRACED`.
@@ -48,16 +44,6 @@ class Job:
     messages: str
     second: str = ""
     inputs: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """The job as a line of JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Job:
-        """The job of :meth:`to_json`."""
-        plain = json.loads(text)
-        return cls(**plain | {name: tuple(plain[name]) for name in ("usages", "arguments", "inputs")})
 
 
 def main() -> None:
@@ -86,39 +72,8 @@ def _prepare(job: Job, send: Callable[[str], object]) -> None:
 
 
 def work(job: Job, target: Target, collector: Collector) -> None:
-    """Run the target in the way that fits it."""
-    if target.library or (not target.name and "audit_cases" in hooks(target)):
-        _run_cases(job, target, collector)
-    elif target.name:
-        _run_name(job, target, collector)
-    elif "audit" in hooks(target):
-        _run_in_the_open(job, target, collector, lambda device: load(target).audit(device))
-    elif (target.file is None or target.only_defines()) and _has_metrics(target):
-        _run_cases(job, target, collector)
-    else:
-        _run_in_the_open(job, target, collector, lambda device: _run_script(target, job))
-
-
-def _has_metrics(target: Target) -> bool:
-    if target.module.rpartition(".")[2] == "__main__":
-        return False
-    return bool(subjects_of(load(target)))
-
-
-def _run_name(job: Job, target: Target, collector: Collector) -> None:
-    if not names_function(target) and _is_case(named(target, load(target))):
-        _run_cases(job, target, collector)
-        return
-    _run_in_the_open(job, target, collector, lambda device: _call(named(target, load(target)), device))
-
-
-def _is_case(thing: Any) -> bool:
-    return inspect.isclass(thing) or is_module(thing)
-
-
-def _call(function: Callable[..., Any], device: Any) -> Any:
-    takes = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
-    return function(device) if takes else function()
+    """Run the cases of the target, or its program."""
+    (_run_cases if runs_cases(target) else _run_program)(job, target, collector)
 
 
 def _run_cases(job: Job, target: Target, collector: Collector) -> None:
@@ -141,9 +96,8 @@ def _run_cases(job: Job, target: Target, collector: Collector) -> None:
         collector.send(to_line("end", number=number))
 
 
-def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Callable[[Any], object]) -> None:
-    """Run code that finds the device by itself, or is given it; its module may do so while it is imported."""
-    subject = target.text
+def _run_program(job: Job, target: Target, collector: Collector) -> None:
+    """Run code that finds the device by itself, or takes it; its module may do so while it is imported."""
     with pretend(job.device, engine=job.engine) as pretended:  # type: ignore[arg-type]
 
         def take(event: Event) -> None:
@@ -152,38 +106,38 @@ def _run_in_the_open(job: Job, target: Target, collector: Collector, call: Calla
             collector.event(event)
 
         collector.send(to_line("plan", total=1))
-        collector.send(to_line("begin", number=0, subject=subject))
+        collector.send(to_line("begin", number=0, subject=target.text))
         pretended.recorder.listeners.append(take)
-        run = AuditRun(subject, job.device, AS_IT_IS, "script", replaced=job.second == REPLACED)
-        kept: object = None
-        asked: dict[str, tuple[Frame, ...]] = {}
+        run = AuditRun(target.text, job.device, AS_IT_IS, "script", replaced=job.second == REPLACED)
+        outcome: object = None
+        availability: dict[str, tuple[Frame, ...]] = {}
         try:
-            with _looking(job, pretended, collector, asked), collector.phase(run):
-                kept = call(pretended.device)
+            with _observing(job, pretended, collector, availability), collector.phase(run):
+                outcome = run_program(target, pretended.device, job.arguments)
         except SystemExit as ended:
-            kept = ended  # with the script's variables
+            outcome = ended  # with the script's variables
             if ended.code not in (None, 0):
                 collector.unrun(run, f"ended itself with exit code {ended.code}")
         except Exception as error:
-            kept = error  # the collector has explained it
-        used = pretended.events or isinstance(kept, Exception) or _has_tensors(pretended.type)
-        own = asked.pop(pretended.type, None)
-        if not used and own is None and (other := next(iter(asked), None)):
+            outcome = error  # the collector has explained it
+        used = pretended.events or isinstance(outcome, Exception) or _has_tensors(pretended.type)
+        own = availability.pop(pretended.type, None)
+        if not used and own is None and (other := next(iter(availability), None)):
             what = f"the program asks for {other}, and uses the CPU where that is not there: {job.device} is not used"
-            collector.add(Observation("unused", run, what, f"torch.{other}.is_available", asked[other]))
+            collector.add(Observation("unused", run, what, f"torch.{other}.is_available", availability[other]))
         elif not used:
             collector.unrun(run, f"no tensor was seen on {pretended.device}: does it use that device? {HOW}")
-        del kept
+        del outcome
     collector.send(to_line("end", number=0))
     if not job.second and (collector.named or collector.strayed):
         collector.send(to_line("again", how=REPLACED if collector.named else TRACED))
 
 
 @contextmanager
-def _looking(
-    job: Job, pretended: PretendDevice, collector: Collector, asked: dict[str, tuple[Frame, ...]]
+def _observing(
+    job: Job, pretended: PretendDevice, collector: Collector, availability: dict[str, tuple[Frame, ...]]
 ) -> Iterator[None]:
-    """What is looked for besides events: in a first run where devices are asked for, in a second one what follows."""
+    """What is observed besides events: in a first run where devices are asked for, in a second one what follows."""
     from assay.audit.hard_coded import watch_availability
     from assay.audit.origins import Origins
     from assay.audit.replaced_devices import replace_devices
@@ -193,7 +147,7 @@ def _looking(
         if pretended.engine == "native":
             opened.enter_context(without_code(lambda why: collector.unrun(collector.run, why, known=True)))
         if not job.second:
-            opened.enter_context(watch_availability(pretended.type, asked.setdefault, collector.disabled))
+            opened.enter_context(watch_availability(pretended.type, availability.setdefault, collector.disabled))
         else:
             if job.second == REPLACED:
                 opened.enter_context(replace_devices(pretended, collector.named_again))
@@ -204,15 +158,6 @@ def _looking(
 def _has_tensors(kind: str) -> bool:
     """Whether a tensor on that kind of device is alive: a script's variables still are."""
     return any(is_tensor(thing) and str(thing.device).startswith(kind) for thing in gc.get_objects())
-
-
-def _run_script(target: Target, job: Job) -> dict[str, Any]:
-    """As ``python file.py`` does: its folder is where it imports from, and its name is ``__main__``."""
-    sys.argv = [str(target.file or target.module), *job.arguments]
-    if target.file is None:
-        return runpy.run_module(target.module, run_name="__main__", alter_sys=True)
-    sys.path.insert(0, str(Path(target.file).parent))
-    return runpy.run_path(str(target.file), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import runpy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from assay.audit.case import Case
-from assay.audit.targets import Target, find_cases, hooks, is_metric, load, named
-from assay.audit.tensor_trees import mapped
-from assay.devices import supports
+from assay.audit.targets import Target, find_cases, run_program, runs_cases
+from assay.audit.tensor_trees import for_device, mapped
 from assay.native.library import library
 
 Make = Callable[[torch.device], Callable[[], Any]]
@@ -57,38 +53,19 @@ def programs(target: Target, device: str) -> Iterator[ParityProgram]:
     A function is called with the device if it takes an argument. A script, and a function without arguments, find the
     device by themselves. Raises a ConfigError where the target names nothing that can be run.
     """
-    if target.library or (not target.name and "audit_cases" in hooks(target)):
-        yield from (_of_case(case, device) for case in find_cases(target))
-        return
-    if target.name:
-        thing = named(target, load(target))
-        if inspect.isclass(thing):
-            yield from (_of_case(case, device) for case in find_cases(target))
-        else:
-            yield ParityProgram(target.text, _of_function(thing))
-    elif "audit" in hooks(target):
-        yield ParityProgram(target.text, _of_function(load(target).audit))
-    elif (target.file is None or target.only_defines()) and _has_metrics(load(target)):
+    if runs_cases(target):
         yield from (_of_case(case, device) for case in find_cases(target))
     else:
-        yield ParityProgram(target.text, lambda _: lambda: _run_script(target))
-
-
-def _of_function(function: Callable[..., Any]) -> Make:
-    takes = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
-    return lambda device: lambda: function(device) if takes else function()
+        yield ParityProgram(target.text, lambda there: lambda: run_program(target, there))
 
 
 def _of_case(case: Case, device: str) -> ParityProgram:
-    """Metrics read from float32 where the device has no float64: on the CPU, too, so that the two compute the same."""
-    narrow = not supports(device.partition(":")[0], "float64")
-
-    def held(tensor: Tensor) -> Tensor:
-        return tensor.float() if narrow and tensor.dtype == torch.float64 else tensor.clone()
+    """A metric's inputs are float32 where the device has no float64: on the CPU, too, so that both compute the same."""
+    inputs = for_device(case.batches, device)
 
     def make(there: torch.device) -> Callable[[], Any]:
         metric = case.move(case.build(), there)
-        batches = [mapped(batch, lambda tensor: held(tensor).to(there)) for batch in case.batches]
+        batches = mapped(inputs, lambda tensor: tensor.clone().to(there))
 
         def measure() -> Any:
             with in_torch():
@@ -99,16 +76,3 @@ def _of_case(case: Case, device: str) -> ParityProgram:
         return measure
 
     return ParityProgram(case.name, make, case.why_not)
-
-
-def _has_metrics(module: Any) -> bool:
-    things = vars(module).values()
-    return any(inspect.isclass(thing) and thing.__module__ == module.__name__ and is_metric(thing) for thing in things)
-
-
-def _run_script(target: Target) -> None:
-    """What a script leaves behind is no result: its variables are not compared, its operators are."""
-    if target.file is None:
-        runpy.run_module(target.module, run_name="__main__", alter_sys=True)
-    else:
-        runpy.run_path(str(target.file), run_name="__main__")
