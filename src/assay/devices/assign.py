@@ -61,9 +61,8 @@ def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> Policy
     try:
         device = torch.device(asked)
     except RuntimeError as error:
-        raise ConfigError(
-            describe("device", repr(asked), "a device such as cpu or cuda:1", "Check the spelling of the device")
-        ) from error
+        do = "Check the spelling of the device"
+        raise ConfigError(describe("device", repr(asked), "a device such as cpu or cuda:1", do)) from error
     if device.type == "cpu":
         return PolicyDecision(torch.device("cpu"), "asked for")
     same = [each for each in accelerators if each.type == device.type]

@@ -179,15 +179,12 @@ def _tell(name: str, tensor: Tensor, home: torch.device, strict: bool) -> None:
     key = (name, str(tensor.device), str(home), filename, line)
     if not strict and key in _warned:
         return
-    message = describe(
-        f"{name} at {filename}:{line}",
-        f"a tensor on {tensor.device}",
-        f"one on {home}, where the other arguments are",
-        f'Call {name}.to("{home}") once before the loop'
-        if strict
-        else f"It has been moved; to save the copy each time, call {name}.to({str(home)!r}) yourself, "
-        "or pass strict=True to make this an error",
-    )
+    do = f'Call {name}.to("{home}") once before the loop'
+    if not strict:
+        do = f"It has been moved; to save the copy each time, call {name}.to({str(home)!r}) yourself, "
+        do += "or pass strict=True to make this an error"
+    expected = f"one on {home}, where the other arguments are"
+    message = describe(f"{name} at {filename}:{line}", f"a tensor on {tensor.device}", expected, do)
     if strict:
         raise DeviceError(message)
     warnings.warn_explicit(message, PlacementWarning, filename, line)

@@ -6,7 +6,7 @@ import ctypes
 
 from torch import Tensor
 
-from assay.native.library import address, loaded
+from assay.native.library import call
 
 
 class BinLayout(ctypes.Structure):
@@ -25,9 +25,7 @@ def find_strange(strange: Tensor, scores: Tensor, target: Tensor, logits: bool) 
     scores of any size are valid.
     """
     scores, target = scores.contiguous(), target.contiguous()
-    loaded().assay_find_strange(
-        address(strange), address(scores), address(target), ctypes.c_int64(len(scores)), ctypes.c_int32(logits)
-    )
+    call("find_strange", strange, scores, target, len(scores), ctypes.c_int32(logits))
 
 
 def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: BinLayout) -> None:
@@ -37,14 +35,7 @@ def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Ten
     positives; `unclear` of shape `(2,)`, as `ScoreBins.place` gives it.
     """
     scores, target = scores.contiguous(), target.contiguous()
-    loaded().assay_count_scores(
-        address(histogram),
-        address(unclear),
-        address(scores),
-        address(target),
-        ctypes.c_int64(len(scores)),
-        ctypes.byref(layout),
-    )
+    call("count_scores", histogram, unclear, scores, target, len(scores), ctypes.byref(layout))
 
 
 def count_confidence(
@@ -61,14 +52,5 @@ def count_confidence(
         counted: int64 of shape `(rows,)`, 0 or 1.
     """
     confidence, right, counted = confidence.contiguous(), right.contiguous(), counted.contiguous()
-    loaded().assay_count_confidence(
-        address(counts),
-        address(limbs),
-        ctypes.c_int64(limbs.shape[1]),
-        ctypes.c_int64(origin),
-        address(confidence),
-        address(right),
-        address(counted),
-        ctypes.c_int64(len(confidence)),
-        ctypes.c_int64(len(counts)),
-    )
+    shape = (limbs.shape[1], origin)
+    call("count_confidence", counts, limbs, *shape, confidence, right, counted, len(confidence), len(counts))

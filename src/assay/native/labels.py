@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import torch
 from torch import Tensor
 
-from assay.native.library import address, loaded
+from assay.native.library import call
 
 
 def first_largest(scores: Tensor) -> Tensor:
@@ -15,7 +13,7 @@ def first_largest(scores: Tensor) -> Tensor:
     scores = scores.contiguous()
     rows, classes = scores.shape
     labels = torch.empty(rows, dtype=torch.int64)
-    loaded().assay_first_largest(address(labels), address(scores), ctypes.c_int64(rows), ctypes.c_int64(classes))
+    call("first_largest", labels, scores, rows, classes)
     return labels
 
 
@@ -24,7 +22,5 @@ def target_rank(scores: Tensor, target: Tensor) -> Tensor:
     scores, target = scores.contiguous(), target.contiguous()
     rows, classes = scores.shape
     rank = torch.empty(rows, dtype=torch.int64)
-    loaded().assay_target_rank(
-        address(rank), address(scores), address(target), ctypes.c_int64(rows), ctypes.c_int64(classes)
-    )
+    call("target_rank", rank, scores, target, rows, classes)
     return rank

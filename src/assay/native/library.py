@@ -29,12 +29,18 @@ def takes(*tensors: Tensor) -> bool:
 
 
 def loaded() -> ctypes.CDLL:
-    """The library, after `takes` said yes."""
-    found = library()
-    assert found is not None, "takes() was not asked"
-    return found
+    """The library, after `takes` returned true."""
+    compiled = library()
+    assert compiled is not None, "takes() was not asked"
+    return compiled
 
 
-def address(tensor: Tensor) -> ctypes.c_void_p:
-    """Where the data of a tensor begins."""
-    return ctypes.c_void_p(tensor.data_ptr())
+def call(name: str, *arguments: object) -> None:
+    """Call a function of the library, after `takes` returned true: tensors go by address, integers as int64."""
+    getattr(loaded(), f"assay_{name}")(*map(_passed, arguments))
+
+
+def _passed(argument: object) -> object:
+    if isinstance(argument, Tensor):
+        return ctypes.c_void_p(argument.data_ptr())
+    return ctypes.c_int64(argument) if type(argument) is int else argument

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from assay.native.library import address, loaded
+from assay.native.library import call
 
 
 def add_products(limbs: Tensor, factors: Sequence[Tensor], origin: int) -> None:
@@ -18,29 +18,12 @@ def add_products(limbs: Tensor, factors: Sequence[Tensor], origin: int) -> None:
         factors: one to three float32 tensors of shape `(rows, outputs)`.
         origin: the first bit of the limbs weighs `2 ** origin`.
     """
-    number = len(factors)
-    rows, outputs = factors[0].shape
-    loaded().assay_add_products(
-        address(limbs),
-        ctypes.c_int64(limbs.shape[-1]),
-        ctypes.c_int64(origin),
-        ctypes.c_int64(number),
-        ctypes.c_int64(rows),
-        ctypes.c_int64(outputs),
-        (ctypes.c_void_p * number)(*(factor.data_ptr() for factor in factors)),
-        (ctypes.c_int64 * number)(*(factor.stride(0) for factor in factors)),
-        (ctypes.c_int64 * number)(*(factor.stride(1) for factor in factors)),
-    )
+    number, (rows, outputs) = len(factors), factors[0].shape
+    starts = (ctypes.c_void_p * number)(*(factor.data_ptr() for factor in factors))
+    strides = [(ctypes.c_int64 * number)(*(factor.stride(axis) for factor in factors)) for axis in (0, 1)]
+    call("add_products", limbs, limbs.shape[-1], origin, number, rows, outputs, starts, *strides)
 
 
 def count_special(special: Tensor, column: Tensor) -> None:
     """Add to `special`, int64 of shape `(outputs, 3)`, how many values of a column are +inf, -inf and NaN."""
-    rows, outputs = column.shape
-    loaded().assay_count_special(
-        address(special),
-        ctypes.c_int64(rows),
-        ctypes.c_int64(outputs),
-        address(column),
-        ctypes.c_int64(column.stride(0)),
-        ctypes.c_int64(column.stride(1)),
-    )
+    call("count_special", special, *column.shape, column, *column.stride())

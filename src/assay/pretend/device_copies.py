@@ -15,19 +15,6 @@ from torch import Tensor
 Tensors = Sequence[Tensor]
 
 
-def communication() -> dict[str, Callable[..., Any]]:
-    """The functions of ``torch._C`` by name."""
-    return {
-        "_broadcast": broadcast,
-        "_broadcast_out": broadcast_out,
-        "_broadcast_coalesced": broadcast_coalesced,
-        "_scatter": scatter,
-        "_scatter_out": scatter_out,
-        "_gather": gather,
-        "_gather_out": gather_out,
-    }
-
-
 def broadcast(tensor: Tensor, devices: Sequence[int]) -> tuple[Tensor, ...]:
     """One copy for each device; where the tensor already is, the tensor itself."""
     return tuple(tensor.to(torch.device("cuda", index)) for index in devices)
@@ -74,3 +61,10 @@ def gather(tensors: Tensors, dim: int, destination: int | None) -> Tensor:
 def gather_out(tensors: Tensors, out: Tensor, dim: int) -> Tensor:
     """The tensors one after the other in ``out``."""
     return out.copy_(torch.cat([tensor.to(out.device) for tensor in tensors], dim))
+
+
+COMMUNICATION: dict[str, Callable[..., Any]] = {
+    f"_{function.__name__}": function
+    for function in (broadcast, broadcast_out, broadcast_coalesced, scatter, scatter_out, gather, gather_out)
+}
+"""The functions of ``torch._C`` by name."""

@@ -64,10 +64,6 @@ class DeviceState:
             raise no_such_device(self.kind, index, self.count)
         self.set(index)
 
-    def choose_if_any(self, index: int) -> None:
-        """Make a device the current one; a negative index changes nothing."""
-        self.exchange(index)
-
     def exchange(self, index: int) -> int:
         """Make a device the current one, and say which was; a negative index changes nothing."""
         before = self.get()

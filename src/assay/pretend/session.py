@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -120,11 +120,10 @@ def pretend(
     Source:
         The rules are facts with their sources, in ``devices/known/``; docs/calibration.md says how each was checked.
     """
-    kind, count = _asked(device, count)
+    kind, count = _kind_and_count(device, count)
     if not _lock.acquire(blocking=False):
-        raise PretendError(
-            describe("pretend", f"{device!r} while a pretend device is open", "one at a time", "Leave the other first")
-        )
+        got = f"{device!r} while a pretend device is open"
+        raise PretendError(describe("pretend", got, "one at a time", "Leave the other first"))
     try:
         with ExitStack() as stack:
             _open_now.append(_open(stack, kind, count, engine, release))
@@ -149,13 +148,13 @@ def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | N
     overloads()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs
     older = release or os.environ.get(VARIABLE)
     recorder, known = Recorder(), as_of(rules(kind), older) if older else rules(kind)
-    machine = stack.enter_context((_native if engine == "native" else _python)(kind, count, known, recorder))
+    machine = stack.enter_context(_engine(engine)(kind, count, known, recorder))
     generators = getattr(machine, "generator", None)
     stack.enter_context(patch_torch(kind, count, machine.current_device, machine.set_device, recorder, generators))
     return PretendDevice(kind, count, engine, recorder)
 
 
-def _asked(device: str, count: int | None) -> tuple[str, int]:
+def _kind_and_count(device: str, count: int | None) -> tuple[str, int]:
     match = re.fullmatch(r"(cuda|mps|xpu)(?::(\d+))?", str(device))
     if match is None:
         expected = "cuda, mps or xpu, with or without an index"
@@ -185,13 +184,11 @@ def _chosen(engine: str) -> str:
     return engine
 
 
-def _native(kind: str, count: int, rules: Rules, recorder: Recorder) -> Engine:
-    from assay.pretend.native_engine.engine import NativeEngine
+def _engine(name: str) -> Callable[[str, int, Rules, Recorder], Engine]:
+    if name == "native":
+        from assay.pretend.native_engine.engine import NativeEngine
 
-    return NativeEngine(kind, count, rules, recorder)
-
-
-def _python(kind: str, count: int, rules: Rules, recorder: Recorder) -> Engine:
+        return NativeEngine
     from assay.pretend.python_engine.engine import PythonEngine
 
-    return PythonEngine(kind, count, rules, recorder)
+    return PythonEngine

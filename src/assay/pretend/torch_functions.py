@@ -12,7 +12,7 @@ from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFe
 
 from assay.devices.capabilities import supports
 from assay.errors import describe
-from assay.pretend.device_copies import communication
+from assay.pretend.device_copies import COMMUNICATION
 from assay.pretend.device_state import DeviceState, memory
 from assay.pretend.errors import PretendError
 from assay.pretend.streams import NumberedEvents, event_methods, stream_methods
@@ -32,7 +32,7 @@ def _accelerator(machine: DeviceState) -> dict[str, Any]:
         "_get_accelerator": lambda: device,
         "_accelerator_getAccelerator": lambda: device,
         "_accelerator_getDeviceIndex": machine.get,
-        "_accelerator_setDeviceIndex": machine.choose_if_any,
+        "_accelerator_setDeviceIndex": machine.exchange,
         "_accelerator_exchangeDevice": machine.exchange,
         "_accelerator_maybeExchangeDevice": machine.maybe_exchange,
         "_accelerator_synchronizeDevice": machine.waits("torch.accelerator.synchronize"),
@@ -115,7 +115,7 @@ def _cuda(machine: DeviceState) -> dict[str, dict[str, Any]]:
         "_cuda_attach_out_of_memory_observer": "an observer of CUDA's memory",
         "_graph_pool_handle": "torch.cuda.graph_pool_handle",
     }
-    table["torch._C"] |= {name: _refuse(what) for name, what in refused.items()} | communication()
+    table["torch._C"] |= {name: _refuse(what) for name, what in refused.items()} | COMMUNICATION
     table["torch._C"] |= {
         "_cuda_getDefaultStream": machine.streams.default,
         "_cuda_isCurrentStreamCapturing": lambda: False,
@@ -231,26 +231,17 @@ def _workers(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _cannot_leave_a_worker(tensor: torch.Tensor) -> PretendError:
-    return PretendError(
-        describe(
-            what="a worker of the DataLoader",
-            got=f"a tensor on {tensor.device} in its batch",
-            expected="tensors on the CPU: a tensor of a device cannot be sent to the process that trains",
-            do="Move the batch to the device in the loop over the DataLoader, or use num_workers=0",
-        )
-    )
+    got = f"a tensor on {tensor.device} in its batch"
+    expected = "tensors on the CPU: a tensor of a device cannot be sent to the process that trains"
+    do = "Move the batch to the device in the loop over the DataLoader, or use num_workers=0"
+    return PretendError(describe("a worker of the DataLoader", got, expected, do))
 
 
 def _refuse(what: str) -> Callable[..., Any]:
     def refused(*_: object, **__: object) -> Any:
-        raise PretendError(
-            describe(
-                what=what,
-                got="a call on a pretend device",
-                expected="a real device: there is nothing here that could run or measure it",
-                do="Leave this part out here; the device's name says whether it is pretended",
-            )
-        )
+        expected = "a real device: there is nothing here that could run or measure it"
+        do = "Leave this part out here; the device's name says whether it is pretended"
+        raise PretendError(describe(what, "a call on a pretend device", expected, do))
 
     return refused
 
@@ -284,9 +275,7 @@ def _storage(machine: DeviceState) -> Callable[..., Any]:
 
     def new(cls: type, *args: Any, device: Any = None, **rest: Any) -> Any:
         if device is None or torch.device(device).type != machine.kind:
-            return torch._C.StorageBase.__new__(
-                cls, *args, **({"device": device} if device is not None else {}), **rest
-            )
+            return torch._C.StorageBase.__new__(cls, *args, **({} if device is None else {"device": device}), **rest)
         content = args[0] if args else 0
         if isinstance(content, int):
             return torch.empty(content, dtype=torch.uint8, device=device).untyped_storage()
@@ -297,11 +286,7 @@ def _storage(machine: DeviceState) -> Callable[..., Any]:
 
 def _dlpack(machine: DeviceState) -> dict[str, dict[str, Any]]:
     """DLPack hands out an address of the device's memory, where other libraries would find none."""
-    refuse, export, capsule = (
-        _refuse("DLPack of a tensor on a pretend device"),
-        torch.Tensor.__dlpack__,
-        torch._C._to_dlpack,
-    )
+    refuse, capsule = _refuse("DLPack of a tensor on a pretend device"), torch._C._to_dlpack
 
     def guarded(original: Callable[..., Any]) -> Callable[..., Any]:
         def hand_out(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -310,7 +295,7 @@ def _dlpack(machine: DeviceState) -> dict[str, dict[str, Any]]:
         return hand_out
 
     return {
-        "torch.Tensor": {"__dlpack__": guarded(export), "record_stream": _nothing},
+        "torch.Tensor": {"__dlpack__": guarded(torch.Tensor.__dlpack__), "record_stream": _nothing},
         "torch.utils.dlpack": {"to_dlpack": guarded(capsule)},
         "torch": {"to_dlpack": guarded(capsule)},
     }

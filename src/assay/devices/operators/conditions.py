@@ -24,9 +24,8 @@ def applies(condition: str, arguments: Arguments) -> bool:
     if not condition:
         return False
     if condition not in CONDITIONS:
-        raise ConfigError(
-            describe("condition", repr(condition), f"one of {', '.join(CONDITIONS)}", "Check the spelling")
-        )
+        names = ", ".join(CONDITIONS)
+        raise ConfigError(describe("condition", repr(condition), f"one of {names}", "Check the spelling"))
     return CONDITIONS[condition](arguments)
 
 
@@ -52,10 +51,6 @@ def _inexact(arguments: Arguments) -> bool:
     return bool(dtype is not None and (dtype.is_floating_point or dtype.is_complex))
 
 
-def _floating_point(arguments: Arguments) -> bool:
-    return bool(arguments["self"].dtype.is_floating_point)
-
-
 def _is_mask(index: Tensor) -> bool:
     return str(index.dtype) in ("torch.bool", "torch.uint8")
 
@@ -75,7 +70,7 @@ CONDITIONS: dict[str, Callable[[Arguments], bool]] = {
     "boolean index": _boolean_index,
     "boolean index unless filled": _boolean_index_unless_filled,
     "floating point or complex": _inexact,
-    "floating point": _floating_point,
+    "floating point": lambda arguments: bool(arguments["self"].dtype.is_floating_point),
     "weights": lambda arguments: arguments.get("weights") is not None,
     "accumulate": lambda arguments: bool(arguments.get("accumulate")),
     "without accumulate": lambda arguments: not arguments.get("accumulate"),

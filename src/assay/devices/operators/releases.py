@@ -45,12 +45,6 @@ def _holds(fact: dict[str, Any], device: str, number: tuple[int, ...]) -> bool:
 def _number(release: str) -> tuple[int, ...]:
     match = re.match(r"(\d+)\.(\d+)(?:\.\d+)*$", release) if isinstance(release, str) else None
     if match is None:
-        raise ConfigError(
-            describe(
-                "release",
-                repr(release),
-                'a release of torch, such as "2.4"',
-                "Write two numbers with a dot between them",
-            )
-        )
+        do = "Write two numbers with a dot between them"
+        raise ConfigError(describe("release", repr(release), 'a release of torch, such as "2.4"', do))
     return int(match[1]), int(match[2])

@@ -40,6 +40,7 @@ _COMPOSITE = _C.DispatchKey.CompositeImplicitAutograd
 aten = torch.ops.aten
 
 
+EMPTY = ("empty.memory_format", "empty_strided")
 WINDOWS = ("kaiser_window", "kaiser_window.periodic", "kaiser_window.beta")
 """Factories that choose their kernel by a table, in which a CPU build has no row for CUDA and XPU; MPS never has."""
 CELLS = ("lstm.input", "lstm.data", "lstm_cell", "gru.input", "gru.data", "gru_cell")
@@ -130,20 +131,14 @@ class PythonEngine:
         key = self.kind.upper()
         with warnings.catch_warnings():  # torch says that kernels are replaced: the native engine may have left its own
             warnings.simplefilter("ignore")
-            for name in (
-                "empty.memory_format",
-                "empty_strided",
-                "tril_indices",
-                "triu_indices",
-                *(() if self.kind == "mps" else WINDOWS),
-            ):
+            for name in (*EMPTY, "tril_indices", "triu_indices", *(() if self.kind == "mps" else WINDOWS)):
                 library.impl(name, self._factory(name), key)
             for other in {"cuda", "xpu"} - {self.kind}:
-                for name in ("empty.memory_format", "empty_strided"):
+                for name in EMPTY:
                     library.impl(name, _absent(other), other.upper())
             for where in ("CPU", "AutogradCPU"):
-                library.impl("to.device", self._to_device, where)
-                library.impl("to.dtype_layout", self._to_layout, where)
+                library.impl("to.device", self._to, where)
+                library.impl("to.dtype_layout", self._to, where)
             for where in ("CPU", key):
                 library.impl("is_pinned", lambda tensor, device=None: self.pinned(tensor), where)
                 library.impl("_pin_memory", self._pin_memory, where)
@@ -158,19 +153,11 @@ class PythonEngine:
     def _kernels(self) -> dict[str, Any]:
         """Operators that are taken over before torch makes them of others: in inference mode, too."""
         cells = {name: self._whole(name) for name in CELLS}
-        moves = {"to.device": self._to_device, "to.dtype_layout": self._to_layout, "to.dtype": self._to_dtype,
-                 "to.other": self._to_other}  # fmt: skip
+        moves = {"to.device": self._to, "to.dtype_layout": self._to, "to.dtype": self._to_dtype}
         on_cpu = {name.removeprefix("aten::"): self._in_one_piece(name) for name in self._on_cpu if _is_implicit(name)}
-        return (
-            on_cpu
-            | cells
-            | moves
-            | {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss}
-            | {
-                "embedding_bag": _bags("embedding_bag"),
-                "embedding_bag.padding_idx": _bags("embedding_bag.padding_idx"),
-            }
-        )
+        bags = {name: _bags(name) for name in ("embedding_bag", "embedding_bag.padding_idx")}
+        others = {"scaled_dot_product_attention": _attention, "ctc_loss.Tensor": _ctc_loss, "to.other": self._to_other}
+        return on_cpu | cells | moves | bags | others
 
     def _factory(self, name: str) -> Any:
         on_cpu = _overload(name)
@@ -188,25 +175,15 @@ class PythonEngine:
 
         return make
 
-    def _to_device(self, tensor: Tensor, device: Any, dtype: Any, non_blocking: bool = False, copy: bool = False,
-                   memory_format: Any = None) -> Tensor:  # fmt: skip
-        return self._to(tensor, device, dtype, non_blocking, copy, memory_format)
+    def _to_dtype(self, tensor: Tensor, dtype: Any, *rest: Any, **named: Any) -> Tensor:
+        return self._to(tensor, None, dtype, *rest, **named)
 
-    def _to_layout(self, tensor: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                   pin_memory: Any = None, non_blocking: bool = False, copy: bool = False,
-                   memory_format: Any = None) -> Tensor:  # fmt: skip
-        return self._to(tensor, device, dtype, non_blocking, copy, memory_format)
+    def _to_other(self, tensor: Tensor, other: Tensor, *rest: Any, **named: Any) -> Tensor:
+        return self._to(tensor, other.device, other.dtype, *rest, **named)
 
-    def _to_dtype(self, tensor: Tensor, dtype: Any, non_blocking: bool = False, copy: bool = False,
-                  memory_format: Any = None) -> Tensor:  # fmt: skip
-        return self._to(tensor, None, dtype, non_blocking, copy, memory_format)
-
-    def _to_other(self, tensor: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
-                  memory_format: Any = None) -> Tensor:  # fmt: skip
-        return self._to(tensor, other.device, other.dtype, non_blocking, copy, memory_format)
-
-    def _to(self, tensor: Tensor, device: torch.device | None, dtype: torch.dtype | None, non_blocking: bool,
-            copy: bool, memory_format: torch.memory_format | None) -> Tensor:  # fmt: skip
+    def _to(self, tensor: Tensor, device: torch.device | None = None, dtype: torch.dtype | None = None,
+            non_blocking: bool = False, copy: bool = False, memory_format: torch.memory_format | None = None,
+            **_: Any) -> Tensor:  # fmt: skip
         target = tensor.device if device is None else self.indexed(device)
         dtype = dtype or tensor.dtype
         if target.type != self.kind and not isinstance(tensor, PretendTensor):

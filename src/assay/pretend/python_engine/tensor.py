@@ -397,22 +397,12 @@ def _left_behind(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     device = kwargs.get("device")
     if func is torch.ops.aten._to_copy.default and device is not None and device.type == "cpu":
         return func(args[0].unwrap(), **kwargs)
-    raise PretendError(
-        describe(
-            what=func.name(),
-            got="a tensor of a pretend device that is closed",
-            expected="one whose device is there: it is only inside `with pretend(...)`",
-            do="Call .cpu() on it and go on with that",
-        )
-    )
+    expected = "one whose device is there: it is only inside `with pretend(...)`"
+    do = "Call .cpu() on it and go on with that"
+    raise PretendError(describe(func.name(), "a tensor of a pretend device that is closed", expected, do))
 
 
 def _refused(what: str, device: torch.device) -> PretendError:
-    return PretendError(
-        describe(
-            what=what,
-            got=f"a tensor on {device}, pretended without a compiler",
-            expected="something that this engine can do",
-            do='Use pretend(..., engine="native"), which needs a C++ compiler',
-        )
-    )
+    do = 'Use pretend(..., engine="native"), which needs a C++ compiler'
+    got = f"a tensor on {device}, pretended without a compiler"
+    return PretendError(describe(what, got, "something that this engine can do", do))
