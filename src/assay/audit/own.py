@@ -17,7 +17,7 @@ from assay.metrics.samples import draw_columns, draw_for, examples, public_metri
 ROWS, BATCHES = 24, 3
 
 
-def cases(name: str = "assay") -> Iterator[Case]:
+def cases() -> Iterator[Case]:
     """A case for each example of each metric of assay."""
     for kind in public_metrics().values():
         yield from map(_case, examples(kind))

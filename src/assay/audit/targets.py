@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import runpy
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,14 +180,11 @@ def runs_cases(target: Target) -> bool:
     if target.library or (not target.name and "audit_cases" in hooks(target)):
         return True
     if target.name:
-        return not names_function(target) and _is_case(named(target, load(target)))
+        thing = None if names_function(target) else named(target, load(target))
+        return inspect.isclass(thing) or is_module(thing)
     if "audit" in hooks(target) or target.module.rpartition(".")[2] == "__main__":
         return False
     return (target.file is None or target.only_defines()) and bool(subjects_of(load(target)))
-
-
-def _is_case(thing: Any) -> bool:
-    return inspect.isclass(thing) or is_module(thing)
 
 
 def run_program(target: Target, device: Any, arguments: Sequence[str] = ()) -> Any:
@@ -210,7 +207,9 @@ def run_program(target: Target, device: Any, arguments: Sequence[str] = ()) -> A
 def _library_cases(target: Target) -> Iterator[Case]:
     if not target.library:
         return
-    for case in _generator(target.library)(target.library):
+    from assay.audit import other_libraries, own
+
+    for case in own.cases() if target.library == "assay" else other_libraries.cases(target.library):
         inside = f"{case.name}.".startswith(f"{target.module}.") or target.module == target.library
         if inside and target.name in ("", _class_of(case)):
             yield case
@@ -219,17 +218,6 @@ def _library_cases(target: Target) -> Iterator[Case]:
 def _class_of(case: Case) -> str:
     """The class in a name such as ``torcheval.metrics.BinaryRecallAtFixedPrecision(min_precision=0.5)``."""
     return case.name.partition("(")[0].partition("[")[0].rpartition(".")[2]
-
-
-def _generator(library: str) -> Callable[[str], Any]:
-    if library == "assay":
-        from assay.audit.own import cases
-
-        return cases
-
-    from assay.audit import other_libraries
-
-    return other_libraries.cases
 
 
 def _subjects(target: Target, module: Any) -> list[tuple[str, Any]]:

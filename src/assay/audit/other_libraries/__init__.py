@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from assay.audit.case import Case
@@ -20,53 +20,26 @@ LIBRARIES = {
 }
 
 
-def cases(target: str | type) -> Iterator[Case]:
-    """The cases of a library, of a part of it, or of one class: one for each metric and set of arguments.
-
-    Args:
-        target: ``"torchmetrics"``, ``"ignite.metrics"`` or ``"torcheval.metrics"``; a module or class below one of
-            them, such as ``"torchmetrics.classification"``; or a metric class of one of them.
-
-    Raises:
-        ConfigError: the target belongs to none of the libraries.
-        MissingDependencyError: the library is not installed.
+def cases(name: str) -> Iterator[Case]:
+    """The cases of a library: one for each metric and each set of arguments that leads to other code.
 
     Example:
-        >>> [case.name for case in cases("torchmetrics.aggregation.MeanMetric")][0]
-        'torchmetrics.aggregation.MeanMetric'
+        >>> [case.name for case in cases("torchmetrics")][-1]
+        'torchmetrics.video.vmaf.VideoMultiMethodAssessmentFusion'
     """
-    if isinstance(target, type):
-        yield from _of_class(target)
-        return
-    name = knows(target)
-    yield from library(name).cases(target[len(name) + 1 :])
-
-
-def knows(target: str) -> str:
-    """The library that a dotted name belongs to; ``"ignite"`` and ``"torcheval"`` alone mean their metrics."""
-    for name in LIBRARIES:
-        if f"{target}.".startswith(f"{name}.") or target == name.partition(".")[0]:
-            return name
-    expected = f"one of {', '.join(LIBRARIES)}, or what lies below it"
-    todo = "Give your own cases in a function audit_cases() of the target's module"
-    raise ConfigError(describe("inputs", f"the target {target}, for which none are known", expected, todo))
+    metrics = library(name)
+    yield from map(metrics.case, metrics.rows)
 
 
 def library(name: str) -> LibraryMetrics:
-    """The table of one library.
+    """The table of one of :data:`LIBRARIES`; ``"ignite"`` and ``"torcheval"`` mean their metrics.
 
     Raises:
         MissingDependencyError: the library is not installed.
     """
+    name = name if name in LIBRARIES else f"{name}.metrics"
     module, package = LIBRARIES[name]
     if importlib.util.find_spec(name.partition(".")[0]) is None:
         raise MissingDependencyError(package, extra="bench", purpose=f"the audit of {name}")
-    found: LibraryMetrics = importlib.import_module(f"{__name__}.{module}").LIBRARY
-    return found
-
-
-def _of_class(target: type) -> Iterator[Case]:
-    of = library(knows(target.__module__))
-    for row in of.rows:
-        if row.path.rpartition(".")[2] == target.__name__:
-            yield of.case(row)
+    table: LibraryMetrics = importlib.import_module(f"{__name__}.{module}").LIBRARY
+    return table

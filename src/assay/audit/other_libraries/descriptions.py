@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from assay.audit.other_libraries import inputs
 from assay.audit.tensor_trees import tensors_of
 
 Get = Callable[[str], Any]
+PLAIN = (str, int, float, list, tuple, type(None))
 Make = Callable[[Get, torch.device], Any]
 
 
@@ -53,7 +54,7 @@ class MetricSpec:
 
     def name(self, library: str) -> str:
         """The metric with its arguments, as findings call it."""
-        shown = [f"{key}={value!r}" for key, value in self.arguments.items() if _is_plain(value)]
+        shown = [f"{key}={value!r}" for key, value in self.arguments.items() if isinstance(value, PLAIN)]
         shown += [self.label] if self.label else []
         return f"{library}.{self.path}" + (f"({', '.join(shown)})" if shown else "")
 
@@ -93,30 +94,18 @@ class LibraryMetrics:
 
     def case(self, row: MetricSpec) -> Case:
         """The case that runs a row; one that says why not where it cannot run."""
-        host = torch.device("cpu")
+        case = Case(row.name(self.name), lambda: self.build(row, torch.device("cpu")), why_not=row.missing)
         if row.missing or row.draw is None:
-            return Case(row.name(self.name), lambda: self.build(row, host), why_not=row.missing)
-        more: dict[str, Any] = {"move": lambda _, device: self.build(row, device)} if self.rebuilds else {}
-        return Case(
-            row.name(self.name),
-            lambda: self.build(row, host),
-            inputs.batches(row.draw, row.sizes),
-            update=_named(row.keywords) if row.keywords else self.update,
-            states=self.states,
-            sync=self.sync,
-            **more,
-        )
+            return case
+        update = _named(row.keywords) if row.keywords else self.update
+        move = (lambda _, device: self.build(row, device)) if self.rebuilds else case.move
+        batches = inputs.batches(row.draw, row.sizes)
+        return replace(case, batches=batches, update=update, move=move, states=self.states, sync=self.sync)
 
     def states(self, metric: Any) -> dict[str, Any]:
         """What a metric keeps, by path, without what is :attr:`hidden`."""
-        kept = tensors_of(metric)
-        return {path: state for path, state in kept.items() if not set(_names(path)) & set(self.hidden)}
-
-    def cases(self, under: str = "") -> Iterator[Case]:
-        """The cases whose path is ``under`` or begins with it and a dot; all of them by default."""
-        for row in self.rows:
-            if not under or row.path == under or row.path.startswith(f"{under}."):
-                yield self.case(row)
+        states = tensors_of(metric).items()
+        return {path: state for path, state in states if not {*path.replace("[", ".").split(".")} & {*self.hidden}}
 
 
 def variants(path: str, draw: inputs.Draw, *arguments: Mapping[str, Any], **more: Any) -> list[MetricSpec]:
@@ -135,11 +124,3 @@ def _named(keywords: tuple[str, ...]) -> Callable[[Any, tuple[Any, ...]], Any]:
         return metric.update(*batch[:first], **dict(zip(keywords, batch[first:], strict=True)))
 
     return update
-
-
-def _names(path: str) -> list[str]:
-    return path.replace("[", ".").split(".")
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float | bool | list | tuple | None)

@@ -111,12 +111,6 @@ def multilabel(g: Generator, n: int) -> Batch:
     return torch.rand(n, LABELS, generator=g), target
 
 
-def multilabel_labels(g: Generator, n: int) -> Batch:
-    """Predicted and true 0/1 labels, (B, L) and (B, L)."""
-    preds, target = multilabel(g, n)
-    return preds.round().long(), target
-
-
 # Regression and aggregation: predictions and targets, or values, (B,) -------------------------------------------------
 
 regression = _near()
