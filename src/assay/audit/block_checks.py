@@ -79,7 +79,8 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
             on_host = not any(tensor.device != _CPU for tensor in _tensors([list(given.values()), result]))
             self._block.device |= not on_host
             if why := self._look(func, given, result):
-                self._block.violations.append(Violation(operator_name(func), _line(), why, on_host))
+                line = next((line for line in stack(sys._getframe()) if line.file != __file__), None)
+                self._block.violations.append(Violation(operator_name(func), line, why, on_host))
         return result
 
 
@@ -205,11 +206,6 @@ def _tensors(tree: Any) -> list[Tensor]:
 
 def _short(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _line() -> Frame | None:
-    """The innermost line outside torch and this file."""
-    return next((line for line in stack(sys._getframe(1)) if line.file != __file__), None)
 
 
 def _text(violation: Violation, times: int) -> str:

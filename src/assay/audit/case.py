@@ -10,14 +10,6 @@ from assay.audit.observations import USAGES
 from assay.audit.tensor_trees import mapped, tensors_of
 
 
-def _update(metric: Any, batch: tuple[Any, ...]) -> Any:
-    return metric.update(*batch)
-
-
-def _compute(metric: Any) -> Any:
-    return metric.compute()
-
-
 def _move(metric: Any, device: Any) -> Any:
     """By ``to``; the tensors of an object without it are moved one by one, as if it had made them there."""
     if not hasattr(metric, "to"):
@@ -68,8 +60,8 @@ class Case:
     name: str
     build: Callable[[], Any]
     batches: tuple[tuple[Any, ...], ...] = ()
-    update: Callable[[Any, tuple[Any, ...]], Any] = _update
-    compute: Callable[[Any], Any] = _compute
+    update: Callable[[Any, tuple[Any, ...]], Any] = lambda metric, batch: metric.update(*batch)
+    compute: Callable[[Any], Any] = lambda metric: metric.compute()
     move: Callable[[Any, Any], Any] = _move
     states: Callable[[Any], dict[str, Any]] = tensors_of
     sync: Callable[[Any], Any] | None = None

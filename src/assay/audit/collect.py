@@ -178,8 +178,9 @@ class Collector:
 
     def _strays(self, error: BaseException, line: Frame | None) -> list[tuple[Any, str]]:
         """The tensors that are not on the device under test: by the names of the line, else of torch's frames below."""
+        device = self.run.device if ":" in self.run.device else f"{self.run.device}:0"
         for tensors in (tensors_at(error, line), tensors_below(error, line)):
-            strays = [(tensor, name) for name, tensor in tensors if not _is_on(tensor, self.run.device)]
+            strays = [(tensor, name) for name, tensor in tensors if str(tensor.device) != device]
             if strays:
                 return strays
         return []
@@ -291,7 +292,8 @@ def compiled_of(error: BaseException) -> tuple[Frame, ...]:
 
 def operands_of(error: BaseException, line: Frame | None) -> tuple[tuple[str, str], ...]:
     """The tensors that the line names, with their dtype and device: read from the frame of the error."""
-    return tuple((name, _told(value)) for name, value in tensors_at(error, line))
+    tensors = tensors_at(error, line)
+    return tuple((name, f"{str(x.dtype).removeprefix('torch.')} on {x.device}") for name, x in tensors)
 
 
 def tensors_at(error: BaseException, line: Frame | None) -> list[tuple[str, Any]]:
@@ -331,10 +333,6 @@ def _frame_at(error: BaseException, line: Frame | None) -> FrameType | None:
     return next(at, None)
 
 
-def _is_on(tensor: Any, device: str) -> bool:
-    return str(tensor.device) == (device if ":" in device else f"{device}:0")
-
-
 def _read_by(code: ast.stmt) -> list[str]:
     """The names on the right-hand side: what was read, not what was to be written."""
     value = getattr(code, "value", None)
@@ -353,7 +351,3 @@ def _look_up(name: str, frame: FrameType) -> Any:
             return None
         value = held.get(part, {**held.get("_buffers", {}), **held.get("_parameters", {})}.get(part))
     return value
-
-
-def _told(tensor: Any) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"

@@ -49,7 +49,7 @@ def judge(observations: Iterable[Observation], roots: tuple[str, ...] = ()) -> l
         for finding in (_finding(observation, verdict, line), *_of_origins(observation, line)):
             key = (finding.rule, finding.file, finding.line)
             merged[key] = _merge(merged[key], finding) if key in merged else finding
-    return sorted(merged.values(), key=_order)
+    return sorted(merged.values(), key=lambda each: (-SEVERITIES.index(each.severity), each.file, each.line, each.rule))
 
 
 def _of_origins(observation: Observation, line: Frame | None) -> Iterator[Finding]:
@@ -84,10 +84,6 @@ def _joined(observations: list[Observation]) -> Iterator[Observation]:
         elsewhere = each.kind == "copy" and each.source == HOST and each.target not in (HOST, each.run.device)
         detour = elsewhere and (each.run.subject, *each.stack[:1]) in left
         yield replace(each, source=each.run.device) if detour else each
-
-
-def _order(finding: Finding) -> tuple[int, str, int, str]:
-    return -SEVERITIES.index(finding.severity), finding.file, finding.line, finding.rule
 
 
 def _finding(observation: Observation, verdict: Verdict, line: Frame | None) -> Finding:

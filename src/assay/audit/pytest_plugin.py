@@ -223,10 +223,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def _asked(config: pytest.Config, option: str) -> list[str]:
     """The devices of an option, or of the setting that is its default."""
     given = config.getoption(_dest(option))
-    return _split(given if given is not None else ",".join(config.getini(_dest(option))))
-
-
-def _split(names: str) -> list[str]:
+    names = given if given is not None else ",".join(config.getini(_dest(option)))
     return [name for name in re.split(r"[\s,]+", names) if name]
 
 

@@ -92,15 +92,13 @@ def audit(
     if not timeout > 0:  # nor NaN
         raise ConfigError(describe("timeout", timeout, "seconds, more than 0", "Give the target time to run"))
     begun = time.monotonic()
+    jobs = [
+        Job(target, device, tuple(usages), engine, tuple(each.replace("{device}", device) for each in arguments),
+            inputs=tuple(inputs))
+        for device in on
+    ]  # fmt: skip
+    workers = [_Worker(job, timeout, progress) for job in jobs]
     with ThreadPoolExecutor(max_workers=min(len(on), os.cpu_count() or 1)) as pool:
-        workers = [
-            _Worker(
-                Job(target, device, tuple(usages), engine, _filled(arguments, device), 0, "", inputs=tuple(inputs)),
-                timeout,
-                progress,
-            )
-            for device in on
-        ]
         try:
             list(pool.map(_Worker.run, workers))
         finally:
@@ -115,10 +113,6 @@ def _result(asked: Target, on: Sequence[str], workers: list[_Worker], wanted: fr
     unrun = tuple(dict.fromkeys(part for worker in workers for part in worker.unrun))
     subjects = len({subject for worker in workers for subject in worker.subjects})
     return Audit(asked.text, tuple(on), tuple(found), unrun, subjects, version("torch"), seconds)
-
-
-def _filled(arguments: Sequence[str], device: str) -> tuple[str, ...]:
-    return tuple(argument.replace("{device}", device) for argument in arguments)
 
 
 def _check(on: Sequence[str], usages: Sequence[str]) -> None:

@@ -140,13 +140,10 @@ def naming(frame: Frame, device: str) -> list[Frame]:
     if node is None or tree is None or any(names_device(part, device) for part in head(node)):
         return []
     names = {each.rpartition(".")[2] for part in head(node) for each in names_in(part)}
-    lines = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and _names_directly(each, device)]
+    statements = [each for each in ast.walk(tree) if isinstance(each, ast.stmt)]
+    lines = [each for each in statements if any(names_device(part, device) for part in head(each))]
     given = [each for each in lines if names.intersection(_targets(each))]
     return [Frame(frame.file, each.lineno, frame.function) for each in (given or lines)[:1]]
-
-
-def _names_directly(node: ast.stmt, device: str) -> bool:
-    return any(names_device(part, device) for part in head(node))
 
 
 def _targets(node: ast.stmt) -> set[str]:

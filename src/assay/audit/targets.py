@@ -72,7 +72,8 @@ def parse(text: str) -> Target:
         >>> parse("json:loads").name
         'loads'
     """
-    place, _, name = text.rpartition(":") if _names_a_part(text) else (text, "", "")
+    place, colon, name = text.rpartition(":")
+    place, name = (place, name) if colon and name.isidentifier() else (text, "")
     path = Path(place)
     if path.is_dir() and not _is_package(place):
         todo = "Name a script in it, or a module by its dotted name"
@@ -85,10 +86,6 @@ def parse(text: str) -> Target:
         todo = "Install it, check the spelling, or give the path of a file that ends in .py"
         raise ConfigError(describe("target", repr(place), "a Python file or a module that can be imported", todo))
     return Target(text, module=place, name=name)
-
-
-def _names_a_part(text: str) -> bool:
-    return ":" in text and text.rpartition(":")[2].isidentifier()
 
 
 def _is_package(name: str) -> bool:

@@ -120,7 +120,9 @@ def _run_program(job: Job, target: Target, collector: Collector) -> None:
                 collector.unrun(run, f"ended itself with exit code {ended.code}")
         except Exception as error:
             outcome = error  # the collector has explained it
-        used = pretended.events or isinstance(outcome, Exception) or _has_tensors(pretended.type)
+        tensors = (thing for thing in gc.get_objects() if is_tensor(thing))  # a script's variables are still alive
+        alive = any(str(tensor.device).startswith(pretended.type) for tensor in tensors)
+        used = pretended.events or isinstance(outcome, Exception) or alive
         own = availability.pop(pretended.type, None)
         if not used and own is None and (other := next(iter(availability), None)):
             what = f"the program asks for {other}, and uses the CPU where that is not there: {job.device} is not used"
@@ -153,11 +155,6 @@ def _observing(
                 opened.enter_context(replace_devices(pretended, collector.named_again))
             collector.origins = opened.enter_context(Origins())
         yield
-
-
-def _has_tensors(kind: str) -> bool:
-    """Whether a tensor on that kind of device is alive: a script's variables still are."""
-    return any(is_tensor(thing) and str(thing.device).startswith(kind) for thing in gc.get_objects())
 
 
 if __name__ == "__main__":

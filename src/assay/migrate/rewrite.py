@@ -285,7 +285,7 @@ def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
     found = collection_of(work.source, call, work.imports.names)
     if isinstance(found, str):
         work.note(call, "todo", f"{of.title} MetricCollection: {found}", "as_torchmetrics({name: metric, ...})")
-        work.done |= {call.func, *_held(call)}
+        work.done |= {node.func for node in ast.walk(call) if isinstance(node, ast.Call)}
         return
     members = [metric_call(work.source, each.call, _entry(work, each.call), of, work.known) for each in found.members]
     for each, made in zip(found.members, members, strict=True):
@@ -317,10 +317,6 @@ def _read_from(work: _Rewrite, variable: Variable, computed: str, value: str = "
         start, end = work.source.span(compute.func.value)[1], work.source.span(compute)[1]
         quote = work.source.quote(compute)
         work.edits.append(Edit(start, end, f"{computed}[{quote}{value}{quote}]" if value else computed))
-
-
-def _held(call: ast.Call) -> set[ast.expr]:
-    return {node.func for node in ast.walk(call) if isinstance(node, ast.Call)}
 
 
 def _entry(work: _Rewrite, call: ast.Call) -> Counterpart:

@@ -177,10 +177,6 @@ def _others() -> list[MetricSpec]:
     ]
 
 
-def _update(metric: Any, batch: tuple[Any, ...]) -> Any:
-    return metric.update(batch if len(batch) > 1 else batch[0])
-
-
 def _sync(metric: Any) -> Any:
     """Ignite keeps for good what it found about the processes at first use: what it found here must not stay."""
     found = importlib.import_module("ignite.distributed.utils")
@@ -196,7 +192,7 @@ LIBRARY = LibraryMetrics(
     "ignite.metrics",
     (*_classification(), *_regression(), *_combinations(), *_others()),
     options=lambda device: {"device": device},
-    update=_update,
+    update=lambda metric, batch: metric.update(batch if len(batch) > 1 else batch[0]),
     rebuilds=True,
     sync=_sync,
     hidden=("_result",),

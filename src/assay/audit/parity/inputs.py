@@ -50,7 +50,8 @@ def _on(leaf: Any, device: torch.device, done: dict[int, Any]) -> Any:
         return device
     if isinstance(leaf, torch.optim.Optimizer):
         for state in leaf.state.values():
-            state.update({name: value.to(device) for name, value in state.items() if _belongs_there(name, value)})
+            tensors = {name: value for name, value in state.items() if isinstance(value, Tensor) and name != "step"}
+            state.update({name: value.to(device) for name, value in tensors.items()})  # torch keeps "step" on the CPU
         return leaf
     owner = getattr(leaf, "__self__", None)
     if owner is not None and hasattr(leaf, "__func__"):
@@ -59,7 +60,3 @@ def _on(leaf: Any, device: torch.device, done: dict[int, Any]) -> Any:
         moved = leaf.to(device)
         return leaf if moved is None else moved
     return leaf
-
-
-def _belongs_there(name: str, value: Any) -> bool:
-    return isinstance(value, Tensor) and name != "step"  # torch keeps the count of steps on the CPU

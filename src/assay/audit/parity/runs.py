@@ -143,7 +143,7 @@ def compare(
 
     return compare_runs(
         make,
-        target=_name(target),
+        target=str(getattr(target, "__qualname__", "") or type(target).__name__),
         device=device,
         mode=mode,
         relative=relative,
@@ -250,16 +250,12 @@ def _compare_results(expected: list[Any], got: list[Any], replay: Replay) -> int
             continue
         if replay.is_drawn(device):
             continue
-        compared += 1
+        compared += 1  # a number may come from any dtype: it is compared as float32
         if first.shape != second.shape:
             divergences.add("result", "", last, CallSite(), f"shape {tuple(first.shape)} against {tuple(second.shape)}")
-        elif apart := difference(first, second, _allowed_for(cpu)):
+        elif apart := difference(first, second, tolerance_of(torch.float32) if isinstance(cpu, float) else None):
             divergences.add("result", "", last, CallSite(), str(apart), apart)
     return compared
-
-
-def _allowed_for(value: Any) -> Tolerance | None:
-    return tolerance_of(torch.float32) if isinstance(value, float) else None  # a number may come from any dtype
 
 
 def _as_tensor(value: Any) -> Tensor | None:
@@ -294,7 +290,8 @@ def _device(device: Device, engine: EngineName) -> Iterator[tuple[torch.device, 
         do = "Pass what `with pretend(...) as it:` gave, device=it, or leave the block"
         raise ConfigError(describe("device", f"{device} while a pretend device is open", "that pretend device", do))
     wanted = torch.device(device)
-    if wanted == torch.device("cpu") or wanted in available() or wanted in _plain_kinds():
+    kinds = {torch.device(each.type) for each in available()}  # "cuda" where there is a "cuda:0"
+    if wanted == torch.device("cpu") or wanted in available() or wanted in kinds:
         yield wanted, "real", nullcontext
         return
     with session.pretend(str(wanted), engine=engine) as pretended:
@@ -307,11 +304,6 @@ def _check_engine(pretended: PretendDevice) -> None:
         do = "Install a C++ compiler; `assay devices` says what is missing"
         got = f"the engine {pretended.engine!r}, which hides the operators of its tensors"
         raise PretendError(describe("parity on a pretend device", got, "the engine 'native'", do))
-
-
-def _plain_kinds() -> set[torch.device]:
-    """The kinds of the devices of this machine, without an index: ``cuda`` where there is a ``cuda:0``."""
-    return {torch.device(str(device).partition(":")[0]) for device in available()}
 
 
 @contextmanager
@@ -340,7 +332,3 @@ def checked(mode: str, relative: float | None, absolute: float | None) -> Tolera
         got = f"relative={relative}, absolute={absolute}"
         raise ConfigError(describe("the tolerance", got, "both or neither", "Pass the other one, too"))
     return None if relative is None or absolute is None else Tolerance(relative, absolute, "given by the caller")
-
-
-def _name(target: Any) -> str:
-    return str(getattr(target, "__qualname__", "") or type(target).__name__)

@@ -240,7 +240,8 @@ class Recording:
             return value
         if value.device != torch.device("cpu"):
             raise InputError(_elsewhere(value.device))
-        key = (*_address(value), value.shape, value.dtype)
+        stride = value.stride() if value.layout is torch.strided else ()
+        key = (memory(value), stride, value.shape, value.dtype)
         newest = self._newest.get(key)
         if newest is not None and same_bits(newest, value):
             return newest
@@ -322,10 +323,6 @@ def memory(tensor: Tensor) -> int:
         return tensor.data_ptr() or id(tensor)
     except (RuntimeError, NotImplementedError):  # sparse tensors, and subclasses, have none
         return id(tensor)
-
-
-def _address(tensor: Tensor) -> tuple[Any, ...]:
-    return memory(tensor), tensor.stride() if tensor.layout is torch.strided else ()
 
 
 def _elsewhere(device: torch.device) -> str:

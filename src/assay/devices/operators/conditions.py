@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import ConfigError, describe
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Arguments = Mapping[str, Any]
 """The arguments of a call by the names that the operator's schema gives them; those left out may be missing."""
@@ -32,7 +29,8 @@ def applies(condition: str, arguments: Arguments) -> bool:
 def _boolean_index(arguments: Arguments) -> bool:
     """A mask on the device: torch turns it into positions. Those of a mask on the CPU are found on the CPU."""
     indices, here = arguments.get("indices") or (), arguments["self"].device
-    return any(_is_mask(index) and index.device == here for index in indices if index is not None)
+    masks = [index for index in indices if index is not None and str(index.dtype) in ("torch.bool", "torch.uint8")]
+    return any(mask.device == here for mask in masks)
 
 
 def _boolean_index_unless_filled(arguments: Arguments) -> bool:
@@ -49,10 +47,6 @@ def _boolean_index_unless_filled(arguments: Arguments) -> bool:
 def _inexact(arguments: Arguments) -> bool:
     dtype = arguments.get("dtype") or getattr(arguments.get("self"), "dtype", None)
     return bool(dtype is not None and (dtype.is_floating_point or dtype.is_complex))
-
-
-def _is_mask(index: Tensor) -> bool:
-    return str(index.dtype) in ("torch.bool", "torch.uint8")
 
 
 def _without_range(arguments: Arguments) -> bool:

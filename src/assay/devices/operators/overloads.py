@@ -73,7 +73,7 @@ def overloads() -> dict[str, Overload]:
 def derive() -> list[Overload]:
     """Read torch's ``native_functions.yaml`` and ask its dispatcher, past the cache."""
     text = _yaml_of_torch().read_text(encoding="utf-8")
-    entries = {_name(entry): entry for entry in _load(text)}
+    entries = {f"aten::{entry['func'].partition('(')[0]}": entry for entry in _load(text)}
     iterating = set(_iterating(text))
     rows = [_overload(name, entries, iterating) for name in entries]
     generated = {f"aten::{out.strip()}" for entry in entries.values() for out in entry.get("autogen", "").split(",")}
@@ -100,10 +100,6 @@ def _overload(name: str, entries: dict[str, dict[str, Any]], iterating: set[str]
 def _keys(entry: dict[str, Any]) -> set[str]:
     keys = {key.strip() for keys in entry.get("dispatch", {}) for key in keys.split(",")}
     return keys | {"CPU", "CUDA"} if "ufunc_inner_loop" in entry else keys  # torchgen writes these two kernels itself
-
-
-def _name(entry: dict[str, Any]) -> str:
-    return f"aten::{entry['func'].partition('(')[0]}"
 
 
 def _iterating(text: str) -> Iterator[str]:

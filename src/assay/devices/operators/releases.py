@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from assay.devices.capabilities import fact_file
 from assay.devices.operators.rules import Rules
@@ -30,16 +29,12 @@ def as_of(rules: Rules, release: str) -> Rules:
     """
     number = _number(release)
     facts = {
-        topic: [fact for fact in table if _holds(fact, rules.device, number)]
+        topic: [fact for fact in table if fact["device"] == rules.device and number < _number(fact["until"])]
         for topic, table in fact_file("history").items()
     }
     lacked = frozenset(f"aten::{name}" for fact in facts["lacked"] for name in fact["operators"])
     texts = {fact["name"]: fact["text"] for fact in facts["texts"]}
     return replace(rules, lacked=lacked, texts=rules.texts | texts)
-
-
-def _holds(fact: dict[str, Any], device: str, number: tuple[int, ...]) -> bool:
-    return fact["device"] == device and number < _number(fact["until"])
 
 
 def _number(release: str) -> tuple[int, ...]:

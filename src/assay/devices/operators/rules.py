@@ -169,10 +169,8 @@ class Rules:
         return [overload.name for overload in overloads().values() if self._runs_on_cpu(overload)]
 
     def _runs_on_cpu(self, overload: Overload) -> bool:
-        return not {overload.name, overload.delegate}.isdisjoint(self._listed("on_cpu"))
-
-    def _listed(self, topic: str) -> list[str]:
-        return [f"aten::{name}" for name in self.facts.get(topic, {}).get("operators", ())]
+        names = [f"aten::{name}" for name in self.facts.get("on_cpu", {}).get("operators", ())]
+        return not {overload.name, overload.delegate}.isdisjoint(names)
 
     def _has_kernel(self, overload: Overload) -> bool:
         absent = self.facts.get("missing", {}).get("operators", ())

@@ -143,7 +143,8 @@ class PythonEngine:
                 library.impl("is_pinned", lambda tensor, device=None: self.pinned(tensor), where)
                 library.impl("_pin_memory", self._pin_memory, where)
             # torch.tensor([a, b]) of tensors without dimensions reads them past all subclasses
-            library.impl("_local_scalar_dense", self._read, key)
+            read = aten._local_scalar_dense.default
+            library.impl("_local_scalar_dense", lambda tensor: self.operators.run(read, (tensor,), {}), key)
             for where in (key, f"Autograd{key}"):
                 for name, kernel in self._kernels().items():
                     library.impl(name, kernel, where)
@@ -191,9 +192,6 @@ class PythonEngine:
         if target == tensor.device and dtype == tensor.dtype and not copy and _lies_as(tensor, memory_format):
             return tensor
         return self.operators.copied(tensor, target, dtype, non_blocking=non_blocking, memory_format=memory_format)
-
-    def _read(self, tensor: Tensor) -> Any:
-        return self.operators.run(aten._local_scalar_dense.default, (tensor,), {})
 
     def _in_one_piece(self, name: str) -> Any:
         func = _overload(name.removeprefix("aten::"))
