@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 from assay.cli import app
 from assay.cli import quantize as cli_quantize
 from assay.errors import AssayError, ConfigError
-from assay.quantize import QuantizedLinear, dispatch
+from assay.quantize import QuantizedLinear, dispatch, tuning
 from assay.quantize.files.file import load, load_packed_weights
-from assay.quantize import tuning
 
 MODULE = """
     import torch
