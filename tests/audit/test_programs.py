@@ -71,7 +71,7 @@ def audited(monkeypatch, tmp_path):
         second = ""
         for _ in range(2):
             target, begun = parse(path), len(lines)
-            job = Job(path, device, ("moved first",), engine, (), 0, "", second)
+            job = Job(path, device, ("moved first",), engine, (), second=second)
             work(job, target, Collector(lines.append, target.roots()))
             second = next((each["how"] for each in map(json.loads, lines[begun:]) if each["message"] == "again"), "")
             if not second:

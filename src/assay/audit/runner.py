@@ -22,7 +22,7 @@ from assay.audit.observations import USAGES, Observation, Unrun, unpack
 from assay.audit.result import Audit
 from assay.audit.rulebook import chosen
 from assay.audit.suppress import suppressed
-from assay.audit.targets import Target, parse
+from assay.audit.targets import parse
 from assay.audit.worker import Job
 from assay.errors import ConfigError, describe
 from assay.pretend.session import DEVICES as KINDS
@@ -83,36 +83,30 @@ def audit(
         >>> result.findings, result.exit_code()
         ((), 0)
     """
-    asked, wanted = parse(target), chosen(only, without)
-    if not wanted:
-        raise ConfigError(
-            describe("rules", "none that is left", "at least one", "Do not ignore all that are asked for")
-        )
+    parsed, ids = parse(target), chosen(only, without)
+    if not ids:
+        do = "Do not ignore all that are asked for"
+        raise ConfigError(describe("rules", "none that is left", "at least one", do))
     _check(on, usages)
     if not timeout > 0:  # nor NaN
         raise ConfigError(describe("timeout", timeout, "seconds, more than 0", "Give the target time to run"))
-    begun = time.monotonic()
-    jobs = [
-        Job(target, device, tuple(usages), engine, tuple(each.replace("{device}", device) for each in arguments),
-            inputs=tuple(inputs))
-        for device in on
-    ]  # fmt: skip
-    workers = [_Worker(job, timeout, progress) for job in jobs]
+
+    def job(device: str) -> Job:
+        words = tuple(argument.replace("{device}", device) for argument in arguments)
+        return Job(target, device, tuple(usages), engine, words, inputs=tuple(inputs))
+
+    begun, workers = time.monotonic(), [_Worker(job(device), timeout, progress) for device in on]
     with ThreadPoolExecutor(max_workers=min(len(on), os.cpu_count() or 1)) as pool:
         try:
             list(pool.map(_Worker.run, workers))
         finally:
             for worker in workers:
                 worker.stop()
-    return _result(asked, on, workers, wanted, time.monotonic() - begun)
-
-
-def _result(asked: Target, on: Sequence[str], workers: list[_Worker], wanted: frozenset[str], seconds: float) -> Audit:
-    observations = [seen for worker in workers for seen in worker.seen.values()]
-    found = [each for each in suppressed(judge(observations, asked.roots())) if each.rule in wanted]
+    observations = [observation for worker in workers for observation in worker.observations.values()]
+    findings = [each for each in suppressed(judge(observations, parsed.roots())) if each.rule in ids]
     unrun = tuple(dict.fromkeys(part for worker in workers for part in worker.unrun))
     subjects = len({subject for worker in workers for subject in worker.subjects})
-    return Audit(asked.text, tuple(on), tuple(found), unrun, subjects, version("torch"), seconds)
+    return Audit(target, tuple(on), tuple(findings), unrun, subjects, version("torch"), time.monotonic() - begun)
 
 
 def _check(on: Sequence[str], usages: Sequence[str]) -> None:
@@ -134,7 +128,7 @@ class _Worker:
     job: Job
     timeout: float
     progress: Callable[[AuditProgress], object] | None
-    seen: dict[tuple[int, int], Observation] = field(default_factory=dict)
+    observations: dict[tuple[int, int], Observation] = field(default_factory=dict)
     unrun: list[Unrun] = field(default_factory=list)
     subjects: set[str] = field(default_factory=set)
     _process: subprocess.Popen[bytes] | None = None
@@ -170,14 +164,14 @@ class _Worker:
 
     def _attend(self, folder: Path) -> str:
         """Start a process, read what it writes until it ends, and say why it ended early."""
-        messages, words = folder / f"{self._incarnation}.jsonl", folder / f"{self._incarnation}.txt"
+        messages, output = folder / f"{self._incarnation}.jsonl", folder / f"{self._incarnation}.txt"
         messages.touch()
         job = replace(self.job, messages=str(messages))
         self._current, since = None, time.monotonic()
-        with words.open("wb") as spoken, messages.open("r", encoding="utf-8") as lines:
+        with output.open("wb") as printed, messages.open("r", encoding="utf-8") as lines:
             command = [sys.executable, "-m", "assay.audit.worker", job.to_json()]
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=spoken, stderr=spoken, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, start_new_session=True
             )
             try:
                 while True:
@@ -191,7 +185,7 @@ class _Worker:
                     time.sleep(LOOK_S)
             finally:
                 _kill(self._process)
-        return _last_words(self._process.returncode, words)
+        return _end_of(self._process.returncode, output)
 
     def _read(self, lines: Any) -> bool:
         """Take in the lines that are complete; whether a case began or ended."""
@@ -207,30 +201,33 @@ class _Worker:
     def _take(self, message: dict[str, Any]) -> bool:
         kind = message["message"]
         if kind == "observation":
-            self.seen[self._incarnation, message["number"]] = unpack(message["observation"])
+            self.observations[self._incarnation, message["number"]] = unpack(message["observation"])
         elif kind == "count":
             key = self._incarnation, message["number"]
-            self.seen[key] = replace(self.seen[key], count=message["count"])
+            self.observations[key] = replace(self.observations[key], count=message["count"])
         elif kind == "unrun":
             self.unrun.append(Unrun(**message["unrun"]))
         elif kind == "again":
             self._again = message["how"]
         elif kind == "plan":
             self._total = message["total"]
-        elif kind == "wait" and self.progress is not None:
-            self.progress(AuditProgress(self.job.device, 0, 0, message["why"]))
+        elif kind == "wait":
+            self._report(0, message["why"])
         elif kind == "begin":
             self._current = message["number"], message["subject"]
             self.subjects.add(message["subject"])
-            if self.progress is not None:
-                self.progress(AuditProgress(self.job.device, message["number"], self._total, message["subject"]))
-        elif kind in ("done", "failed"):
+            self._report(message["number"], message["subject"])
+        elif kind == "done":
             self._finished = True
-            if kind == "failed":
-                self.unrun.append(Unrun(self.job.target, self.job.device, "", message["why"]))
-            elif self.progress is not None:
-                self.progress(AuditProgress(self.job.device, self._total, self._total, ""))
+            self._report(self._total, "")
+        elif kind == "failed":
+            self._finished = True
+            self.unrun.append(Unrun(self.job.target, self.job.device, "", message["why"]))
         return kind in ("begin", "end")
+
+    def _report(self, done: int, subject: str) -> None:
+        if self.progress is not None:
+            self.progress(AuditProgress(self.job.device, done, self._total, subject))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -243,8 +240,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _last_words(code: int, words: Path) -> str:
+def _end_of(code: int, output: Path) -> str:
     """How a process ended that did not say that it was done, with the end of what it printed."""
     ended = f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended itself with exit code {code}"
-    lines = [line.strip() for line in words.read_text("utf-8", "replace").splitlines() if line.strip()][-TAIL:]
+    lines = [line.strip() for line in output.read_text("utf-8", "replace").splitlines() if line.strip()][-TAIL:]
     return f"{ended}: {' / '.join(lines)}" if lines else ended

@@ -40,8 +40,8 @@ class Job(Record, schema="assay.audit-job/1"):
     usages: tuple[str, ...]
     engine: str
     arguments: tuple[str, ...]
-    first: int
-    messages: str
+    first: int = 0
+    messages: str = ""
     second: str = ""
     inputs: tuple[str, ...] = ()
 

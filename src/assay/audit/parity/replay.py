@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from assay._records import Record
 from assay.audit.parity.align import Plan
@@ -161,7 +161,7 @@ class Replay:
         if step is None:
             return self._alone(func, args, kwargs, operands)
         with self.unseen():
-            self._tell_others(step.index)
+            self._note_others(step.index)
             self._take_over(step, operands, place)
         self.position = step.index + 1
         result = self._call(func, args, kwargs, place)
@@ -170,7 +170,7 @@ class Replay:
 
     def finish(self) -> None:
         """The device's run is over: what the CPU did beyond it is a difference, too."""
-        self._tell_others(len(self._steps))
+        self._note_others(len(self._steps))
 
     def blamed(self, error: BaseException) -> tuple[str, CallSite] | None:
         """The operator that raised an error or the cause of it, and its place; ``None`` if none did."""
@@ -220,8 +220,8 @@ class Replay:
         """Whether a value comes from random numbers that the device drew in an operator which the CPU did not run."""
         return bool(self._drawn) and isinstance(value, Tensor | float | int) and _key(value) in self._drawn
 
-    def _tell_others(self, index: int) -> None:
-        """The device caught up with the CPU's step ``index``: tell what either ran meanwhile and the other did not."""
+    def _note_others(self, index: int) -> None:
+        """The device caught up with the CPU's step ``index``: note what either ran meanwhile and the other did not."""
         skipped = [step.call for step in self._steps[self.position : index]]
         ours, self._others = self._others, []
         if not (ours or skipped):
@@ -231,7 +231,7 @@ class Replay:
         self.divergences.add("operator", first.name, self.position, first.place, self._lately)
 
     def _take_over(self, step: OperatorStep, operands: Operands, place: CallSite) -> None:
-        """Give the operator the CPU's operands. They differ already only if no step is to blame: then that is told."""
+        """Give the operator the CPU's operands. Where they differ already, no step is to blame, and that is noted."""
         for ours, theirs in zip(operands, step.inputs, strict=False):
             drawn = self.is_drawn(ours.value)
             if not (self._lockstep or drawn) or not _comparable(ours.value, theirs.value):
@@ -246,7 +246,7 @@ class Replay:
             _overwrite(ours.value, theirs.value)
 
     def _compare(self, step: OperatorStep, operands: Operands, result: Any, place: CallSite) -> Any:
-        leaves, form = tree_flatten(result)
+        leaves, spec = tree_flatten(result)
         changed = [operand.value for operand in operands if is_written(operand)]
         if step.call.random:
             self.random += 1
@@ -261,15 +261,14 @@ class Replay:
             return result
         for cpu, device in zip(step.written, changed, strict=False):
             _agree(cpu, device)
-        kept = [_agree(cpu, device) for cpu, device in zip(step.outputs, leaves, strict=False)]
-        return tree_unflatten(kept, form) if len(kept) == len(leaves) else result
+        outputs = [_agree(cpu, device) for cpu, device in zip(step.outputs, leaves, strict=False)]
+        return tree_unflatten(outputs, spec) if len(outputs) == len(leaves) else result
 
     def _compare_one(self, step: OperatorStep, cpu: Any, device: Any, place: CallSite) -> bool:
         """Compare one output; whether it differs."""
+        allowed = self._allowed
         if not isinstance(cpu, Tensor):
-            cpu, device, allowed = _as_tensors(cpu, device, step, self._allowed)
-        else:
-            allowed = self._allowed
+            cpu, device, allowed = _as_tensors(cpu, device, step, allowed)
         if not isinstance(cpu, Tensor) or not isinstance(device, Tensor) or not has_values(cpu):
             return False
         if cpu.shape != device.shape:
@@ -283,9 +282,8 @@ class Replay:
                 self.divergences.add("dtype", step.name, step.index, place, dtypes)
             return False
         apart = replace(apart, errors=_errors(step, cpu, device) if self._lockstep else None)
-        self.divergences.add(
-            "value", step.name, step.index, place, f"{apart}{_verdict(apart)}{dtypes and '; ' + dtypes}", apart
-        )
+        why = f"{apart}{_verdict(apart)}{dtypes and '; ' + dtypes}"
+        self.divergences.add("value", step.name, step.index, place, why, apart)
         return True
 
 
@@ -295,13 +293,9 @@ def _key(value: Any) -> Any:
 
 
 def _comparable(device: Any, cpu: Any) -> bool:
-    return (
-        isinstance(device, Tensor)
-        and isinstance(cpu, Tensor)
-        and device.shape == cpu.shape
-        and has_values(device)
-        and has_values(cpu)
-    )
+    if not (isinstance(device, Tensor) and isinstance(cpu, Tensor)):
+        return False
+    return device.shape == cpu.shape and has_values(device) and has_values(cpu)
 
 
 def _agree(cpu: Any, device: Any) -> Any:
@@ -358,19 +352,17 @@ def _in_float64(step: OperatorStep) -> list[Any]:
             return value.double() if value.is_floating_point() else value.clone()
         return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else shell
 
-    leaves, form = tree_flatten((step.args, step.kwargs))
-    args, kwargs = tree_unflatten([wide(leaf) for leaf in leaves], form)
+    args, kwargs = tree_map(wide, (step.args, step.kwargs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return list(tree_leaves(step.func(*args, **kwargs)))
 
 
-def _verdict(found: ValueDifference) -> str:
-    if not found.nearer or found.errors is None:
+def _verdict(apart: ValueDifference) -> str:
+    if not apart.nearer or apart.errors is None:
         return ""
-    other = "CPU" if found.nearer == "device" else "device"
-    near = "device" if found.nearer == "device" else "CPU"
-    low, high = sorted(found.errors)
+    near, other = ("device", "CPU") if apart.nearer == "device" else ("CPU", "device")
+    low, high = sorted(apart.errors)
     return f". The {near} is nearer to float64: {low:.3g} away, the {other} {high:.3g}"
 
 

@@ -138,8 +138,8 @@ def compare(
     """
 
     def make(device: torch.device) -> Callable[[], Any]:
-        function, given, named = moved_copy((target, args, kwargs), device)
-        return lambda: function(*given, **named)
+        function, positional, named = moved_copy((target, args, kwargs), device)
+        return lambda: function(*positional, **named)
 
     return compare_runs(
         make,
@@ -180,7 +180,7 @@ def compare_runs(
         True
     """
     allowed = checked(mode, relative, absolute)
-    with _seeds_kept():
+    with _seeds_restored():
         steps, expected = _on_cpu(make, seed, limit)
         with _device(device, engine) as (there, kind, unseen):
             replay = Replay(steps, mode, None, allowed, unseen)
@@ -211,7 +211,7 @@ def _on_cpu(
         fine = "a run to compare with"
         do = "Fix it on the CPU first"
         raise InputError(describe("the run on the CPU", f"{type(error).__name__}: {error}", fine, do)) from error
-    return written.steps, [_kept(leaf) for leaf in tree_leaves(result)]
+    return written.steps, [_copied(leaf) for leaf in tree_leaves(result)]
 
 
 def _on_device(
@@ -261,15 +261,15 @@ def _compare_results(expected: list[Any], got: list[Any], replay: Replay) -> int
 def _as_tensor(value: Any) -> Tensor | None:
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
-        try:
-            return torch.as_tensor(value)
-        except (TypeError, RuntimeError):
-            return None
-    return None
+    if not isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
+        return None
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, RuntimeError):
+        return None
 
 
-def _kept(leaf: Any) -> Any:
+def _copied(leaf: Any) -> Any:
     """What the program may not change any more."""
     if isinstance(leaf, Tensor):
         return leaf.detach().clone()
@@ -307,7 +307,7 @@ def _check_engine(pretended: PretendDevice) -> None:
 
 
 @contextmanager
-def _seeds_kept() -> Iterator[None]:
+def _seeds_restored() -> Iterator[None]:
     """The random numbers of the caller go on as if nothing had been run."""
     python, numbers = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import walk_tb
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from assay.audit.parity.closeness import same_bits
 from assay.devices.operators.overloads import operator_name
@@ -25,12 +25,8 @@ from assay.pretend.events import Frame, stack
 
 # They compute nothing, and a device may need others of them than the CPU: no step. Nor are views, which have no values
 # of their own; a wrong one shows in the operands of the next step.
-ALLOCATIONS = frozenset(
-    (
-        *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"),
-        *("resize_", "resize_as_"),
-    )
-)
+EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
+ALLOCATIONS = EMPTY | {"resize_", "resize_as_"}
 BOOKKEEPING = frozenset(
     ("_pin_memory", "pin_memory", "is_pinned", "record_stream", "_fused_sdp_choice", "set_", "lift")
 )
@@ -239,7 +235,9 @@ class Recording:
         if not isinstance(value, Tensor) or not has_values(value):
             return value
         if value.device != torch.device("cpu"):
-            raise InputError(_elsewhere(value.device))
+            do = "Let the program take its device as an argument: a function audit(device), or inputs given to compare"
+            got = f"a tensor on {value.device}"
+            raise InputError(describe("the run on the CPU", got, "tensors on the CPU only", do))
         stride = value.stride() if value.layout is torch.strided else ()
         key = (memory(value), stride, value.shape, value.dtype)
         newest = self._newest.get(key)
@@ -248,7 +246,10 @@ class Recording:
         self._newest[key] = copied = value.detach().clone()
         self._kept += copied.numel() * copied.element_size()
         if self._kept > self._limit:
-            raise CapacityError(_too_much(self._limit, len(self.steps)))
+            got = f"more than {self._limit / 2**30:.3g} GiB of values after {len(self.steps)} operators"
+            expected = "at most that, since every operator's values are kept until the device's run"
+            do = "Pass a smaller batch or fewer steps, or a larger limit="
+            raise CapacityError(describe("the run on the CPU", got, expected, do))
         return copied
 
 
@@ -295,26 +296,14 @@ class _Modules:
 
 def _clear(result: Any) -> None:
     """Zeros in new memory: what nobody wrote there would differ between two runs, and say nothing about the device."""
-    for tensor in tensors(result):
-        if has_values(tensor) and not tensor.is_quantized:
-            tensor.zero_()
-
-
-def tensors(tree: Any) -> Iterator[Tensor]:
-    """The tensors of a tree."""
-    return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
+    for leaf in tree_leaves(result):
+        if isinstance(leaf, Tensor) and has_values(leaf) and not leaf.is_quantized:
+            leaf.zero_()
 
 
 def _shell(tree: Any) -> Any:
     """Arguments without their tensors, whose copies stand in the step."""
-    return map_tensors(lambda _: None, tree)
-
-
-def map_tensors(change: Callable[[Tensor], Any], tree: Any) -> Any:
-    """The same tree with every tensor changed."""
-    from torch.utils._pytree import tree_map
-
-    return tree_map(lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf, tree)
+    return tree_map_only(Tensor, lambda _: None, tree)
 
 
 def memory(tensor: Tensor) -> int:
@@ -323,21 +312,3 @@ def memory(tensor: Tensor) -> int:
         return tensor.data_ptr() or id(tensor)
     except (RuntimeError, NotImplementedError):  # sparse tensors, and subclasses, have none
         return id(tensor)
-
-
-def _elsewhere(device: torch.device) -> str:
-    return describe(
-        "the run on the CPU",
-        f"a tensor on {device}",
-        "tensors on the CPU only",
-        "Let the program take its device as an argument: a function audit(device), or inputs given to compare",
-    )
-
-
-def _too_much(limit: int, steps: int) -> str:
-    return describe(
-        "the run on the CPU",
-        f"more than {limit / 2**30:.3g} GiB of values after {steps} operators",
-        "at most that, since every operator's values are kept until the device's run",
-        "Pass a smaller batch or fewer steps, or a larger limit=",
-    )
