@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import textwrap
+from functools import wraps
 
 import pytest
 from typer.testing import CliRunner
@@ -90,6 +91,7 @@ def test_a_plain_model_reads_bytes(here):
 def test_batch_size_and_level_are_taken_as_written(here, monkeypatch, arguments, passed):
     given = {}
 
+    @wraps(perplexity)
     def spy(*positional, **named):
         given.update(named)
         return perplexity(*positional, **named)
@@ -140,6 +142,13 @@ def test_what_was_said_is_json_for_programs(here):
     assert found["given:model"]["ids"] == found["given:function"]["ids"]
     assert found["given:model"]["prompt_tokens"] == 7
     assert found["given:model"]["tokens_per_second"] > 0
+
+
+def test_the_seed_of_a_perplexity_reaches_its_report(here, saved):
+    done = evaluate(saved, "--seed", 7, "--json")
+    assert ["seed", "7"] in next(
+        t["rows"] for t in json.loads(done.stdout)["sections"][0]["tables"] if t["title"] == "Run"
+    )
 
 
 def test_draws_have_a_seed(here):

@@ -14,6 +14,7 @@ import assay
 from assay import Accuracy, ConfusionMatrix, Mean, Meter
 from assay.errors import ConfigError, ShapeError
 from assay.evaluation import BatchError, evaluate
+from assay.evaluation.options import EvaluateOptions
 from assay.metrics import ClassReport, StatScores
 
 CLASSES = 3
@@ -453,4 +454,13 @@ def test_evaluate_is_a_function_of_the_package_whatever_was_imported():
 
     assert inspect.isfunction(assay.evaluate)
     assert assay.evaluate is assay.evaluation.evaluate
-    assert list(inspect.signature(assay.evaluate).parameters)[:3] == ["model", "data", "metrics"]
+
+
+def test_the_signature_of_evaluate_is_made_of_its_options():
+    parameters = inspect.signature(assay.evaluate).parameters
+    options = {each.name: each.default for each in dataclasses.fields(EvaluateOptions)}
+    assert list(parameters) == ["model", "data", "metrics", *options]
+    assert {name: parameters[name].default for name in options} == options
+    assert parameters["batch_size"].kind == inspect.Parameter.KEYWORD_ONLY
+    described = inspect.getdoc(assay.evaluate)
+    assert [name for name in parameters if f"    {name}: " not in described] == []

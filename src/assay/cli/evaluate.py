@@ -42,7 +42,8 @@ def _report(options: EvaluateCommand, metrics: Mapping[str, Metric]) -> Report:
     """The report of the model that was named, with what it and the data are."""
     model = model_of(options)
     data = _open_data(options, model, metrics)
-    report = evaluate(model.model, data.data, metrics, **arguments(data, options), title=options.title or model.name)
+    keywords = arguments(data, options) | {"title": options.title or model.name}
+    report = evaluate(model.model, data.data, metrics, **keywords)
     return _with_notes(report, model, data, options)
 
 
@@ -114,8 +115,9 @@ def _with_notes(report: Report, model: Model, data: Data, options: EvaluateComma
 
 
 def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
-    """The arguments of `assay.evaluate`: the one place where options become them."""
+    """The arguments of `assay.evaluate`: options as they are, and the parts of a batch that they name."""
     return arguments_of(
+        evaluate,
         options,
         inputs=parse_parts(options.inputs) if _is_part(options.inputs, data.inputs) else data.inputs,
         target=parse_part(options.target) if _is_part((options.target,), data.target) else data.target,
@@ -123,18 +125,7 @@ def arguments(data: Data, options: EvaluateCommand) -> dict[str, Any]:
         weights=parse_part(options.weights),
         ids=parse_part(options.ids) or data.ids,
         slices=parse_slices(options.slice, data.data),
-        min_slice_size=options.min_slice_size,
-        n_resamples=options.n_resamples,
-        keep_samples=options.keep_samples,
-        diagnostics=options.diagnostics,
         classes=data.classes or None,
-        compile=options.compile,
-        num_workers=options.num_workers,
-        sharded=options.sharded,
-        checkpoint_every=options.checkpoint_every,
-        rank_timeout_s=options.rank_timeout_s,
-        on_error=options.on_error,
-        seed=options.seed,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import warnings
@@ -54,17 +55,12 @@ def _show(result: Report | VariantComparison, options: MeasurementOptions) -> No
         result.show()
 
 
-def arguments_of(options: MeasurementOptions, **more: Any) -> dict[str, Any]:
-    """The arguments of the function that measures; those that are None keep the defaults of the function."""
-    arguments = {
-        "device": options.device,
-        "precision": options.precision or None,
-        "batch_size": options.batch_size,
-        "resume": options.resume,
-        "run_id": options.run_id,
-        **more,
-    }
-    given = {name: value for name, value in arguments.items() if value is not None}
+def arguments_of(function: Callable[..., Any], options: MeasurementOptions, **more: Any) -> dict[str, Any]:
+    """The arguments of the function that measures: the options of their names; None keeps a default of the function."""
+    names = [each.name for each in inspect.signature(function).parameters.values() if each.default is not each.empty]
+    arguments = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    arguments |= {"precision": options.precision or None, **more}
+    known = {name: value for name, value in arguments.items() if value is not None}
     if options.confidence_level is not None:
-        given["confidence_level"] = options.confidence_level or None  # 0 is for no intervals
-    return given
+        known["confidence_level"] = options.confidence_level or None  # 0 is for no intervals
+    return known

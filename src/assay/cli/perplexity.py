@@ -27,9 +27,7 @@ def _measure(options: PerplexityCommand) -> Report:
     text = read_text(Path(options.data), "--data")
     model = model_of(options)
     tokenizer = tokenizer_of(model)
-    arguments = arguments_of(
-        options, window=options.window, stride=options.stride, title=options.title or model.name, tokenizer=tokenizer
-    )
+    arguments = arguments_of(perplexity, options, title=options.title or model.name, tokenizer=tokenizer)
     report = perplexity(model.model, text, **arguments)
     tokens = "Tokens are bytes." if tokenizer is None else "Tokens are those of the tokenizer in the model's folder."
     about = f"Model: {model.name} ({model.what}).", f"Data: {Path(options.data).name}.", tokens

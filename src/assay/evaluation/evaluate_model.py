@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ import torch
 
 from assay.devices.assign import DeviceAssignment, assign
 from assay.errors import ConfigError, describe
-from assay.evaluation.batch import Reader, Selector
+from assay.evaluation.batch import Reader
 from assay.evaluation.bootstrap_groups import BootstrapGroups
 from assay.evaluation.checkpoint import Checkpoints, fingerprint
 from assay.evaluation.coverage import CoverageTracker, Lists
@@ -25,11 +24,11 @@ from assay.evaluation.forward import Forward, locations, ready
 from assay.evaluation.identity import Identity
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
-from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.options import EvaluateOptions, takes_options
 from assay.evaluation.per_sample import MOST_SAMPLES, PerSampleRecorder
 from assay.evaluation.progress import EvaluationProgress
-from assay.evaluation.ranks import TIMEOUT_S, Ranks, local_rank, process_group
-from assay.evaluation.slices import Slicer, Slices, SliceSpec, parse_slices
+from assay.evaluation.ranks import Ranks, local_rank, process_group
+from assay.evaluation.slices import Slicer, SliceSpec, parse_slices
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
@@ -38,37 +37,12 @@ TRAIL_BYTES = 1 << 15
 """Of a tensor in a stream, at its beginning and at its end, that tell streams apart."""
 
 
+@takes_options(EvaluateOptions)
 def evaluate(
     model: Callable[..., Any],
     data: Any,
     metrics: Metric | Meter | Mapping[str, Metric] | Sequence[Metric],
-    *,
-    device: str | torch.device = "auto",
-    inputs: Selector = None,
-    target: Selector = None,
-    preds: Selector = None,
-    weights: Selector = None,
-    ids: Selector = None,
-    slices: Slices = None,
-    min_slice_size: int = 20,
-    confidence_level: float | None = 0.95,
-    n_resamples: int = 400,
-    keep_samples: bool = True,
-    diagnostics: bool = True,
-    classes: Sequence[str] = (),
-    precision: str | None = None,
-    compile: bool | Mapping[str, Any] = False,
-    batch_size: int = 64,
-    num_workers: int = 0,
-    sharded: bool | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    run_id: str | None = None,
-    checkpoint_every: float = 30.0,
-    on_error: str = "raise",
-    progress: bool | None = None,
-    seed: int = 0,
-    title: str = "Evaluation",
-    rank_timeout_s: float = TIMEOUT_S,
+    **options: Any,
 ) -> Report:
     """Measure a model on data: every sample once, on any device and any number of processes.
 
@@ -133,35 +107,7 @@ def evaluate(
         >>> report.notes[0]
         'Every sample once: 3 expected, 3 counted, 0 duplicated, 0 missed.'
     """
-    options = EvaluateOptions(
-        device=device,
-        inputs=inputs,
-        target=target,
-        preds=preds,
-        weights=weights,
-        ids=ids,
-        slices=slices,
-        min_slice_size=min_slice_size,
-        confidence_level=confidence_level,
-        n_resamples=n_resamples,
-        keep_samples=keep_samples,
-        diagnostics=diagnostics,
-        classes=classes,
-        precision=precision,
-        compile=compile,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        sharded=sharded,
-        resume=resume,
-        run_id=run_id,
-        checkpoint_every=checkpoint_every,
-        on_error=on_error,
-        progress=progress,
-        seed=seed,
-        title=title,
-        rank_timeout_s=rank_timeout_s,
-    )
-    return evaluate_with_options(model, data, metrics, options)
+    return evaluate_with_options(model, data, metrics, EvaluateOptions(**options))
 
 
 def evaluate_with_options(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, Protocol, cast
 
 import torch
 
@@ -14,14 +15,19 @@ from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
 from assay.evaluation.ranks import TIMEOUT_S
 from assay.evaluation.slices import Slices
+from assay.meter import Meter
+from assay.metrics.base import Metric
+from assay.report import Report
+
+P = ParamSpec("P")
 
 ON_ERROR = ("raise", "skip")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path drops the second slash
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """How an evaluation is run; the arguments of `evaluate`.
+    """How an evaluation is run: the keyword arguments of `evaluate`, which describes them.
 
     Raises:
         ConfigError: an invalid value.
@@ -80,3 +86,30 @@ class EvaluateOptions:
         if isinstance(self.classes, str):
             do = "Pass a list of names"
             raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))
+
+
+class Evaluate(Protocol[P]):
+    """A function that evaluates a model, with options `P`."""
+
+    def __call__(
+        self,
+        model: Callable[..., Any],
+        data: Any,
+        metrics: Metric | Meter | Mapping[str, Metric] | Sequence[Metric],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> Report:
+        """Evaluate."""
+
+
+def takes_options(options: Callable[P, EvaluateOptions]) -> Callable[[Callable[..., Report]], Evaluate[P]]:
+    """Give a function that takes `**options` the fields of a dataclass as its keyword arguments, with their types."""
+
+    def declared(function: Callable[..., Report]) -> Evaluate[P]:
+        signature = inspect.signature(function)
+        arguments = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+        arguments += inspect.signature(options).parameters.values()
+        function.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
+        return cast("Evaluate[P]", function)
+
+    return declared
