@@ -30,21 +30,33 @@ def section(name, data, model):
     own = np.clip(probabilities[np.arange(len(target)), target], 1e-7, 1)
     columns = {"correct": decision == target, "log loss": -np.log(own)}
     values = [
-        Value("accuracy", accuracy_score(target, decision), column="correct", better="higher", count=len(target)),
-        Value("log loss", columns["log loss"].mean(), column="log loss", better="lower"),
+        Value(
+            "accuracy", accuracy_score(target, decision), numerator="correct", higher_is_better=True, count=len(target)
+        ),
+        Value("log loss", columns["log loss"].mean(), numerator="log loss", higher_is_better=False),
     ]
     if len(data.target_names) == 2:  # recall and F1 are quotients of two means over samples
         hits = columns["true positives"] = (decision == 1) & (target == 1)
         columns |= {"positives": target == 1, "twice the hits": 2 * hits, "called or positive": decision + target}
         values += [
-            Value("recall", recall_score(target, decision), column="true positives", over="positives", better="higher"),
             Value(
-                "F1", f1_score(target, decision), column="twice the hits", over="called or positive", better="higher"
+                "recall",
+                recall_score(target, decision),
+                numerator="true positives",
+                denominator="positives",
+                higher_is_better=True,
+            ),
+            Value(
+                "F1",
+                f1_score(target, decision),
+                numerator="twice the hits",
+                denominator="called or positive",
+                higher_is_better=True,
             ),
         ]
     else:
         macro = f1_score(target, decision, average="macro")  # no mean over samples: compared without a test
-        values.append(Value("F1, macro", macro, better="higher"))
+        values.append(Value("F1, macro", macro, higher_is_better=True))
     slices = [
         Slice.of(f"class {data.target_names[label]}", [_accuracy(columns["correct"][target == label])], target == label)
         for label in range(len(data.target_names))
@@ -54,7 +66,7 @@ def section(name, data, model):
 
 
 def _accuracy(correct):
-    return Value("accuracy", correct.mean(), column="correct", better="higher", count=len(correct))
+    return Value("accuracy", correct.mean(), numerator="correct", higher_is_better=True, count=len(correct))
 
 
 def report(title, make):

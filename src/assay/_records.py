@@ -8,7 +8,7 @@ but the types of its fields:
 * `encode` gives what ``json.dumps`` takes, `decode` the value back: tuples are lists, keys are
   strings, and an object whose class has ``parse`` stands as the text that this takes;
 * two are equal when their JSON is, so NaN equals NaN and a report equals its own copy;
-* a class with a schema, such as ``assay.report/4``, has `to_json`, `from_json`, `save` and `load`. The file holds the
+* a class with a schema, such as ``assay.report/5``, has `to_json`, `from_json`, `save` and `load`. The file holds the
   schema and a digest of its content, so that a damaged, edited, foreign or newer file is refused by name.
 
 JSON has no NaN and no infinities. A field that is a number holds them as the strings ``"NaN"``, ``"Infinity"`` and
@@ -136,7 +136,7 @@ def seal(data: Mapping[str, Any]) -> dict[str, Any]:
         data: what JSON holds; an old digest is replaced.
 
     Example:
-        >>> seal({"schema": "assay.report/4", "title": "digits"})["digest"]
+        >>> seal({"schema": "assay.report/5", "title": "digits"})["digest"]
         'c61ac82f78deb45e7412ed9ae3eab096'
     """
     content = {name: value for name, value in data.items() if name != "digest"}

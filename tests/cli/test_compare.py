@@ -15,7 +15,7 @@ from assay.report import Comparison, Report, Samples, Section, Slice, Value
 
 def write(path, right, n=300, section="test", slices=()):
     samples = Samples.pack(range(n), {"correct": np.arange(n) < right}, data="made up")
-    value = Value("accuracy", right / n, column="correct", better="higher")
+    value = Value("accuracy", right / n, numerator="correct", higher_is_better=True)
     return Report(path.stem, [Section(section, [value], samples=samples, slices=slices)]).save(path)
 
 
@@ -63,7 +63,9 @@ def test_slices_are_compared_where_both_have_them(reports, monkeypatch, capsys, 
     half = np.arange(300) < 240
     pair = []
     for name, right in (("before", 250), ("after", 200)):
-        part = Slice.of("first", [Value("accuracy", min(right, 240) / 240, column="correct", better="higher")], half)
+        part = Slice.of(
+            "first", [Value("accuracy", min(right, 240) / 240, numerator="correct", higher_is_better=True)], half
+        )
         pair.append(write(tmp_path / name / "report.json", right, slices=[part]))
     assert call(monkeypatch, "compare", *pair) == 0
     assert "By slice: 1 worse." in capsys.readouterr().out
@@ -90,7 +92,7 @@ def test_files_that_are_no_reports_are_one_line_and_exit_code_2(reports, monkeyp
     damaged.write_text(new.read_text("utf-8").replace('"digest": "', '"digest": "0'), "utf-8")
     for path, message in {
         short: "short.json: got JSON that ends or breaks at character",
-        other: "other.json: got schema 'assay.report/9', expected schema 'assay.report/4'",
+        other: "other.json: got schema 'assay.report/9', expected schema 'assay.report/5'",
         picture: "x.png: got bytes that are not UTF-8, expected a file that assay wrote. Check the path.",
         damaged: "damaged.json: got digest '0",
         tmp_path / "none.json": "No such file or directory",

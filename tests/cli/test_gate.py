@@ -16,9 +16,9 @@ from assay.report import Report, Samples, Section, Slice, Value
 def write(path, right, n=500):
     correct = np.arange(n) < right
     samples = Samples.pack(range(n), {"correct": correct}, data="made up")
-    value = Value("accuracy", right / n, column="correct", better="higher")
+    value = Value("accuracy", right / n, numerator="correct", higher_is_better=True)
     part = correct[: n // 2]
-    slices = [Slice.of("first half", [Value("accuracy", part.mean(), column="correct")], np.arange(n) < n // 2)]
+    slices = [Slice.of("first half", [Value("accuracy", part.mean(), numerator="correct")], np.arange(n) < n // 2)]
     return Report(path.stem, [Section("test", [value], samples=samples, slices=slices)]).save(path)
 
 

@@ -45,7 +45,7 @@ def test_every_sample_is_kept_once_whatever_the_order(batch_size):
     assert samples.column("correct").tolist() == (SCORES.argmax(1) == Y).tolist()
     own = SCORES[torch.arange(90), Y]
     assert samples.column("log loss") == pytest.approx(-own.log().double().numpy(), rel=1e-6)
-    assert {each.name: each.column for each in found.values} == {"acc": "correct", "loss": "log loss", "auroc": ""}
+    assert {each.name: each.numerator for each in found.values} == {"acc": "correct", "loss": "log loss", "auroc": ""}
 
 
 @pytest.mark.parametrize("ids", [NUMBERS, [f"s{k:02}" for k in NUMBERS]], ids=["numbers", "texts"])
@@ -79,7 +79,7 @@ def test_ids_that_come_twice_name_no_samples_of_a_data_set():
 def test_streams_without_ids_keep_none():
     found, _ = section([(SCORES, Y)])
     assert found.samples is None
-    assert [each.column for each in found.values] == ["", "", ""]
+    assert [each.numerator for each in found.values] == ["", "", ""]
 
 
 def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
@@ -122,18 +122,18 @@ def test_weights_are_in_what_samples_contribute():
     (accuracy,) = found.values
     right = (SCORES.argmax(1) == Y).float()
     assert accuracy.value == pytest.approx(float((right * weights).sum() / weights.sum()))
-    assert accuracy.over
+    assert accuracy.denominator
     assert accuracy.lower < accuracy.value < accuracy.upper
 
 
 def test_two_classes_and_regressions():
     bit = (Y > 0).long()
     found, _ = section(TensorDataset(SCORES[:, 0], bit), {"recall": Recall(), "acc": Accuracy()})
-    assert (value(found, "recall").column, value(found, "recall").over) == ("true positives", "positives")
+    assert (value(found, "recall").numerator, value(found, "recall").denominator) == ("true positives", "positives")
     metrics = {"mae": MeanAbsoluteError(), "mse": MeanSquaredError()}
     found, _ = section(TensorDataset(SCORES[:, 0], SCORES[:, 1]), metrics)
     assert found.samples.decision.values == pytest.approx(SCORES[:, 0].double().numpy())
-    assert [each.column for each in found.values] == ["absolute error", "squared error"]
+    assert [each.numerator for each in found.values] == ["absolute error", "squared error"]
     (plot,) = found.plots
     assert plot.residuals == pytest.approx((SCORES[:, 0] - SCORES[:, 1]).tolist())
 

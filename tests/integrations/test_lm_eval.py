@@ -71,7 +71,7 @@ def test_columns_are_what_lm_eval_logged_and_intervals_come_from_them():
     right = {row["doc_id"]: bool(row["acc"]) for row in rows}
     assert dict(zip(choice.samples.ids.values.tolist(), choice.samples.column("acc").tolist(), strict=True)) == right
     accuracy = values(found, "tiny_choice")["acc"]
-    assert (accuracy.better, accuracy.count, accuracy.confidence_level) == ("higher", 24, 0.95)
+    assert (accuracy.higher_is_better, accuracy.count, accuracy.confidence_level) == (True, 24, 0.95)
     assert accuracy.note == "Clopper-Pearson interval"
     assert accuracy.lower < accuracy.value < accuracy.upper
 
@@ -82,10 +82,10 @@ def test_perplexities_have_logarithms_with_columns():
         log = found[f"log {name}"]
         assert math.exp(log.value) == pytest.approx(found[name].value, rel=1e-12)
         assert math.exp(log.lower) == pytest.approx(found[name].lower)
-        assert log.column
-        assert log.better == found[name].better == "lower"
+        assert log.numerator
+        assert log.higher_is_better is found[name].higher_is_better is False
     assert found["bits_per_byte"].value == pytest.approx(found["log byte_perplexity"].value / math.log(2), rel=1e-12)
-    assert found["bits_per_byte"].over
+    assert found["bits_per_byte"].denominator
 
 
 def test_two_runs_are_compared_in_pairs():
@@ -125,7 +125,7 @@ def test_a_run_without_samples_says_so_and_has_the_intervals_of_lm_eval(run):
     samples_file(run).unlink()
     report = read_lm_eval(run)
     found = values(report, "tiny_choice")["acc"]
-    assert not found.column
+    assert not found.numerator
     told = json.loads(results(run).read_text())["results"]["tiny_choice"]
     assert (found.upper - found.lower) / 2 == pytest.approx(1.959963984540054 * told["acc_stderr,none"])
     assert report.notes[1] == (
@@ -143,7 +143,7 @@ def test_groups_and_limits(run):
     changed(run, change)
     report = read_lm_eval(run, title="mine")
     group = values(report, "tiny")["acc"]
-    assert (group.value, group.lower, group.column) == (0.3, None, "")
+    assert (group.value, group.lower, group.numerator) == (0.3, None, "")
     assert {each.name for each in report.sections} == {*TASKS, "tiny"}
     assert report.title == "mine"
     assert report.notes[1:] == ("Only some samples of each task were measured: limit 24.",)
@@ -166,7 +166,7 @@ def test_what_a_metric_becomes(metric, raw, value, aggregation, names):
     terms = of_task([logged], metric, "none", Value(metric, value), aggregation, "task")
     assert [each.name for each in terms.values] == names
     with_column = metric in ("acc", "perplexity")
-    assert bool(terms.values[-1].column) == with_column
+    assert bool(terms.values[-1].numerator) == with_column
 
 
 def cut_results(run):
@@ -271,7 +271,7 @@ def test_on_the_command_line(tmp_path):
         done = command("import", "lm-eval", RUNS / name, "--out", tmp_path / f"{name}.json", "--title", name)
         assert done.returncode == 0, done.stderr
         assert "exact_match,last-number" in done.stdout
-    assert json.loads(command("import", "lm-eval", RUNS / "first", "--json").stdout)["schema"] == "assay.report/4"
+    assert json.loads(command("import", "lm-eval", RUNS / "first", "--json").stdout)["schema"] == "assay.report/5"
     done = command("compare", tmp_path / "first.json", tmp_path / "second.json")
     assert done.returncode == 0, done.stderr
     assert "McNemar" in done.stdout
@@ -312,4 +312,4 @@ def test_what_the_installed_lm_eval_writes(tmp_path):
     subprocess.run([sys.executable, "-m", "lm_eval", "run", *arguments.split(), *tasks], **options)
     report = read_lm_eval(tmp_path / "out")
     assert {section.name for section in report.sections if section.samples} == TASKS
-    assert values(report, "tiny_text")["bits_per_byte"].column
+    assert values(report, "tiny_text")["bits_per_byte"].numerator

@@ -9,7 +9,7 @@ from assay.report import Report, Section, Slice, Table, Value
 
 def report():
     classes = Table("per class", ("class", "recall", "count"), [("cat", 0.75, 4), ("dog", None, 0)])
-    accuracy = Value("accuracy", 0.9375, lower=0.9, upper=0.96, confidence_level=0.95, count=450, better="higher")
+    accuracy = Value("accuracy", 0.9375, lower=0.9, upper=0.96, confidence_level=0.95, count=450, higher_is_better=True)
     held_out = Section(
         "held out",
         [accuracy, Value("F1 (macro)", 0.5), Value("undefined", math.nan)],

@@ -102,7 +102,7 @@ def test_intervals_are_over_windows_and_two_models_are_paired_by_them():
     assert samples.column("tokens").sum() == len(IDS) - 1
     delta = compare(first, second).delta("nats per token")
     assert delta.paired
-    assert delta.better == "lower"
+    assert delta.higher_is_better is False
     assert delta.lower < delta.difference < delta.upper
     bare = perplexity(Recurrent(), IDS, window=32, device="cpu", confidence_level=None)
     assert bare.sections[0].values[0].lower is None

@@ -195,7 +195,7 @@ def test_a_report_names_classes_and_has_their_intervals():
     report = evaluate(torch.nn.Identity(), data, metrics, device="cpu", progress=False)
     values = {value.name: value for value in report.sections[0].values}
     assert list(values) == ["recall cat", "recall dog", "recall fish", "half"]
-    assert {value.better for value in values.values()} == {"higher"}
+    assert {value.higher_is_better for value in values.values()} == {True}
     expected = sklearn.recall_score(target, preds.argmax(1), average=None)
     assert [values[f"recall {name}"].value for name in recall.names] == pytest.approx(expected.tolist())
     assert all(value.lower < value.value < value.upper for value in values.values())

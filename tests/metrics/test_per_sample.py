@@ -62,7 +62,7 @@ def reason(case):
 
 def mean(found):
     """The value that contributions say."""
-    columns = {name: column.double() for name, column in found.columns.items()}
+    columns = {name: column.double() for name, column in found.terms.items()}
     above = columns[found.numerator].mean()
     return above / columns[found.denominator].mean() if found.denominator else above
 
@@ -77,16 +77,16 @@ def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count
     assert (found is None) == bool(reason(case))
     if found is None:
         return
-    assert all(column.shape == (COUNT,) and column.device == data.preds.device for column in found.columns.values())
-    assert found.columns.keys() == {found.numerator, *([found.denominator] if found.denominator else [])}
+    assert all(column.shape == (COUNT,) and column.device == data.preds.device for column in found.terms.values())
+    assert found.terms.keys() == {found.numerator, *([found.denominator] if found.denominator else [])}
     expected = value(case.counted(data))["value"]
     if case.draw in (wide, wide_values) and (case.weighted or "squared" in found.numerator):
         assert mean(found).isinf()  # values up to 3e38 are beyond float32 when squared, or times a weight
         return
     torch.testing.assert_close(mean(found), expected, rtol=1e-6, atol=0)
-    numbers = {name: column.numpy() for name, column in found.columns.items()}
-    told = Value("value", float(expected), column=found.numerator, over=found.denominator)
-    told.check_column(Samples.pack(range(COUNT), numbers))
+    numbers = {name: column.numpy() for name, column in found.terms.items()}
+    told = Value("value", float(expected), numerator=found.numerator, denominator=found.denominator)
+    told.check_terms(Samples.pack(range(COUNT), numbers))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -109,7 +109,7 @@ def test_equal_names_are_equal_numbers():
     seen = {}
     for case in CASES:
         found = per_sample_values(case.metric, *case.data(7, COUNT))
-        for name, column in found.columns.items() if found else ():
+        for name, column in found.terms.items() if found else ():
             known = seen.setdefault((case.draw.__name__, case.weighted, case.whole_weights, name), column)
             assert torch.equal(known, column) or torch.allclose(known, column.to(known.dtype), rtol=1e-6), (case, name)
     assert len(seen) > 50
@@ -127,12 +127,12 @@ def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device
     assert [str(event) for event in events] == []
     expected = per_sample_values(case.metric, *data)
     assert (found is None) == (expected is None)
-    for name, column in found.columns.items() if found else ():
+    for name, column in found.terms.items() if found else ():
         assert column.device == device
         if pretended:
-            assert bits(column.cpu()) == bits(expected.columns[name])
+            assert bits(column.cpu()) == bits(expected.terms[name])
         else:  # terms have the rounding of the device
-            torch.testing.assert_close(column.cpu(), expected.columns[name], rtol=1e-5, atol=0, equal_nan=True)
+            torch.testing.assert_close(column.cpu(), expected.terms[name], rtol=1e-5, atol=0, equal_nan=True)
     if decided is not None:
         assert decided.device == device
         assert torch.equal(decided.cpu(), predictions(case.metric, *data[:2]))
@@ -140,7 +140,7 @@ def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device
 
 def columns(metric, *given):
     found = per_sample_values(metric, *map(torch.tensor, given))
-    return {name: column.tolist() for name, column in found.columns.items()}
+    return {name: column.tolist() for name, column in found.terms.items()}
 
 
 def test_names_say_what_decides():
@@ -192,8 +192,8 @@ def test_an_error_is_exact_where_dtypes_differ():
     preds = torch.tensor([2.0**24, -(2.0**40), 4.5])
     for given in ((preds, target), (target, preds)):
         found = per_sample_values(MeanAbsoluteError(), *given)
-        assert found.columns["absolute error"].tolist() == [1.0, 1.0, 0.5]
-    whole = per_sample_values(MeanSquaredError(), target, target + 1).columns["squared error"]
+        assert found.terms["absolute error"].tolist() == [1.0, 1.0, 0.5]
+    whole = per_sample_values(MeanSquaredError(), target, target + 1).terms["squared error"]
     assert whole.dtype == torch.float32
     assert whole.tolist() == [1.0, 1.0, 1.0]
 
@@ -234,7 +234,7 @@ def test_other_dtypes_give_the_columns_of_their_values(dtype):
 
 def test_an_image_is_no_sample_and_one_number_is():
     assert per_sample_values(Accuracy(), torch.rand(2, 3), torch.ones(2, 3, dtype=torch.int64)) is None
-    assert per_sample_values(Mean(), torch.tensor(3.0)).columns["value"].tolist() == [3.0]
+    assert per_sample_values(Mean(), torch.tensor(3.0)).terms["value"].tolist() == [3.0]
     assert per_sample_values(MeanAbsoluteError(), torch.rand(2), torch.rand(2), torch.rand(2)).denominator == "weight"
 
 

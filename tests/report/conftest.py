@@ -49,7 +49,9 @@ def everything(word: str = "name") -> Report:
         ids, {word: [0.5, 2.0, math.nan, 1.0]}, decision=[word, "b", "b", word], target=[word] * 4, data=word
     )
     slices = [
-        Slice.of(f"{word} {name}", [Value(word, value, value - 0.1, value + 0.1, note=word, better="lower")], mask)
+        Slice.of(
+            f"{word} {name}", [Value(word, value, value - 0.1, value + 0.1, note=word, higher_is_better=False)], mask
+        )
         for name, value, mask in (("x", 0.5, [1, 1, 0, 0]), ("y", 1.5, [0, 0, 1, 1]), ("tiny", 9.0, [1, 0, 0, 0]))
     ]
     whole = Section(word, values, (table,), plots, note=word, samples=samples, slices=slices, min_slice_size=2)

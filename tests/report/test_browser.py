@@ -76,8 +76,8 @@ def wide() -> Report:
     """A report with a table of many columns, long names and many slices."""
     name = "a_name_without_a_space_that_is_longer_than_any_phone_is_wide_" * 2
     table = Table("wide", tuple(f"column {i}" for i in range(20)), [tuple(range(20)), tuple(range(20, 0, -1))])
-    values = [Value(name, 0.5, 0.4, 0.6, note=name, better="higher"), Value("x", 1e300)]
-    slices = [Slice(f"{name} = {i}", 30 + i, [Value(name, i / 40, better="higher")]) for i in range(40)]
+    values = [Value(name, 0.5, 0.4, 0.6, note=name, higher_is_better=True), Value("x", 1e300)]
+    slices = [Slice(f"{name} = {i}", 30 + i, [Value(name, i / 40, higher_is_better=True)]) for i in range(40)]
     sections = [Section(title, values, (table,), note=name, slices=slices) for title in (name, "second")]
     return Report(name, sections, device=name, notes=(name,), environment={name: name})
 
@@ -123,7 +123,7 @@ def test_a_comparison_on_a_phone(look):
 
 def _run(title: str, right: np.ndarray) -> Report:
     def accuracy(mask: np.ndarray) -> Value:
-        return Value("accuracy", right[mask].mean(), column="correct", better="higher")
+        return Value("accuracy", right[mask].mean(), numerator="correct", higher_is_better=True)
 
     halves = {name: np.arange(200) % 2 == i for i, name in enumerate(("even", "odd"))}
     slices = [Slice.of(name, [accuracy(mask)], mask) for name, mask in halves.items()]

@@ -54,9 +54,16 @@ def run(
         data=data,
     )
     values = (
-        Value("accuracy", correct[rows].mean(), column="correct", better="higher"),
-        Value("loss", loss[rows].mean(), column="loss", better="lower"),
-        Value("AUROC", 0.8 + shift / 10, 0.75 + shift / 10, 0.85 + shift / 10, confidence_level=0.95, better="higher"),
+        Value("accuracy", correct[rows].mean(), numerator="correct", higher_is_better=True),
+        Value("loss", loss[rows].mean(), numerator="loss", higher_is_better=False),
+        Value(
+            "AUROC",
+            0.8 + shift / 10,
+            0.75 + shift / 10,
+            0.85 + shift / 10,
+            confidence_level=0.95,
+            higher_is_better=True,
+        ),
     )
     return Report(title, [Section(section, values, samples=samples)])
 
@@ -168,7 +175,9 @@ def recalls(*shares: float, n: int = 400) -> list[Report]:
     reports = []
     for i, share in enumerate(shares):
         hit = positive & (rng.random(n) < share)
-        recall = Value("recall", hit.sum() / positive.sum(), column="hit", over="positive", better="higher")
+        recall = Value(
+            "recall", hit.sum() / positive.sum(), numerator="hit", denominator="positive", higher_is_better=True
+        )
         samples = Samples.pack(range(n), {"hit": hit, "positive": positive}, data="made up")
         reports.append(Report(f"run {i}", [Section("s", [recall], samples=samples)]))
     return reports
@@ -195,7 +204,13 @@ def test_a_quotient_of_means_is_compared_sample_by_sample():
     terms, reports = [], []
     for title, scale in (("a", 1.0), ("b", 1.1)):
         loss = np.random.default_rng(1).exponential(scale, 400) + rng.normal(0, 0.1, 400)
-        value = Value("loss", (loss * weight).sum() / weight.sum(), column="weighted", over="weight", better="lower")
+        value = Value(
+            "loss",
+            (loss * weight).sum() / weight.sum(),
+            numerator="weighted",
+            denominator="weight",
+            higher_is_better=False,
+        )
         samples = Samples.pack(range(400), {"weighted": loss * weight, "weight": weight}, data="made up")
         reports.append(Report(title, [Section("s", [value], samples=samples)]))
         terms.append(loss * weight)
@@ -208,19 +223,20 @@ def test_a_quotient_of_means_is_compared_sample_by_sample():
 
 def test_other_metrics_of_the_same_name_are_not_compared():
     a = Report(
-        "a", [Section("s", [Value("loss", 0.5, better="lower"), Value("x", 1.0), Value("x", 2.0), Value("y", 1)])]
+        "a",
+        [Section("s", [Value("loss", 0.5, higher_is_better=False), Value("x", 1.0), Value("x", 2.0), Value("y", 1)])],
     )
     b = Report(
         "b",
         [
-            Section("s", [Value("loss", 0.6, better="higher"), Value("x", 1.0), Value("z", 1)]),
+            Section("s", [Value("loss", 0.6, higher_is_better=True), Value("x", 1.0), Value("z", 1)]),
             Section("t", [Value("y", 1)]),
         ],
     )
     found = compare(a, b)
     assert found.deltas == ()
     assert {(u.section, u.metric): u.why for u in found.unmatched} == {
-        ("s", "loss"): "another metric of the same name: 'lower' is better in one, 'higher' in the other",
+        ("s", "loss"): "another metric of the same name: lower values are better in one, higher values in the other",
         ("s", "x"): "the baseline has 2 of this name, the run 1",
         ("s", "y"): "missing in the run",
         ("s", "z"): "missing in the baseline",
@@ -231,8 +247,16 @@ def test_other_metrics_of_the_same_name_are_not_compared():
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [
-        (Value("m", 0.5, column="x"), Value("m", 0.5, column="flag"), "'x' is counted in one, 'flag' in the other"),
-        (Value("m", 0.5, column="x"), Value("m", 1.0, column="x", over="flag"), "'' is counted in one, 'flag' in the"),
+        (
+            Value("m", 0.5, numerator="x"),
+            Value("m", 0.5, numerator="flag"),
+            "'x' is counted in one, 'flag' in the other",
+        ),
+        (
+            Value("m", 0.5, numerator="x"),
+            Value("m", 1.0, numerator="x", denominator="flag"),
+            "'' is counted in one, 'flag' in the",
+        ),
     ],
 )
 def test_metrics_of_other_columns_are_other_metrics(first, second, why):
@@ -272,9 +296,9 @@ def test_flips_are_counted_and_listed_by_id():
         assert now == target
         assert before != target
     assert [name for name, _, _ in flips.groups()] == ["worse", "better"]
-    lower = dataclasses.replace(flips, better="lower")
+    lower = dataclasses.replace(flips, higher_is_better=False)
     assert [(name, count) for name, count, _ in lower.groups()] == [("worse", flips.up), ("better", flips.down)]
-    unknown = dataclasses.replace(flips, better="")
+    unknown = dataclasses.replace(flips, higher_is_better=None)
     assert [name for name, _, _ in unknown.groups()] == ["from yes to no", "from no to yes"]
 
 
@@ -291,7 +315,7 @@ def test_samples_without_spread_or_with_infinities():
     def loss(title: str, *values: float) -> Report:
         mean = float(np.mean(values))
         samples = Samples.pack(range(len(values)), {"loss": values})
-        return Report(title, [Section("s", [Value("loss", mean, column="loss")], samples=samples)])
+        return Report(title, [Section("s", [Value("loss", mean, numerator="loss")], samples=samples)])
 
     moved = compare(loss("a", 1.0, 2.0, 4.0), loss("b", 2.0, 3.0, 5.0)).delta("loss")
     assert (moved.lower, moved.upper, moved.p, moved.effect) == (None, None, 0.25, None)
@@ -346,7 +370,7 @@ def test_a_comparison_survives_json(tmp_path):
     assert Comparison.load(found.save(tmp_path / "c.json")) == found
     with pytest.raises(StateError, match=r"c.json: got JSON that ends or breaks at .* a whole comparison"):
         Comparison.from_json(found.to_json()[:-30], "c.json")
-    with pytest.raises(StateError, match=r"'assay.comparison/3', expected schema 'assay.report/4'. Pass a report"):
+    with pytest.raises(StateError, match=r"'assay.comparison/4', expected schema 'assay.report/5'. Pass a report"):
         Report.from_json(found.to_json())
     with pytest.raises(StateError, match=r"Delta.verdict: got 'great', expected one of better, worse"):
         Comparison.from_json(json.dumps(seal(json.loads(found.to_json().replace('"no evidence"', '"great"')))))
@@ -425,7 +449,7 @@ def test_hostile_words_stay_words():
     reports = []
     for title, flags in ((EVIL, [True] * 20), ("b" + EVIL, [False] * 20)):
         samples = Samples.pack(ids, {EVIL: flags}, decision=ids, target=ids)
-        value = Value(EVIL, float(np.mean(flags)), column=EVIL)
+        value = Value(EVIL, float(np.mean(flags)), numerator=EVIL)
         slices = [Slice.of(EVIL, [value], [True] * 20), Slice.of(f"of {title}", [value], [True] * 20)]
         values = [value, Value(f"only in {title}", 1)]
         reports.append(Report(title, [Section(EVIL, values, samples=samples, slices=slices)], device=EVIL))
@@ -463,8 +487,8 @@ def sliced(
 
     def values(mask: np.ndarray) -> tuple[Value, ...]:
         return (
-            Value("accuracy", correct[mask].mean(), column="correct", better="higher"),
-            Value("loss", loss[mask].mean(), column="loss", better="lower"),
+            Value("accuracy", correct[mask].mean(), numerator="correct", higher_is_better=True),
+            Value("loss", loss[mask].mean(), numerator="loss", higher_is_better=False),
         )
 
     slices = [Slice.of(name, values(mask), mask) for name, mask in masks.items()]
@@ -562,7 +586,8 @@ def test_large_slices_are_not_drawn_from():
     def report(title: str, loss: np.ndarray) -> Report:
         parts = [("whole", np.ones(3000, bool)), ("first", first), ("tenth", np.arange(3000) < 300)]
         whole, *slices = (
-            (name, [Value("loss", loss[mask].mean(), column="loss", better="lower")], mask) for name, mask in parts
+            (name, [Value("loss", loss[mask].mean(), numerator="loss", higher_is_better=False)], mask)
+            for name, mask in parts
         )
         samples = Samples.pack(range(3000), {"loss": loss}, data="made up")
         section = Section("s", whole[1], samples=samples, slices=[Slice.of(*each) for each in slices])
@@ -587,7 +612,7 @@ def test_flips_name_the_classes():
         samples = Samples.pack(
             [5, 6, 7], {"correct": correct}, decision=decision, target=[0, 1, 1], classes=("cat", "dog")
         )
-        return Report(title, [Section("s", [Value("accuracy", correct.mean(), column="correct")], samples=samples)])
+        return Report(title, [Section("s", [Value("accuracy", correct.mean(), numerator="correct")], samples=samples)])
 
     (flips,) = compare(report("a", [0, 0, 1]), report("b", [1, 1, 1])).flips
     assert flips.downs == ((5, "cat", "cat", "dog"),)

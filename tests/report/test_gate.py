@@ -28,12 +28,12 @@ def run(
     name: str = "accuracy",
     section: str = "test",
     title: str = "run",
-    better: str = "higher",
+    higher_is_better: bool | None = True,
 ) -> Report:
     """The first ``right`` of ``n`` samples are right."""
     correct = np.arange(n) < right
     samples = Samples.pack(range(n), {"correct": correct}, data="made up")
-    value = Value(name, right / n, column="correct", better=better)
+    value = Value(name, right / n, numerator="correct", higher_is_better=higher_is_better)
     return Report(title, [Section(section, [value], samples=samples)])
 
 
@@ -109,7 +109,9 @@ def test_a_wider_stored_interval_will_do():
 def test_a_perfect_recall_has_the_interval_of_a_share():
     positive = np.arange(300) < 100
     samples = Samples.pack(range(300), {"hit": positive, "positive": positive})
-    report = Report("r", [Section("s", [Value("recall", 1.0, column="hit", over="positive")], samples=samples)])
+    report = Report(
+        "r", [Section("s", [Value("recall", 1.0, numerator="hit", denominator="positive")], samples=samples)]
+    )
     (check,) = gate(report, {"min": {"recall": 0.95}}).checks
     assert (check.lower, check.upper) == clopper_pearson(100, 100)
     assert check.outcome == "pass"
@@ -118,7 +120,7 @@ def test_a_perfect_recall_has_the_interval_of_a_share():
 
 def test_samples_that_are_all_the_same_say_nothing_of_others():
     samples = Samples.pack(range(3), {"loss": [0.0, 0.0, 0.0]})
-    report = Report("r", [Section("s", [Value("loss", 0.0, column="loss")], samples=samples)])
+    report = Report("r", [Section("s", [Value("loss", 0.0, numerator="loss")], samples=samples)])
     (check,) = gate(report, {"max": {"loss": 0.5}}).checks
     assert (check.outcome, check.reason[:46]) == (
         "not enough evidence",
@@ -154,8 +156,8 @@ def test_a_missing_metric_fails(kind, point):
             "in the baseline: 2 metrics of this name",
         ),
         (
-            Report("b", [Section("test", [Value("accuracy", 0.9, better="lower")])]),
-            "the baseline has another metric of this name: 'lower' is better in one, 'higher' in the other",
+            Report("b", [Section("test", [Value("accuracy", 0.9, higher_is_better=False)])]),
+            "the baseline has another metric of this name: lower values are better in one, higher values in the other",
         ),
         (Report("b", [Section("test", [Value("accuracy", math.nan)])]), "undefined or infinite"),
     ],
@@ -166,7 +168,7 @@ def test_a_baseline_that_does_not_serve_fails(baseline, reason, point):
 
 
 def test_drops_and_rises_are_paired_with_the_baseline():
-    baseline, new = run(450, 500, title="main", better=""), run(440, 500, better="")
+    baseline, new = run(450, 500, title="main", higher_is_better=None), run(440, 500, higher_is_better=None)
     lower, upper = paired_proportions(10, 0, 500)
     (check,) = gate(new, {"max-drop": {"accuracy": 0.05}}, baseline).checks
     assert (check.value, check.lower, check.upper) == pytest.approx((-0.02, lower, upper))
@@ -196,11 +198,12 @@ def sliced(*counts: tuple[int, int], name: str = "accuracy") -> Report:
     flags = np.concatenate([np.arange(n) < k for k, n in counts])
     belongs = np.repeat(np.arange(len(counts)), [n for _, n in counts])
     slices = [
-        Slice.of(f"part {i}", [Value(name, k / n, column="correct")], belongs == i) for i, (k, n) in enumerate(counts)
+        Slice.of(f"part {i}", [Value(name, k / n, numerator="correct")], belongs == i)
+        for i, (k, n) in enumerate(counts)
     ]
     samples = Samples.pack(range(len(flags)), {"correct": flags})
     return Report(
-        "r", [Section("test", [Value(name, float(flags.mean()), column="correct")], samples=samples, slices=slices)]
+        "r", [Section("test", [Value(name, float(flags.mean()), numerator="correct")], samples=samples, slices=slices)]
     )
 
 
@@ -394,11 +397,13 @@ def test_intervals_of_numbers_and_quotients():
     rng = np.random.default_rng(0)
     loss, weight = rng.exponential(1, 300), rng.integers(1, 4, 300)
     samples = Samples.pack(range(300), {"loss": loss, "weighted": loss * weight, "weight": weight})
-    mean = interval_of(MeasuredValue(Value("loss", loss.mean(), column="loss"), samples), 0.95)
+    mean = interval_of(MeasuredValue(Value("loss", loss.mean(), numerator="loss"), samples), 0.95)
     assert mean.method.startswith("Student's interval")
     assert mean.lower < loss.mean() < mean.upper
     quotient = float((loss * weight).sum() / weight.sum())
-    weighted = interval_of(MeasuredValue(Value("loss", quotient, column="weighted", over="weight"), samples), 0.95)
+    weighted = interval_of(
+        MeasuredValue(Value("loss", quotient, numerator="weighted", denominator="weight"), samples), 0.95
+    )
     drawn = rng.integers(300, size=(20_000, 300))
     means = (loss * weight)[drawn].sum(1) / weight[drawn].sum(1)
     assert (weighted.lower, weighted.upper) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.03)

@@ -17,7 +17,9 @@ from assay.stats.intervals import FEWEST
 DOUBT = "not enough evidence"
 
 
-def loss_report(title: str, values: object, *, better: str = "lower", weights: object = None, **more: object) -> Report:
+def loss_report(
+    title: str, values: object, *, higher_is_better: bool | None = False, weights: object = None, **more: object
+) -> Report:
     """One metric, the mean of these numbers."""
     numbers = np.asarray(values)
     columns, over, mean = {"loss": numbers}, "", float(numbers.mean(dtype=np.float64))
@@ -26,7 +28,14 @@ def loss_report(title: str, values: object, *, better: str = "lower", weights: o
         over, mean = "weight", float((numbers * weights).sum() / np.sum(weights))
     samples = Samples.pack(range(len(numbers)), columns, data="made up", **more)
     return Report(
-        title, [Section("test", [Value("loss", mean, column="loss", over=over, better=better)], samples=samples)]
+        title,
+        [
+            Section(
+                "test",
+                [Value("loss", mean, numerator="loss", denominator=over, higher_is_better=higher_is_better)],
+                samples=samples,
+            )
+        ],
     )
 
 
@@ -47,15 +56,15 @@ def test_a_constant_difference_says_nothing_of_other_samples(count):
     outcome, reason = judged(loss_report("b", before + 0.1), "max-rise", 0.2, loss_report("a", before))
     assert (outcome, "all samples differ by the same" in reason) == (DOUBT, True)
     other = Samples.pack(range(count + 1), {"loss": np.ones(count + 1)}, data="made up")
-    constant = Report("c", [Section("test", [Value("loss", 1.0, column="loss")], samples=other)])
+    constant = Report("c", [Section("test", [Value("loss", 1.0, numerator="loss")], samples=other)])
     assert judged(loss_report("b", np.full(count, 1.1)), "max-rise", 0.2, constant)[0] == DOUBT
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64"])
 def test_zeros_and_ones_are_yes_or_no_whatever_their_dtype(dtype):
     right = np.arange(10) < 9
-    expected = gate(loss_report("r", right, better=""), {"min": {"loss": 0.58}}).checks[0]
-    found = gate(loss_report("r", right.astype(dtype), better=""), {"min": {"loss": 0.58}}).checks[0]
+    expected = gate(loss_report("r", right, higher_is_better=None), {"min": {"loss": 0.58}}).checks[0]
+    found = gate(loss_report("r", right.astype(dtype), higher_is_better=None), {"min": {"loss": 0.58}}).checks[0]
     assert (found.outcome, found.lower, found.method) == (DOUBT, expected.lower, "Clopper-Pearson interval")
     mixed = gate(loss_report("r", right.astype(dtype)), {"max-rise": {"loss": 0.9}}, loss_report("a", ~right)).checks[0]
     assert mixed.method == "McNemar mid-p, Bonett-Price interval"
@@ -105,7 +114,7 @@ def test_drops_from_stored_intervals_that_cannot_be_trusted(before):
 @pytest.mark.parametrize("point", [False, True])
 def test_a_rule_in_the_direction_that_is_no_loss_is_refused(kind, better, instead, point):
     def report(title, mean):
-        value = Value("loss", mean, mean - 0.1, mean + 0.1, confidence_level=0.95, better=better)
+        value = Value("loss", mean, mean - 0.1, mean + 0.1, confidence_level=0.95, higher_is_better=better == "higher")
         return Report(title, [Section("test", [value], slices=[Slice("night", 50, [value])])])
 
     for metric in ("loss", "loss[*]"):
@@ -115,7 +124,11 @@ def test_a_rule_in_the_direction_that_is_no_loss_is_refused(kind, better, instea
 
 def test_the_direction_of_the_baseline_counts_where_the_report_has_none():
     with pytest.raises(ConfigError, match="Use max-rise"):
-        gate(loss_report("b", [10.0] * 20, better=""), {"max-drop": {"loss": 1}}, loss_report("a", [1.0] * 20))
+        gate(
+            loss_report("b", [10.0] * 20, higher_is_better=None),
+            {"max-drop": {"loss": 1}},
+            loss_report("a", [1.0] * 20),
+        )
 
 
 def test_a_weight_on_few_samples_is_few_samples():
@@ -154,8 +167,8 @@ def test_a_bound_just_below_the_mean_loss_rarely_passes(name, n):
 def of_predictions(title: str, *, decision: object, value: float = 0.8, **columns: object) -> Report:
     """A metric that is no mean over samples, on all of them and on a slice without an interval."""
     samples = Samples.pack(range(30), columns, decision=decision, target=[0, 1] * 15, data="made up")
-    whole = Value("AUROC", value, value - 0.1, value + 0.05, confidence_level=0.95, better="higher")
-    part = Slice.of("night", [Value("AUROC", value - 0.2, better="higher")], np.arange(30) < 15)
+    whole = Value("AUROC", value, value - 0.1, value + 0.05, confidence_level=0.95, higher_is_better=True)
+    part = Slice.of("night", [Value("AUROC", value - 0.2, higher_is_better=True)], np.arange(30) < 15)
     return Report(title, [Section("test", [whole], samples=samples, slices=[part])])
 
 
@@ -187,7 +200,7 @@ def test_equal_decisions_do_not_tell_equal_scores_where_there_is_no_interval():
 
 
 def test_yes_or_no_alone_is_not_equal_inputs():
-    same = [loss_report(title, np.arange(20) < 18, better="higher") for title in ("main", "again")]
+    same = [loss_report(title, np.arange(20) < 18, higher_is_better=True) for title in ("main", "again")]
     assert judged(same[1], "max-drop", 0.0, same[0])[0] == DOUBT
     assert judged(same[1], "max-drop", 0.0, same[1])[0] == "pass"
 
@@ -201,15 +214,15 @@ ENDS = st.none() | NUMBERS
 def reports(draw: st.DrawFn) -> Report:
     """One metric, from samples or with a stored interval, plausible or not."""
     terms, weighted = draw(TERMS), draw(st.booleans())
-    better = draw(st.sampled_from(["", "lower"]))
+    higher_is_better = draw(st.sampled_from([None, False]))
     if draw(st.booleans()) and terms:
         weights = np.array(draw(st.lists(st.floats(0, 10), min_size=len(terms), max_size=len(terms))))
         with np.errstate(all="ignore"):
             usable = weighted and np.isfinite(terms).all() and weights.sum() > 1e-3
-            return loss_report("r", terms, better=better, weights=weights if usable else None)
+            return loss_report("r", terms, higher_is_better=higher_is_better, weights=weights if usable else None)
     value, lower, upper = draw(NUMBERS), draw(ENDS), draw(ENDS)
     level, count = draw(st.sampled_from([None, 0.5, 0.95, 0.99])), draw(st.none() | st.integers(0, 100))
-    return stored(value, lower, upper, level, count=count, better=better)
+    return stored(value, lower, upper, level, count=count, higher_is_better=higher_is_better)
 
 
 @settings(max_examples=300, deadline=None)

@@ -37,7 +37,7 @@ def right(*flags: int, **more: object) -> Samples:
 
 
 def report(samples: Samples, value: float = 0.75) -> Report:
-    return Report("r", [Section("test", [Value("accuracy", value, column="correct")], samples=samples)])
+    return Report("r", [Section("test", [Value("accuracy", value, numerator="correct")], samples=samples)])
 
 
 @given(SERIES)
@@ -228,10 +228,16 @@ def test_a_small_file_cannot_claim_the_memory():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (Value("accuracy", 0.7, column="correct"), "Value 'accuracy': got 0.7, expected 0.75, the mean of 'correct'"),
-        (Value("x", 0.75, column="loss"), "column: got 'loss', expected one of the columns"),
-        (Value("x", 0.5, column="correct", over="correct"), "got 0.5, expected 1.0, the mean of .* over that of"),
-        (Value("x", math.nan, column="correct"), "got nan, expected 0.75"),
+        (
+            Value("accuracy", 0.7, numerator="correct"),
+            "Value 'accuracy': got 0.7, expected 0.75, the mean of 'correct'",
+        ),
+        (Value("x", 0.75, numerator="loss"), "column: got 'loss', expected one of the columns"),
+        (
+            Value("x", 0.5, numerator="correct", denominator="correct"),
+            "got 0.5, expected 1.0, the mean of .* over that of",
+        ),
+        (Value("x", math.nan, numerator="correct"), "got nan, expected 0.75"),
     ],
 )
 def test_a_value_is_the_mean_of_its_column(value, message):
@@ -246,10 +252,9 @@ def test_a_value_is_the_mean_of_its_column(value, message):
             lambda: Value("x", 1, confidence_level=95),
             "Value.confidence_level: got 95.0, expected a number between 0 and 1. Pass 0.95 for 95 %.",
         ),
-        (lambda: Value("x", 1, better="up"), "Value.better: got 'up', expected 'higher', 'lower' or ''"),
-        (lambda: Value("x", 1, over="n"), "Value.over: got 'n' without a column, expected a column to divide, too"),
+        (lambda: Value("x", 1, denominator="n"), "Value.denominator: got 'n' without a numerator"),
         (
-            lambda: Section("s", [Value("x", 1, column="c")]),
+            lambda: Section("s", [Value("x", 1, numerator="c")]),
             "got column 'c' of no samples, expected samples in the sect",
         ),
     ],
@@ -259,23 +264,28 @@ def test_values_that_cannot_be_are_refused(make, message):
         make()
 
 
+def test_a_direction_is_true_false_or_none():
+    with pytest.raises(InputError, match=r"Value.higher_is_better: got str 'up'"):
+        Value("x", 1, higher_is_better="up")
+
+
 def test_an_undefined_mean_goes_with_an_undefined_value():
     empty = Samples.pack([], {"correct": np.zeros(0, dtype=bool)})
-    Section("s", [Value("accuracy", math.nan, column="correct")], samples=empty)
+    Section("s", [Value("accuracy", math.nan, numerator="correct")], samples=empty)
     infinite = Samples.pack(range(2), {"loss": [1.0, math.inf]})
-    Section("s", [Value("loss", math.inf, column="loss")], samples=infinite)
+    Section("s", [Value("loss", math.inf, numerator="loss")], samples=infinite)
     with pytest.raises(ConfigError, match="expected inf, the mean of 'loss'"):
-        Section("s", [Value("loss", 3.0, column="loss")], samples=infinite)
+        Section("s", [Value("loss", 3.0, numerator="loss")], samples=infinite)
 
 
 def test_slices_know_their_samples_and_are_shown():
-    part = Slice.of("odd", [Value("accuracy", 0.5, column="correct")], [False, True, True, False])
+    part = Slice.of("odd", [Value("accuracy", 0.5, numerator="correct")], [False, True, True, False])
     whole = Report(
         "r",
         [
             Section(
                 "s",
-                [Value("accuracy", 0.75, column="correct")],
+                [Value("accuracy", 0.75, numerator="correct")],
                 samples=right(1, 1, 0, 1),
                 slices=[part, Slice("b", 7)],
             )
@@ -306,13 +316,13 @@ def test_slices_know_their_samples_and_are_shown():
             "Slice 'a': got 1 members, expected 2, one for each sample",
         ),
         (
-            lambda: Section("s", samples=right(1, 0), slices=[Slice("a", 1, [Value("x", 1, column="correct")])]),
+            lambda: Section("s", samples=right(1, 0), slices=[Slice("a", 1, [Value("x", 1, numerator="correct")])]),
             ConfigError,
             "Slice 'a': got column 'correct' without members",
         ),
         (
             lambda: Section(
-                "s", samples=right(1, 0), slices=[Slice.of("a", [Value("x", 1, column="correct")], [0, 1])]
+                "s", samples=right(1, 0), slices=[Slice.of("a", [Value("x", 1, numerator="correct")], [0, 1])]
             ),
             ConfigError,
             "Value 'x': got 1.0, expected 0.0, the mean of 'correct'",

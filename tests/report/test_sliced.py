@@ -21,14 +21,14 @@ from pages import Page
 
 def part(name: str, count: int, accuracy: float, loss: float | None = None) -> Slice:
     ends = {"confidence_level": 0.95, "note": "Wilson's interval"}
-    values = [Value("accuracy", accuracy, accuracy - 0.1, accuracy + 0.1, better="higher", **ends)]
-    return Slice(name, count, values if loss is None else [*values, Value("loss", loss, better="lower")])
+    values = [Value("accuracy", accuracy, accuracy - 0.1, accuracy + 0.1, higher_is_better=True, **ends)]
+    return Slice(name, count, values if loss is None else [*values, Value("loss", loss, higher_is_better=False)])
 
 
 @pytest.fixture
 def section() -> Section:
     slices = [part("en", 200, 0.9, 0.3), part("de", 90, 0.7, 0.2), part("fr", 100, 0.8), part("is", 4, 0.25, 9.0)]
-    values = [Value("loss", 0.27, better="lower"), Value("accuracy", 0.85, better="higher")]
+    values = [Value("loss", 0.27, higher_is_better=False), Value("accuracy", 0.85, higher_is_better=True)]
     return Section("test", values, slices=slices, min_slice_size=20)
 
 
@@ -45,7 +45,7 @@ def test_the_worst_slice_is_marked_where_its_interval_leaves_out_the_value_of_al
 
 
 def test_a_slice_that_chance_explains_is_not_marked():
-    values = [Value("accuracy", 0.75, better="higher")]
+    values = [Value("accuracy", 0.75, higher_is_better=True)]
     found = slices_of(Section("s", values, slices=[part(f"s{i}", 30, 0.7) for i in range(1)] + [part("b", 30, 0.9)]))
     assert not any(any(row.is_worst) for row in found.rows)
     assert "No slice is worse than all samples beyond chance" in found.note()
@@ -56,19 +56,21 @@ def test_the_more_slices_the_more_it_takes_to_be_marked():
         slices = [part("low", 30, 0.63), *(part(f"s{i}", 30, 0.8) for i in range(count))]
         return any(row.is_worst[0] for row in slices_of(Section("s", values, slices=slices)).rows)
 
-    values = [Value("accuracy", 0.75, better="higher")]
+    values = [Value("accuracy", 0.75, higher_is_better=True)]
     assert marked(1)
     assert not marked(100)
 
 
-@pytest.mark.parametrize("way", ["higher", "lower"])
-def test_the_worst_of_a_metric_where_lower_is_better(way):
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_the_worst_of_a_metric_where_lower_is_better(higher_is_better):
     def value(number):
-        return Value("m", number, number - 0.01, number + 0.01, better=way, confidence_level=0.95)
+        return Value(
+            "m", number, number - 0.01, number + 0.01, higher_is_better=higher_is_better, confidence_level=0.95
+        )
 
     slices = [Slice(name, 50, [value(number)]) for name, number in (("low", 0.2), ("high", 0.8))]
     found = slices_of(Section("s", [value(0.5)], slices=slices))
-    assert [row.name for row in found.rows if row.is_worst[0]] == ["low" if way == "higher" else "high"]
+    assert [row.name for row in found.rows if row.is_worst[0]] == ["low" if higher_is_better else "high"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_each_headline_metric_has_a_plot(section):
 
 def test_of_many_slices_the_worst_are_drawn():
     many = [part(f"s{i}", 30, i / 100) for i in range(50)]
-    (dots,) = dots_of(Section("s", [Value("accuracy", 0.25, better="higher")], slices=many))
+    (dots,) = dots_of(Section("s", [Value("accuracy", 0.25, higher_is_better=True)], slices=many))
     assert [dot.name for dot in dots.dots] == [f"s{i}" for i in range(MOST)]
     assert dots.summary().startswith("The 30 worst slices of 50, from 0.0000 (s0) to 0.2900 (s29)")
     assert dots_of(Section("s", [Value("f1", 0.25)], slices=many)) == ()  # no headline
@@ -154,7 +156,7 @@ def test_slices_on_the_page(section):
 
 def test_a_terminal_shows_the_worst_of_many_slices():
     many = [part(f"slice {i:03}", 30, 0.9 - 0.5 * (i == 90)) for i in range(100)]
-    report = Report("r", [Section("s", [Value("accuracy", 0.9, better="higher")], slices=many)])
+    report = Report("r", [Section("s", [Value("accuracy", 0.9, higher_is_better=True)], slices=many)])
     text = report.to_text()
     assert [int(row) for row in re.findall(r"slice (\d{3})", text)] == [*range(39), 90]
     assert "and 60 more slices, which the page and the Markdown show" in text

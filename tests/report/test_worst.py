@@ -18,7 +18,7 @@ def section(columns: dict[str, object], values: tuple[Value, ...] = (), **parts:
 
 
 def loss(*terms: float) -> tuple[Value, ...]:
-    return (Value("log loss", float(np.mean(terms)), column="nll", better="lower"),)
+    return (Value("log loss", float(np.mean(terms)), numerator="nll", higher_is_better=False),)
 
 
 def test_wrong_decisions_come_by_their_loss():
@@ -86,7 +86,7 @@ def test_classes_have_their_names_where_these_are_known():
         section({"x": [1.0, 2.0]}),
         section({"x": [1.0, 2.0]}, decision=[1, 2]),
         section({"x": [1.0, 2.0]}, decision=[1, 2], target=[1, 2]),
-        section({"x": [1.0, 2.0]}, (Value("x", 1.5, column="x", better="higher"),)),
+        section({"x": [1.0, 2.0]}, (Value("x", 1.5, numerator="x", higher_is_better=True),)),
     ],
 )
 def test_where_nothing_tells_there_is_no_table(nothing):

@@ -21,22 +21,22 @@ from assay.wrappers import Best, Tracker
 numbers = st.floats(width=32) | st.just(math.nan)
 
 
-def of(*values, better="higher"):
-    tracker = Tracker(better={"x": better})
+def of(*values, higher_is_better=True):
+    tracker = Tracker(higher_is_better={"x": higher_is_better})
     for value in values:
         tracker.record({"x": value})
     return tracker
 
 
-@given(values=st.lists(numbers, min_size=1), better=st.sampled_from(["higher", "lower"]))
-def test_the_best_is_the_first_that_no_other_is_better_than(values, better):
-    tracker = of(*values, better=better)
+@given(values=st.lists(numbers, min_size=1), higher=st.booleans())
+def test_the_best_is_the_first_that_no_other_is_better_than(values, higher):
+    tracker = of(*values, higher_is_better=higher)
     known = [value for value in values if not math.isnan(value)]
     if not known:
         assert tracker.best("x") is tracker.highest("x") is tracker.lowest("x") is None
         assert not tracker.improved("x")
         return
-    wanted = max(known) if better == "higher" else min(known)
+    wanted = max(known) if higher else min(known)
     assert tracker.best("x") == Best(wanted, values.index(wanted))
     assert tracker.highest("x").value == max(known)
     assert tracker.lowest("x").value == min(known)
@@ -63,7 +63,7 @@ def test_metrics_say_which_values_are_better():
         tracker.record(counted if target[2] else counted.compute())
     assert meter.metrics["mean"].higher_is_better is None
     assert tracker.names == ("acc", "mse", "recall cat", "recall dog")
-    assert tracker.better("recall dog") == "higher"
+    assert tracker.higher_is_better("recall dog") is True
     assert tracker.best("acc") == Best(1.0, 1)
     assert tracker.best("mse") == Best(0.0, 1)
     assert tracker.values("recall cat") == [1.0, 1.0]
@@ -71,11 +71,11 @@ def test_metrics_say_which_values_are_better():
 
 
 @pytest.mark.parametrize(
-    ("values", "better", "improvement"),
-    [((0.5, 0.75), "higher", 0.25), ((0.5, 0.75), "lower", -0.25), ((0.5, 1.0, 0.75), "higher", -0.25)],
+    ("values", "higher", "improvement"),
+    [((0.5, 0.75), True, 0.25), ((0.5, 0.75), False, -0.25), ((0.5, 1.0, 0.75), True, -0.25)],
 )
-def test_an_improvement_is_over_the_best_before(values, better, improvement):
-    assert of(*values, better=better).improvement("x") == improvement
+def test_an_improvement_is_over_the_best_before(values, higher, improvement):
+    assert of(*values, higher_is_better=higher).improvement("x") == improvement
 
 
 def test_without_a_value_before_there_is_no_improvement():
@@ -85,7 +85,7 @@ def test_without_a_value_before_there_is_no_improvement():
 
 
 def test_steps_have_numbers_and_can_be_forgotten():
-    tracker = Tracker(better={"x": "higher"})
+    tracker = Tracker(higher_is_better={"x": True})
     for step, value in ((10, 0.9), (20, 0.5), (30, 0.7)):
         tracker.record({"x": value}, step)
     with pytest.raises(ConfigError, match=r"step: got 30, expected an integer of 31 or more\. Call rewind"):
@@ -99,7 +99,7 @@ def test_steps_have_numbers_and_can_be_forgotten():
 
 
 def test_values_may_come_and_go():
-    tracker = Tracker(better={"x": "higher"})
+    tracker = Tracker(higher_is_better={"x": True})
     tracker.record({"x": 1.0})
     tracker.record({"loss": 2.0, "x": 0.5})
     assert tracker.values("loss")[1] == 2.0
@@ -121,9 +121,12 @@ def test_a_run_goes_on_from_its_file(tmp_path):
         ("", "what cannot be read"),
         ("[]", "what cannot be read"),
         ("{}", "what cannot be read"),
-        ('{"schema": "assay.tracker/9"}', "schema 'assay.tracker/9', expected schema assay.tracker/1"),
+        ('{"schema": "assay.tracker/9"}', "schema 'assay.tracker/9', expected schema assay.tracker/2"),
         ("[" * 100_000, "what cannot be read"),
-        ('{"schema": "assay.tracker/1", "better": {}, "steps": [1], "values": [{"x": 1}]}', "got digest None"),
+        (
+            '{"schema": "assay.tracker/2", "higher_is_better": {}, "steps": [1], "values": [{"x": 1}]}',
+            "got digest None",
+        ),
     ],
 )
 def test_other_files_are_refused(text, message):
@@ -134,14 +137,14 @@ def test_other_files_are_refused(text, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"better": {}, "steps": [1], "values": []}, "what cannot be read"),
-        ({"better": {}, "steps": [2, 1], "values": [{"x": 1}, {"x": 1}]}, "step"),
-        ({"better": {"x": "up"}, "steps": [], "values": []}, "better of x"),
+        ({"higher_is_better": {}, "steps": [1], "values": []}, "what cannot be read"),
+        ({"higher_is_better": {}, "steps": [2, 1], "values": [{"x": 1}, {"x": 1}]}, "step"),
+        ({"higher_is_better": {"x": "up"}, "steps": [], "values": []}, "higher_is_better of x"),
     ],
 )
 def test_content_that_cannot_be_is_refused(content, message):
     with pytest.raises(StateError, match=message):
-        Tracker.from_json(json.dumps(seal({"schema": "assay.tracker/1"} | content)))
+        Tracker.from_json(json.dumps(seal({"schema": "assay.tracker/2"} | content)))
 
 
 def test_every_changed_digit_is_refused(tmp_path):
@@ -156,8 +159,8 @@ def test_every_changed_digit_is_refused(tmp_path):
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ConfigError, match="better of x: got 'up', expected 'higher', 'lower' or ''"):
-        Tracker(better={"x": "up"})
+    with pytest.raises(ConfigError, match="higher_is_better of x: got 'up', expected True, False or None"):
+        Tracker(higher_is_better={"x": "up"})
     with pytest.raises(ConfigError, match="meter: got Accuracy, expected a meter"):
         Tracker(Accuracy())
     tracker = Tracker()
@@ -166,14 +169,14 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ConfigError, match="name: got 'x', expected one of none, as nothing was recorded"):
         tracker.best("x")
     tracker.record({"x": 1})
-    with pytest.raises(ConfigError, match="x: got no word on which values are better"):
+    with pytest.raises(ConfigError, match="x: got a value of unknown direction"):
         tracker.best("x")
     assert tracker.highest("x") == Best(1.0, 0)
 
 
 def test_numbers_alone_need_no_torch():
     code = (
-        "import sys; from assay.wrappers import Tracker; t = Tracker(better={'x': 'lower'}); t.record({'x': 1}); "
+        "import sys; from assay.wrappers import Tracker; t = Tracker(None, {'x': False}); t.record({'x': 1}); "
         "print(t.table(), 'torch' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

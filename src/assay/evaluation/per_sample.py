@@ -31,7 +31,7 @@ class PerSampleValues:
 
     Attributes:
         samples: what each contributed; None where none are kept.
-        terms: by metric, the column that it is the mean of, and the one that is divided by.
+        terms: by metric, its numerator and its denominator, as columns of the samples.
         order: where the samples come in what was kept.
         notes: what a reader must know.
     """
@@ -51,7 +51,7 @@ class PerSampleRecorder:
         most: how many samples are kept.
 
     Attributes:
-        terms: by metric, the column that it is the mean of, and the one that is divided by.
+        terms: by metric, its numerator and its denominator, as columns of the samples.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], expected: int = 0, most: int = MOST_SAMPLES) -> None:
@@ -84,7 +84,7 @@ class PerSampleRecorder:
         for name, metric in self._metrics.items():
             each = per_sample_values(metric, rows.preds, rows.target, rows.weights)
             if each is not None:
-                values.update(each.columns)
+                values.update(each.terms)
                 self.terms[name] = (each.numerator, each.denominator)
             if decided is None and rows.target is not None:
                 decided = predictions(metric, rows.preds, rows.target)
@@ -119,7 +119,7 @@ class PerSampleRecorder:
         if not self._room(about["rows"]):
             return
         self._ids += about["ids"]
-        self.terms.update({name: (column, over) for name, (column, over) in about["terms"].items()})
+        self.terms.update({name: tuple(terms) for name, terms in about["terms"].items()})
         for name, tensor in series.items():
             self._series.setdefault(name, []).append(tensor.numpy())
 
@@ -152,11 +152,7 @@ class PerSampleRecorder:
             data=hashlib.sha256(ordered[_PRINT].tobytes()).hexdigest()[:16] if _PRINT in ordered else "",
             classes=classes,
         )
-        terms = {
-            name: (column, over)
-            for name, (column, over) in self.terms.items()
-            if {column, over or column} <= columns.keys()
-        }
+        terms = {name: each for name, each in self.terms.items() if {*each} - {""} <= columns.keys()}
         return PerSampleValues(samples, terms, order, notes)
 
 

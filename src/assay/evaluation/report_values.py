@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError
 from assay.evaluation.observers import Array
 from assay.meter.intervals import ConfidenceInterval
-from assay.metrics.base import DIRECTIONS, Metric, named_numbers
+from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
 from assay.report.inference import MeasuredValue, interval_of
 from assay.stats.intervals import wilson
@@ -27,7 +27,7 @@ class IntervalSources:
     Attributes:
         confidence_level: their level; None for none.
         samples: what each sample contributed.
-        terms: by metric, the column that it is the mean of, and the one that is divided by.
+        terms: by metric, its numerator and its denominator, as columns of the samples.
         members: which samples count; all by default.
         closed: closed-form intervals, by value.
         drawn: intervals of the bootstrap.
@@ -42,25 +42,25 @@ class IntervalSources:
 
     def with_interval(self, value: Value) -> Value:
         """A value with its column and its interval, as far as there are any."""
-        value = self._with_column(value)
+        value = self._with_terms(value)
         if self.confidence_level is None or math.isnan(value.value):
             return value
         if value.name in self.closed:
             return _between(value, self.closed[value.name])
-        if value.column and (ends := self._of_terms(value, self.confidence_level)) is not None:
+        if value.numerator and (ends := self._of_terms(value, self.confidence_level)) is not None:
             return _between(value, ends)
         return _between(value, self.drawn[value.name]) if value.name in self.drawn else value
 
-    def _with_column(self, value: Value) -> Value:
+    def _with_terms(self, value: Value) -> Value:
         if value.name not in self.terms or self.samples is None:
             return value
-        column, over = self.terms[value.name]
-        with_column = replace(value, column=column, over=over)
+        numerator, denominator = self.terms[value.name]
+        with_terms = replace(value, numerator=numerator, denominator=denominator)
         try:
-            with_column.check_column(self.samples, self.members)
+            with_terms.check_terms(self.samples, self.members)
         except ConfigError:  # as where a metric leaves out what cannot be measured
             return value
-        return with_column
+        return with_terms
 
     def _of_terms(self, value: Value, confidence_level: float) -> ConfidenceInterval | None:
         measured = MeasuredValue(value, self.samples, self.members)
@@ -89,9 +89,9 @@ def values_of(values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: in
     """The single numbers that metrics read, each with the name of its metric."""
     for name, value in values.items():
         several = isinstance(value, tuple)  # parts of a tuple are of several kinds
-        better = "" if several else DIRECTIONS[metrics[name].higher_is_better]
+        higher_is_better = None if several else metrics[name].higher_is_better
         for part, each in named_numbers(name, value):
-            yield name, Value(part, each, count=rows, better=better)
+            yield name, Value(part, each, count=rows, higher_is_better=higher_is_better)
 
 
 def rest_of(

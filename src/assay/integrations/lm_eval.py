@@ -122,7 +122,7 @@ class _MetricResult:
     filter: str
     value: float
     error: float | None
-    better: str
+    higher_is_better: bool | None
     aggregation: str
 
 
@@ -137,11 +137,11 @@ def _metrics(found: Mapping[str, Any], task: str, values: Mapping[str, Any]) -> 
         value = _number(given)
         if not comma or metric.endswith("_stderr") or value is None or isinstance(given, str):
             continue
-        way = higher.get(metric) if isinstance(higher, dict) else None
-        better = "higher" if way is True else "lower" if way is False else ""
+        direction = higher.get(metric) if isinstance(higher, dict) else None
+        higher_is_better = direction if isinstance(direction, bool) else None
         error = _number(values.get(f"{metric}_stderr,{filter_}"))
         aggregation = str(asked.get(metric, {}).get("aggregation", ""))
-        read.append(_MetricResult(key, metric, filter_, value, error, better, aggregation))
+        read.append(_MetricResult(key, metric, filter_, value, error, higher_is_better, aggregation))
     return read
 
 
@@ -160,11 +160,11 @@ def _section(
             each.key if several else each.metric,
             each.value,
             count=count if count is not None else len(logged[0].ids) if logged else None,
-            better=each.better,
+            higher_is_better=each.higher_is_better,
         )
         terms = of_task(logged, each.metric, each.filter, plain, each.aggregation, task)
         columns |= terms.columns
-        shown += [_with_error(value, each.error) if not value.column else value for value in terms.values]
+        shown += [_with_error(value, each.error) if not value.numerator else value for value in terms.values]
     samples = _samples(logged, columns)
     shown = [_with_interval(value, samples) for value in shown]
     return Section(task, tuple(_exponentials(shown)), (_how(found, task),), samples=samples)
@@ -177,7 +177,7 @@ def _samples(logged: Sequence[LoggedSamples], columns: Mapping[str, Any]) -> Sam
 
 
 def _with_interval(value: Value, samples: Samples | None) -> Value:
-    if not value.column:
+    if not value.numerator:
         return value
     found = interval_of(MeasuredValue(value, samples), LEVEL)
     if found.lower is None:

@@ -131,7 +131,7 @@ def of_task(
 
     Example:
         >>> logged = LoggedSamples("none", [0, 1], {"acc": [1.0, 0.0]}, "")
-        >>> of_task([logged], "acc", "none", Value("acc", 0.5), "mean", "copa").values[0].column
+        >>> of_task([logged], "acc", "none", Value("acc", 0.5), "mean", "copa").values[0].numerator
         'acc'
     """
     raw = next((each.metrics.get(metric) for each in logged if each.filter == filter_), None)
@@ -155,13 +155,13 @@ def _mean(terms: Array, metric: str, value: Value, aggregation: str, task: str) 
     if _close(mean, value.value):
         is_yes_or_no = metric in YES_OR_NO and bool(np.isin(terms, (0.0, 1.0)).all())
         column = terms.astype(bool) if is_yes_or_no else terms
-        return Terms((replace(value, column=value.name),), {value.name: column})
+        return Terms((replace(value, numerator=value.name),), {value.name: column})
     if aggregation == "mean":
         got = f"{value.value!r} in the results, {mean!r} in the samples"
         raise StateError(describe(f"{task}: {value.name}", got, "the mean of the samples", _AGAIN))
     if aggregation == "perplexity" or _close(exp(-mean), value.value):
         name = f"log {value.name}"
-        return Terms((value, replace(value, name=name, value=-mean, column=name)), {name: -terms})
+        return Terms((value, replace(value, name=name, value=-mean, numerator=name)), {name: -terms})
     return Terms((value,))
 
 
@@ -170,13 +170,15 @@ def _quotient(pairs: Array, value: Value) -> Terms:
     nats, sizes = -pairs[:, 0], pairs[:, 1]
     total = float(sizes.sum())
     loss = float(nats.sum()) / total if total else math.nan
-    over = f"{value.name}: size"
+    denominator = f"{value.name}: size"
     if _close(loss / math.log(2), value.value):
-        column = f"{value.name}: bits"
-        return Terms((replace(value, column=column, over=over),), {column: nats / math.log(2), over: sizes})
+        numerator, terms = f"{value.name}: bits", nats / math.log(2)
+        named = replace(value, numerator=numerator, denominator=denominator)
+        return Terms((named,), {numerator: terms, denominator: sizes})
     if _close(exp(loss), value.value):
         name = f"log {value.name}"
-        return Terms((value, replace(value, name=name, value=loss, column=name, over=over)), {name: nats, over: sizes})
+        logarithm = replace(value, name=name, value=loss, numerator=name, denominator=denominator)
+        return Terms((value, logarithm), {name: nats, denominator: sizes})
     return Terms((value,))
 
 

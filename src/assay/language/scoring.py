@@ -131,7 +131,9 @@ def derived_value(nats: Value, name: str, of: Callable[[float], float], note: st
     """A number that grows with the mean loss, and its interval, from the loss and its interval."""
     lower, upper = (None if end is None else of(end) for end in (nats.lower, nats.upper))
     note = "; ".join(each for each in (nats.note, note) if each)
-    return replace(nats, name=name, value=of(nats.value), lower=lower, upper=upper, column="", over="", note=note)
+    return replace(
+        nats, name=name, value=of(nats.value), lower=lower, upper=upper, numerator="", denominator="", note=note
+    )
 
 
 def exp_or_inf(loss: float) -> float:

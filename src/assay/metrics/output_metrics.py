@@ -88,16 +88,17 @@ class ElementwiseMetric(OutputMetric):
         return result(means or [self.value(counts, k) for k in range(self.num_outputs)])
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         """What each sample contributes, from its prediction and target; and what it counts, where that is not one."""
         return {}
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         preds, target = single(batch.preds), single(batch.needed_target)
-        if preds is None or target is None or not self.columns or self.num_outputs > 1:
+        if preds is None or target is None or not self.per_sample_terms or self.num_outputs > 1:
             return None
-        (name, values), *over = ((name, of(preds, target)) for name, of in self.columns.items())
-        return PerSample.of(name, values, *(over[0] if over else ()))
+        terms = ((name, of(preds, target)) for name, of in self.per_sample_terms.items())
+        (name, values), *divisor = terms
+        return PerSample.of(name, values, *(divisor[0] if divisor else ()))
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class MeanTermMetric(ElementwiseMetric):
         return frozenset({self.term})
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return {self.term_name: of_term(self.term)}
 
     @property

@@ -19,39 +19,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PerSample:
-    """One number or boolean a sample, in columns whose names say what they are.
+    """Terms of a metric, one number or boolean a sample, whose names say what they are.
 
-    Equal names mean equal numbers: metrics of the same samples share their columns. (What scores are, such as logits,
+    Equal names mean equal numbers: metrics of the same samples share their terms. (What scores are, such as logits,
     is no part of a name: metrics that are given the same scores agree about that.)
 
     Attributes:
-        columns: tensors of shape `(N,)`, on the device of the predictions.
-        numerator: the name of the column whose mean is the value,
-        denominator: divided by the mean of this one; empty where nothing is divided by.
+        terms: tensors of shape `(N,)` by name, on the device of the predictions.
+        numerator: the name of the term whose mean is the value, or the numerator of it.
+        denominator: the name of the term by whose mean it is divided; empty where there is none.
     """
 
-    columns: Mapping[str, Tensor]
+    terms: Mapping[str, Tensor]
     numerator: str
     denominator: str = ""
 
     @classmethod
     def of(cls, name: str, values: Tensor, denominator: str = "", counts: Tensor | None = None) -> PerSample:
         """The mean of `values`; or, with `counts`, their sum over that of the counts."""
-        columns = {name: values}
+        terms = {name: values}
         if counts is not None:
-            columns[denominator] = counts
-        return cls(columns, name, denominator if counts is not None else "")
+            terms[denominator] = counts
+        return cls(terms, name, denominator if counts is not None else "")
 
     def weighted(self, weights: Tensor) -> PerSample:
         """The same for samples with weights `(N,)`."""
         weights = weights if weights.dtype == torch.float64 else weights.float()
         none = weights == 0  # even of what is infinite
-        columns = {_weighed(name): (column * weights).masked_fill(none, 0) for name, column in self.columns.items()}
+        terms = {_weighed(name): (term * weights).masked_fill(none, 0) for name, term in self.terms.items()}
         if not self.denominator:
-            columns["weight"] = weights
-        return PerSample(
-            columns, _weighed(self.numerator), _weighed(self.denominator) if self.denominator else "weight"
-        )
+            terms["weight"] = weights
+        return PerSample(terms, _weighed(self.numerator), _weighed(self.denominator) if self.denominator else "weight")
 
 
 def _weighed(name: str) -> str:
@@ -74,7 +72,7 @@ def per_sample_values(
         **columns: likewise.
 
     Returns:
-        The columns; None where the metric is no such mean, or where a row has more than one sample in it, as images do.
+        The terms; None where the metric is no such mean, or where a row has more than one sample in it, as images do.
 
     Raises:
         InputError: what the metric's update would raise for this batch.
@@ -84,7 +82,7 @@ def per_sample_values(
         >>> found = per_sample_values(Recall(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
         >>> found.numerator, found.denominator
         ('true positives', 'positives')
-        >>> found.columns["true positives"]
+        >>> found.terms["true positives"]
         tensor([False,  True, False])
     """
     batch = _batch(metric, preds, target, weights, columns)

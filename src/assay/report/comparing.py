@@ -95,7 +95,7 @@ def compare(
         >>> from assay.report import Samples, Value
         >>> def run(title, *right):
         ...     samples = Samples.pack(range(len(right)), {"correct": np.array(right, dtype=bool)})
-        ...     accuracy = Value("accuracy", sum(right) / len(right), column="correct", better="higher")
+        ...     accuracy = Value("accuracy", sum(right) / len(right), numerator="correct", higher_is_better=True)
         ...     return Report(title, [Section("test", [accuracy], samples=samples)])
         >>> delta = compare(run("main", *[0, 1] * 9), run("new", *[1, 1] * 9)).delta("accuracy")
         >>> delta.difference, round(delta.p, 4), delta.verdict
@@ -244,7 +244,7 @@ def _delta(run: str, part: _Part, a: MeasuredValue, b: MeasuredValue, pairing: _
         found.method,
         found.paired,
         _counts(a, b),
-        a.value.better or b.value.better,
+        b.value.higher_is_better if a.value.higher_is_better is None else a.value.higher_is_better,
         note=found.note,
         slice=part.slice,
     )
@@ -268,7 +268,7 @@ def _judged(delta: Delta, corrected: float, confidence_level: float) -> Delta:
         return delta
     if corrected >= 1 - confidence_level:
         return replace(delta, corrected=corrected, verdict="no evidence")
-    if not delta.better or not delta.difference:
+    if delta.higher_is_better is None or not delta.difference:
         return replace(delta, corrected=corrected, verdict="differs")
-    is_better = (delta.difference > 0) == (delta.better == "higher")
+    is_better = (delta.difference > 0) == delta.higher_is_better
     return replace(delta, corrected=corrected, verdict="better" if is_better else "worse")

@@ -33,7 +33,7 @@ class Delta(Record):
         method: how p and interval were found.
         paired: whether the same samples were compared.
         counts: how many samples stand behind the two values, where that is known.
-        better: ``"higher"`` or ``"lower"``, whichever is better; empty where that is not known.
+        higher_is_better: whether higher values are better; None where that is not known.
         verdict: one of ``VERDICTS``.
         note: what could not be done, and why.
         slice: on which slice of the samples; empty for all of them.
@@ -54,7 +54,7 @@ class Delta(Record):
     method: str = ""
     paired: bool = False
     counts: tuple[int, ...] = ()
-    better: str = ""
+    higher_is_better: bool | None = None
     verdict: str = "cannot say"
     note: str = ""
     slice: str = ""
@@ -75,7 +75,7 @@ class Flips(Record):
         run: the name of the run.
         section: where the metric stands.
         metric: its name.
-        better: which way is better: ``"higher"``, from no to yes, ``"lower"`` or, unknown, empty.
+        higher_is_better: whether yes is better than no; None where that is not known.
         up: how many samples went from no to yes.
         down: how many from yes to no.
         yes: how many are yes in both.
@@ -89,7 +89,7 @@ class Flips(Record):
     run: str
     section: str
     metric: str
-    better: str
+    higher_is_better: bool | None
     up: int
     down: int
     yes: int
@@ -102,11 +102,10 @@ class Flips(Record):
     def groups(self) -> tuple[tuple[str, int, tuple[tuple[CellValue, ...], ...]], ...]:
         """The two groups, those that got worse first: what to call them, how many they are, and the first of them."""
         up, down = (self.up, self.ups), (self.down, self.downs)
-        if self.better == "higher":
-            return ("worse", *down), ("better", *up)
-        if self.better == "lower":
-            return ("worse", *up), ("better", *down)
-        return ("from yes to no", *down), ("from no to yes", *up)
+        if self.higher_is_better is None:
+            return ("from yes to no", *down), ("from no to yes", *up)
+        worse, better = (down, up) if self.higher_is_better else (up, down)
+        return ("worse", *worse), ("better", *better)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +145,7 @@ class Run(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Record, Viewable, schema="assay.comparison/3"):
+class Comparison(Record, Viewable, schema="assay.comparison/4"):
     """Runs against a baseline.
 
     Args:

@@ -221,7 +221,7 @@ def _goodness(delta: Delta) -> float:
     """Between -1, surely worse, and 1, surely better; what differs without a better side counts as worse."""
     if delta.p is None or not delta.difference:
         return 0.0
-    is_better = delta.better and (delta.difference > 0) == (delta.better == "higher")
+    is_better = (delta.difference > 0) == delta.higher_is_better
     return (1 - delta.p) if is_better else (delta.p - 1)
 
 

@@ -34,7 +34,7 @@ def flips(delta: Delta, a: MeasuredValue, b: MeasuredValue, whole: Array | str |
         delta.run,
         delta.section,
         delta.metric,
-        delta.better,
+        delta.higher_is_better,
         len(ups),
         len(downs),
         int((first & second).sum()),

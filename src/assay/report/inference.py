@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.report.packed_array import Array
 from assay.report.samples import Samples, align, is_known_to_be_the_same
-from assay.report.value import Value, columns_of
+from assay.report.value import Value, terms_of
 from assay.stats import effect_sizes, hypothesis_tests
 from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import FEWEST, clopper_pearson, mean_interval, paired_proportions, risky_end
@@ -68,7 +68,7 @@ class MeasuredValue:
 
     def has_terms(self) -> bool:
         """Whether it is known what each sample contributed."""
-        return bool(self.value.column) and self.samples is not None
+        return bool(self.value.numerator) and self.samples is not None
 
     def share(self, *, lenient: bool = False) -> tuple[Array, Array] | None:
         """Which samples are yes, and among which; None where the value is no share of samples.
@@ -79,10 +79,14 @@ class MeasuredValue:
             lenient: numbers that are all 0, or all 1, are yes or no, too: known of another value of this metric.
         """
         assert self.samples is not None, self.value.name
-        yes = _yes_or_no(self.samples.column(self.value.column), 1 if lenient else 2)
+        yes = _yes_or_no(self.samples.column(self.value.numerator), 1 if lenient else 2)
         if yes is None:
             return None
-        among = _yes_or_no(self.samples.column(self.value.over), 1) if self.value.over else np.ones(len(yes), bool)
+        among = (
+            _yes_or_no(self.samples.column(self.value.denominator), 1)
+            if self.value.denominator
+            else np.ones(len(yes), bool)
+        )
         if among is None or (yes & ~among).any():
             return None
         return (yes, among) if self.members is None else (yes[self.members], among[self.members])
@@ -94,11 +98,11 @@ class MeasuredValue:
         and, for many samples, its spread (Cochran 1977, Sampling Techniques, section 6.3).
         """
         assert self.samples is not None, self.value.name
-        column = self.samples.column(self.value.column)
-        if column.dtype.kind == "b" and not self.value.over:
+        column = self.samples.column(self.value.numerator)
+        if column.dtype.kind == "b" and not self.value.denominator:
             return column if self.members is None else column[self.members]
-        terms, weights = columns_of(self.samples, self.value.column, self.value.over, self.members)
-        if not self.value.over:
+        terms, weights = terms_of(self.samples, self.value.numerator, self.value.denominator, self.members)
+        if not self.value.denominator:
             return terms
         with np.errstate(all="ignore"):
             quotient = terms.sum() / weights.sum()
@@ -107,7 +111,7 @@ class MeasuredValue:
     def effective_count(self) -> float:
         """How many samples of equal weight say as much: ``(Σ w)² / Σ w²`` (Kish 1965, Survey Sampling, section 8.2)."""
         assert self.samples is not None, self.value.name
-        _, weights = columns_of(self.samples, self.value.column, self.value.over, self.members)
+        _, weights = terms_of(self.samples, self.value.numerator, self.value.denominator, self.members)
         largest = float(np.abs(weights).max(initial=0))
         if not largest or not math.isfinite(largest):
             return 0.0
@@ -137,7 +141,7 @@ def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
 
     Example:
         >>> samples = Samples.pack(range(10), {"correct": [True] * 9 + [False]})
-        >>> found = interval_of(MeasuredValue(Value("accuracy", 0.9, column="correct"), samples), 0.95)
+        >>> found = interval_of(MeasuredValue(Value("accuracy", 0.9, numerator="correct"), samples), 0.95)
         >>> round(found.lower, 3), found.method
         (0.555, 'Clopper-Pearson interval')
     """
@@ -195,16 +199,18 @@ def why_not_the_same(a: MeasuredValue, b: MeasuredValue) -> str:
     """Why two values of one name are different metrics; empty where nothing says so.
 
     Example:
-        >>> a, b = Value("loss", 1.0, better="lower"), Value("loss", 1.0, better="higher")
+        >>> a, b = Value("loss", 1.0, higher_is_better=False), Value("loss", 1.0, higher_is_better=True)
         >>> why_not_the_same(MeasuredValue(a), MeasuredValue(b))
-        "'lower' is better in one, 'higher' in the other"
+        'lower values are better in one, higher values in the other'
     """
     first, second = a.value, b.value
-    if first.better and second.better and first.better != second.better:
-        return f"{first.better!r} is better in one, {second.better!r} in the other"
-    for what in ("column", "over"):
+    directions = first.higher_is_better, second.higher_is_better
+    if None not in directions and directions[0] != directions[1]:
+        words = [{True: "higher", False: "lower", None: ""}[each] for each in directions]
+        return f"{words[0]} values are better in one, {words[1]} values in the other"
+    for what in ("numerator", "denominator"):
         names = getattr(first, what), getattr(second, what)
-        if first.column and second.column and names[0] != names[1]:
+        if first.numerator and second.numerator and names[0] != names[1]:
             return f"{names[0]!r} is counted in one, {names[1]!r} in the other"
     if a.has_terms() and b.has_terms() and not _may_be_of_one_kind(a, b):
         return "samples contribute yes or no in one, numbers in the other"
@@ -213,7 +219,7 @@ def why_not_the_same(a: MeasuredValue, b: MeasuredValue) -> str:
 
 def _may_be_of_one_kind(a: MeasuredValue, b: MeasuredValue) -> bool:
     """False where the samples of one are booleans, and those of the other are numbers that are not all 0 or 1."""
-    columns = [each.samples.column(each.value.column) for each in (a, b) if each.samples is not None]
+    columns = [each.samples.column(each.value.numerator) for each in (a, b) if each.samples is not None]
     kinds = {column.dtype.kind == "b" for column in columns}
     return len(kinds) == 1 or all(_yes_or_no(column, 0) is not None for column in columns)
 
@@ -266,7 +272,7 @@ def _have_equal_inputs(a: MeasuredValue, b: MeasuredValue, whole: Array | str | 
         return False
     if a.samples is not None and isinstance(pair(a, b, whole), str):
         return False
-    if equal == REPORT or (first.column and second.column):
+    if equal == REPORT or (first.numerator and second.numerator):
         return True
     if (first.lower, first.upper, first.confidence_level) != (second.lower, second.upper, second.confidence_level):
         return False
@@ -306,7 +312,7 @@ def difference(
 
     Example:
         >>> of = lambda *right: Samples.pack(range(len(right)), {"correct": np.array(right, dtype=bool)})
-        >>> a, b = (MeasuredValue(Value("accuracy", 0.5, column="correct"), of(1, 0, 1, 0)) for _ in range(2))
+        >>> a, b = (MeasuredValue(Value("accuracy", 0.5, numerator="correct"), of(1, 0, 1, 0)) for _ in range(2))
         >>> difference(a, b).p
         1.0
     """
@@ -347,7 +353,7 @@ def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -
     Example:
         >>> samples = Samples.pack([7, 8, 9], {"x": [1.0, 2.0, 3.0]}), Samples.pack([9, 8, 7], {"x": [3.0, 2.0, 1.0]})
         >>> masks = np.array([True, False, True]), np.array([True, False, True])
-        >>> pair(*(MeasuredValue(Value("x", 2.0, column="x"), each, mask) for each, mask in zip(samples, masks)))
+        >>> pair(*(MeasuredValue(Value("x", 2.0, numerator="x"), each, mask) for each, mask in zip(samples, masks)))
         array([1, 0])
     """
     assert a.samples is not None, a.value.name

@@ -67,13 +67,13 @@ class RuleChecker:
         measured = _measured(section, name, part)
         if isinstance(measured, str):
             return GateCheck(rule, "fail", where, reason=measured)
-        _check_direction(rule, measured.value.better)
+        _check_direction(rule, measured.value.higher_is_better)
         if rule.kind not in CHANGES:
             return self._judged(rule, where, measured.value.value, lambda: interval_of(measured, self.confidence_level))
         before = self._before(section, measured, part)
         if isinstance(before, str):
             return GateCheck(rule, "fail", where, reason=before)
-        _check_direction(rule, before.value.better)
+        _check_direction(rule, before.value.higher_is_better)
         change = measured.value.value - before.value.value
         return self._judged(rule, where, change, lambda: self._difference(section, before, measured))
 
@@ -175,17 +175,18 @@ def _risk(risky: str) -> str:
     return f"too few samples for how skewed they are: the {risky} end may miss more often than its level; {BY_POINT}"
 
 
-def _check_direction(rule: GateRule, better: str) -> None:
+def _check_direction(rule: GateRule, higher_is_better: bool | None) -> None:
     """Raise where a rule asks for the change, or the slice, that is no loss for this metric.
 
     Raises:
         ConfigError: a drop of a metric that is better the lower it is, say.
     """
-    wrong = {"max-drop": "lower", "worst-slice": "lower", "max-rise": "higher", "worst-slice-max": "higher"}
-    instead = dict(zip(wrong, ("max-rise", "worst-slice-max", "max-drop", "worst-slice"), strict=True))
-    if wrong.get(rule.kind) == better:
-        got = f"a metric of which {better} is better"
-        do = f"Use {instead[rule.kind]}, or min and max, which name a bound and no direction"
+    if_higher = {"max-rise": "max-drop", "worst-slice-max": "worst-slice"}
+    if_lower = {right: wrong for wrong, right in if_higher.items()}
+    instead = None if higher_is_better is None else (if_higher if higher_is_better else if_lower).get(rule.kind)
+    if instead is not None:
+        got = f"a metric of which {'higher' if higher_is_better else 'lower'} is better"
+        do = f"Use {instead}, or min and max, which name a bound and no direction"
         raise ConfigError(describe(f"{rule.kind} {rule.metric}", got, "one that gets worse that way", do))
 
 

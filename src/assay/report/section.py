@@ -74,7 +74,7 @@ class Section(Record):
     def _check(self) -> None:
         check_unique("Section.slices", [each.name for each in self.slices])
         for value in self.values:
-            value.check_column(self.samples)
+            value.check_terms(self.samples)
         for each in self.slices:
             each.check_samples(self.samples)
 

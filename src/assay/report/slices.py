@@ -75,9 +75,9 @@ class Slice(Record):
             got = f"{len(self.members):,} members"
             raise ShapeError(describe(f"Slice {self.name!r}", got, expected, "Pass the mask over all samples"))
         for value in self.values:
-            if value.column and self.members is None:
-                got = f"column {value.column!r} without members"
+            if value.numerator and self.members is None:
+                got = f"column {value.numerator!r} without members"
                 raise ConfigError(
                     describe(f"Slice {self.name!r}", got, "the mask of its samples", "Make it by Slice.of")
                 )
-            value.check_column(samples, None if self.members is None else self.members.values)
+            value.check_terms(samples, None if self.members is None else self.members.values)

@@ -13,7 +13,6 @@ from assay.errors import ConfigError, describe
 from assay.report.packed_array import Array
 from assay.report.samples import Samples
 
-DIRECTIONS = ("higher", "lower", "")
 CLOSE = 1e-5
 """How near a value is to the mean of its column, against the mean size of what is added: terms may be float32."""
 
@@ -30,12 +29,12 @@ class Value(Record):
         count: how many samples it rests on.
         note: what a reader must know: what the interval is, why the value is undefined.
         confidence_level: the confidence level of the interval, between 0 and 1, where that is known.
-        better: ``"higher"`` or ``"lower"``, whichever is better; empty where that is not known.
-        column: the column of `Samples` that the value is the mean of; empty where it is no mean over samples.
-        over: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
+        higher_is_better: whether higher values are better; None where that is not known.
+        numerator: the column of `Samples` that the value is the mean of; empty where it is no mean over samples.
+        denominator: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
 
     Raises:
-        ConfigError: the confidence level is none, ``better`` is another word, or ``over`` comes without ``column``.
+        ConfigError: the confidence level is invalid, or there is a ``denominator`` without a ``numerator``.
 
     Example:
         >>> Value("accuracy", 0.94, count=450).value
@@ -49,24 +48,19 @@ class Value(Record):
     count: int | None = None
     note: str = ""
     confidence_level: float | None = None
-    better: str = ""
-    column: str = ""
-    over: str = ""
+    higher_is_better: bool | None = None
+    numerator: str = ""
+    denominator: str = ""
 
     def _check(self) -> None:
         if self.confidence_level is not None:
             check_confidence_level("Value.confidence_level", self.confidence_level)
-        if self.better not in DIRECTIONS:
-            got = repr(self.better)
-            raise ConfigError(
-                describe("Value.better", got, "'higher', 'lower' or ''", "Say which is better, or nothing")
-            )
-        if self.over and not self.column:
-            got = f"{self.over!r} without a column"
-            raise ConfigError(describe("Value.over", got, "a column to divide, too", "Name it as Value.column"))
+        if self.denominator and not self.numerator:
+            got, do = f"{self.denominator!r} without a numerator", "Pass the column to divide as numerator="
+            raise ConfigError(describe("Value.denominator", got, "a numerator, too", do))
 
-    def check_column(self, samples: Samples | None, members: Array | None = None) -> None:
-        """Raise where this is not the mean of the column that it names.
+    def check_terms(self, samples: Samples | None, members: Array | None = None) -> None:
+        """Raise where this is not the mean, or the quotient of means, of the columns that it names.
 
         Args:
             samples: what holds the columns.
@@ -75,21 +69,21 @@ class Value(Record):
         Raises:
             ConfigError: there is no such column, or its mean is another number.
         """
-        if not self.column:
+        if not self.numerator:
             return
         if samples is None:
-            got = f"column {self.column!r} of no samples"
+            got = f"column {self.numerator!r} of no samples"
             raise ConfigError(describe(f"Value {self.name!r}", got, "samples in the section", "Pass samples="))
-        terms, weights = columns_of(samples, self.column, self.over, members)
+        terms, weights = terms_of(samples, self.numerator, self.denominator, members)
         with np.errstate(all="ignore"):
-            divisor = weights.sum() if self.over else len(terms)
+            divisor = weights.sum() if self.denominator else len(terms)
             mean, size = (float(np.divide(total, divisor)) for total in (terms.sum(), np.abs(terms).sum()))
         if math.isnan(mean) or math.isinf(mean):
             fits = math.isnan(self.value) or self.value == mean
         else:
             fits = abs(self.value - mean) <= CLOSE * abs(size)
         if not fits:
-            of = f"the mean of {self.column!r}" + (f" over that of {self.over!r}" if self.over else "")
+            of = f"the mean of {self.numerator!r}" + (f" over that of {self.denominator!r}" if self.denominator else "")
             do = "Name the column that it is the mean of, or none"
             raise ConfigError(describe(f"Value {self.name!r}", self.value, f"{mean!r}, {of}", do))
 
@@ -124,8 +118,8 @@ def methods(values: Iterable[Value]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def columns_of(samples: Samples, column: str, over: str, members: Array | None = None) -> tuple[Array, Array]:
-    """The terms and the weights of a value, as float64; weights are ones where nothing is divided by."""
-    terms = samples.column(column).astype(np.float64)
-    weights = samples.column(over).astype(np.float64) if over else np.ones(len(terms))
+def terms_of(samples: Samples, numerator: str, denominator: str, members: Array | None = None) -> tuple[Array, Array]:
+    """The terms and the weights of a value, as float64; the weights are ones where there is no denominator."""
+    terms = samples.column(numerator).astype(np.float64)
+    weights = samples.column(denominator).astype(np.float64) if denominator else np.ones(len(terms))
     return (terms, weights) if members is None else (terms[members], weights[members])

@@ -48,8 +48,8 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
         >>> from assay.report import Value
         >>> samples = Samples.pack([7, 8, 9], {"loss": [0.1, 2.5, 0.9]}, decision=[0, 1, 1], target=[0, 0, 0],
         ...                        classes=("cat", "dog"))
-        >>> section = Section("test", [Value("log loss", 3.5 / 3, column="loss", better="lower")], samples=samples)
-        >>> worst_errors(section).rows
+        >>> loss = Value("log loss", 3.5 / 3, numerator="loss", higher_is_better=False)
+        >>> worst_errors(Section("test", [loss], samples=samples)).rows
         (('8', 'cat', 'dog', 2.5), ('9', 'cat', 'dog', 0.9))
     """
     samples = section.samples
@@ -96,10 +96,10 @@ def _order(section: Section, samples: Samples) -> _Order | None:
 def _loss(section: Section, samples: Samples) -> tuple[str, Array | None]:
     """The first loss that is a mean over samples; its name is that of its column."""
     for value in section.values:
-        if value.better == "lower" and value.column and not value.over:
-            column = samples.column(value.column)
+        if value.higher_is_better is False and value.numerator and not value.denominator:
+            column = samples.column(value.numerator)
             if column.dtype.kind != "b":
-                return value.column, column.astype(np.float64)
+                return value.numerator, column.astype(np.float64)
     return "", None
 
 

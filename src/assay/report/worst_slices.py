@@ -71,7 +71,8 @@ def slices_of(section: Section) -> Slices | None:
 
     Example:
         >>> def accuracy(value):
-        ...     return Value("accuracy", value, value - 0.05, value + 0.05, better="higher", confidence_level=0.95)
+        ...     ends = {"lower": value - 0.05, "upper": value + 0.05, "confidence_level": 0.95}
+        ...     return Value("accuracy", value, **ends, higher_is_better=True)
         >>> parts = [Slice(name, 50, [accuracy(value)]) for name, value in (("de", 0.7), ("en", 0.9))]
         >>> [(row.name, row.is_worst) for row in slices_of(Section("test", [accuracy(0.8)], slices=parts)).rows]
         [('de', (True,)), ('en', (False,))]
@@ -106,7 +107,7 @@ def dots_of(section: Section) -> tuple[Dots, ...]:
         dots = [_dot(row, i) for row in slices.rows if (value := row.values[i]) and math.isfinite(value.value)]
         if name in overall and len(dots) > 1:
             line = overall[name] if math.isfinite(overall[name]) else None
-            plots.append(Dots(name, tuple(_first(dots, better(section, name))), line, len(dots)))
+            plots.append(Dots(name, tuple(_first(dots, higher_is_better(section, name))), line, len(dots)))
     return tuple(plots)
 
 
@@ -117,18 +118,18 @@ def _dot(row: SliceRow, i: int) -> Dot:
     return Dot(row.name, row.count, value.value, value.lower, value.upper, ink)
 
 
-def better(section: Section, metric: str) -> str:
-    """Which way is better, as the section or one of its slices says it."""
+def higher_is_better(section: Section, metric: str) -> bool | None:
+    """Whether higher values are better, as the section or one of its slices says it."""
     values = [value for value in section.values if value.name == metric]
     values += [value for part in section.slices for value in part.values if value.name == metric]
-    return next((value.better for value in values if value.better), "")
+    return next((value.higher_is_better for value in values if value.higher_is_better is not None), None)
 
 
-def _first(dots: list[Dot], direction: str) -> list[Dot]:
+def _first(dots: list[Dot], is_higher_better: bool | None) -> list[Dot]:
     """All of a few, in their order; the worst of many, the worst first."""
     if len(dots) <= MOST:
         return dots
-    sign = -1.0 if direction == "lower" else 1.0
+    sign = -1.0 if is_higher_better is False else 1.0
     return sorted(dots, key=lambda dot: (dot.ink == "faint", sign * dot.value))[:MOST]
 
 
@@ -139,22 +140,22 @@ def _worst(section: Section, metric: str) -> str | None:
     value of all samples. None where it does not, where the slice has no interval, or where nothing says which way is
     better.
     """
-    way = better(section, metric)
+    is_higher_better = higher_is_better(section, metric)
     overall = next((value.value for value in section.values if value.name == metric), math.nan)
     large = [part for part in section.slices if part.count >= section.min_slice_size]
     known = [(v, part.name) for part in large if (v := _value(part, metric)) is not None and math.isfinite(v.value)]
-    if not way or len(known) < 2 or not math.isfinite(overall):
+    if is_higher_better is None or len(known) < 2 or not math.isfinite(overall):
         return None
-    sign = 1.0 if way == "higher" else -1.0
+    sign = 1.0 if is_higher_better else -1.0
     value, name = min(known, key=lambda each: sign * each[0].value)
-    return name if sign * _widened(value, way, len(known)) < sign * overall else None
+    return name if sign * _widened(value, is_higher_better, len(known)) < sign * overall else None
 
 
-def _widened(value: Value, way: str, compared: int) -> float:
+def _widened(value: Value, is_higher_better: bool, compared: int) -> float:
     """The end of a slice's interval on the better side, at the level that holds for several slices at once."""
-    end = value.upper if way == "higher" else value.lower
+    end = value.upper if is_higher_better else value.lower
     if end is None or value.confidence_level is None:
-        return math.inf if way == "higher" else -math.inf
+        return math.inf if is_higher_better else -math.inf
     tail = (1 - value.confidence_level) / 2
     return value.value + (end - value.value) * normal_quantile(tail / compared) / normal_quantile(tail)
 

@@ -17,9 +17,7 @@ from assay.errors import ConfigError, InputError, StateError, describe
 if TYPE_CHECKING:
     from assay.meter import Meter
 
-SCHEMA = "assay.tracker/1"
-_DIRECTION_OF = {True: "higher", False: "lower", None: ""}
-_DIRECTIONS = ("higher", "lower", "")
+SCHEMA = "assay.tracker/2"
 
 
 @dataclass(frozen=True)
@@ -33,18 +31,18 @@ class Best:
 class Tracker:
     """Keeps the values of every epoch, or of whatever a step is.
 
-    What is better is what metrics say of themselves (`Metric.higher_is_better`), or what is said here. Of equal values
-    the first is the best. NaN is never best. Tables, curves and values per class without names are not tracked.
+    Whether higher values are better is known from the metrics (`Metric.higher_is_better`) or passed here. Of equal
+    values the first is the best. NaN is never best. Tables, curves and values per class without names are not tracked.
 
     Args:
-        meter: says which values of its metrics are better; without one, all have to be said.
-        better: `"higher"`, `"lower"`, or `""` for neither, by name of a value.
+        meter: knows the directions of its metrics; without one, all are to be passed.
+        higher_is_better: by name of a value: True, False, or None where neither is better.
 
     Raises:
-        ConfigError: another word, or something that is no meter.
+        ConfigError: another direction, or something that is no meter.
 
     Example:
-        >>> tracker = Tracker(better={"accuracy": "higher", "loss": "lower"})
+        >>> tracker = Tracker(higher_is_better={"accuracy": True, "loss": False})
         >>> for accuracy, loss in ((0.5, 1.0), (0.7, 0.8), (0.6, 0.7)):
         ...     tracker.record({"accuracy": accuracy, "loss": loss})
         >>> tracker.best("accuracy"), tracker.improved("accuracy"), tracker.improved("loss")
@@ -56,17 +54,17 @@ class Tracker:
            2  0.6       0.7 *
     """
 
-    def __init__(self, meter: Meter | None = None, better: Mapping[str, str] | None = None) -> None:
+    def __init__(self, meter: Meter | None = None, higher_is_better: Mapping[str, bool | None] | None = None) -> None:
         metrics = getattr(meter, "metrics", None)
         if meter is not None and not isinstance(metrics, Mapping):
-            do = "Pass what is better by name, as better={'loss': 'lower'}"
+            do = "Pass directions by name, as higher_is_better={'loss': False}"
             raise ConfigError(describe("meter", type(meter).__name__, "a meter", do))
-        said = {name: _DIRECTION_OF[metric.higher_is_better] for name, metric in (metrics or {}).items()}
-        self._better: dict[str, str] = {**said, **(better or {})}
-        for name, word in self._better.items():
-            if word not in _DIRECTIONS:
-                do = "Say which values are better"
-                raise ConfigError(describe(f"better of {name}", repr(word), "'higher', 'lower' or ''", do))
+        of_metrics = {name: metric.higher_is_better for name, metric in (metrics or {}).items()}
+        self._directions: dict[str, bool | None] = {**of_metrics, **(higher_is_better or {})}
+        for name, direction in self._directions.items():
+            if direction not in (True, False, None):
+                do = "Pass True where higher values are better, False where lower ones are"
+                raise ConfigError(describe(f"higher_is_better of {name}", repr(direction), "True, False or None", do))
         self.steps: list[int] = []
         self._values: list[dict[str, float]] = []
 
@@ -103,12 +101,12 @@ class Tracker:
         """The names of all values."""
         return tuple(dict.fromkeys(name for values in self._values for name in values))
 
-    def better(self, name: str) -> str:
-        """Which values are better; of a part of a metric's value, as `"recall cat"`, what the metric says."""
-        if name in self._better:
-            return self._better[name]
-        whole = max((each for each in self._better if name.startswith(f"{each} ")), key=len, default=None)
-        return self._better[whole] if whole is not None else ""
+    def higher_is_better(self, name: str) -> bool | None:
+        """Whether higher values are better; of a part of a metric's value, as `"recall cat"`, as of the metric."""
+        if name in self._directions:
+            return self._directions[name]
+        whole = max((each for each in self._directions if name.startswith(f"{each} ")), key=len, default=None)
+        return self._directions[whole] if whole is not None else None
 
     def values(self, name: str) -> list[float]:
         """The values of each step; NaN for a step without one.
@@ -127,7 +125,7 @@ class Tracker:
         Raises:
             ConfigError: there is no such value, or it is not known which of them are better.
         """
-        return {"higher": self.highest, "lower": self.lowest}[self._direction(name)](name)
+        return self.highest(name) if self._direction(name) else self.lowest(name)
 
     def highest(self, name: str) -> Best | None:
         """The highest value, and the first step that had it."""
@@ -147,7 +145,7 @@ class Tracker:
         Raises:
             ConfigError: as `best`.
         """
-        sign = 1 if self._direction(name) == "higher" else -1
+        sign = 1 if self._direction(name) else -1
         *before, last = (sign * value for value in self.values(name))
         return last - max((value for value in before if not math.isnan(value)), default=math.nan)
 
@@ -160,17 +158,17 @@ class Tracker:
         best = self.best(name)
         return best is not None and best.step == self.steps[-1]
 
-    def _direction(self, name: str) -> str:
+    def _direction(self, name: str) -> bool:
         self.values(name)
-        direction = self.better(name)
-        if not direction:
-            do = f"Say it, as Tracker(..., better={{{name!r}: 'higher'}}), or ask for highest or lowest"
-            raise ConfigError(describe(name, "no word on which values are better", "'higher' or 'lower'", do))
+        direction = self.higher_is_better(name)
+        if direction is None:
+            do = f"Pass Tracker(..., higher_is_better={{{name!r}: True}}), or call highest or lowest"
+            raise ConfigError(describe(name, "a value of unknown direction", "higher_is_better: True or False", do))
         return direction
 
     def table(self) -> str:
         """The values as text, with a star at the best ones."""
-        best = {name: self.best(name) for name in self.names if self.better(name)}
+        best = {name: self.best(name) for name in self.names if self.higher_is_better(name) is not None}
         rows = [["step", *self.names]]
         for step, values in zip(self.steps, self._values, strict=True):
             stars = {name for name, each in best.items() if each is not None and each.step == step}
@@ -186,7 +184,7 @@ class Tracker:
     def to_json(self) -> str:
         """Everything as JSON with a digest; numbers that are not finite as texts."""
         values = [{name: _said(value) for name, value in each.items()} for each in self._values]
-        kept = {"schema": SCHEMA, "better": self._better, "steps": self.steps, "values": values}
+        kept = {"schema": SCHEMA, "higher_is_better": self._directions, "steps": self.steps, "values": values}
         return json.dumps(seal(kept), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
     @classmethod
@@ -204,7 +202,7 @@ class Tracker:
             if not is_sealed(kept):
                 do = "The file was changed after it was written: take an unchanged copy"
                 raise StateError(describe("tracker", f"digest {kept.get('digest')!r:.40}", "that of its content", do))
-            tracker = cls(better=kept["better"])
+            tracker = cls(higher_is_better=kept["higher_is_better"])
             for step, values in zip(kept["steps"], kept["values"], strict=True):
                 tracker.record({name: float(value) for name, value in values.items()}, step)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -94,20 +94,20 @@ class LabelMetric(Metric):
 
     @property
     def condition(self) -> str:
-        """What the names of columns must say besides: all that decides over them."""
+        """What the names of terms must say besides: all that decides over them."""
         threshold = "" if self.num_classes is not None or self.threshold == 0.5 else f", threshold {self.threshold}"
         return threshold + ("" if self.ignore_index is None else f", without {self.ignore_index}")
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predicted and true labels of samples, as columns of booleans.
+    """Predicted and true labels of samples, as terms that are booleans.
 
     Attributes:
         predicted: labels.
         target: labels, alike.
         counted: where the target is not to be ignored; None where all are counted.
-        condition: what the names of columns say besides.
+        condition: what the names of terms say besides.
     """
 
     predicted: Tensor
@@ -116,24 +116,24 @@ class Answers:
     condition: str
 
     def __getitem__(self, what: str) -> Tensor:
-        """A column by its name in `ANSWERS`; where a target is ignored it is False, or 0."""
-        column = ANSWERS[what](self.predicted, self.target)
-        return column if self.counts is None else column * self.counts
+        """A term by its name in `ANSWERS`; where a target is ignored it is False, or 0."""
+        term = ANSWERS[what](self.predicted, self.target)
+        return term if self.counts is None else term * self.counts
 
-    def share(self, column: str, over: str = "", counts: Tensor | None = None) -> PerSample:
-        """The mean of a column over that of another: of `counts`, or of what `over` names; else of all that counts."""
-        if over:
-            counts = self[over] if counts is None else counts
+    def share(self, numerator: str, denominator: str = "", counts: Tensor | None = None) -> PerSample:
+        """The mean of a term over that of another: of `counts`, or of the denominator; else of all that counts.
+
+        Where a sample has several labels, its terms are means over these.
+        """
+        values = self[numerator]
+        if denominator:
+            counts = self[denominator] if counts is None else counts
         elif self.counts is not None:
-            over, counts = "counted", self.counts
-        return self._named(column, self[column], over, counts)
-
-    def _named(self, column: str, values: Tensor, over: str, counts: Tensor | None) -> PerSample:
-        """The columns; where a sample has several labels, their means over these."""
+            denominator, counts = "counted", self.counts
         if values.ndim > 1:
             values = values.float().mean(1)
             counts = None if counts is None else counts.float().mean(1)
-        return PerSample.of(column + self.condition, values, over + self.condition, counts)
+        return PerSample.of(numerator + self.condition, values, denominator + self.condition, counts)
 
 
 ANSWERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -89,7 +89,7 @@ class MeanSquaredError(ElementwiseMetric):
         return SQUARES
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return {"squared error": squared} if self.squared else {}
 
     @property
@@ -123,7 +123,7 @@ class MeanAbsoluteError(ElementwiseMetric):
         return frozenset({AbsoluteError()})
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return {"absolute error": absolute}
 
     @property
@@ -191,7 +191,7 @@ class WeightedMeanAbsolutePercentageError(ElementwiseMetric):
         return frozenset({AbsoluteError(), AbsoluteValue("target")})
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return {"absolute error": absolute, "absolute target": magnitude}
 
     def value(self, counts: Totals, k: int) -> Number:
@@ -334,7 +334,7 @@ class TweedieDevianceScore(ElementwiseMetric):
         return frozenset({TweedieDeviance(self.power)}) if self.power else SQUARES
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return (
             {f"deviance, power {self.power}": of_term(TweedieDeviance(self.power))}
             if self.power
@@ -394,7 +394,7 @@ class CriticalSuccessIndex(ElementwiseMetric):
         return frozenset({self._hits, self._events})
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return {
             f"hits, threshold {self.threshold}": of_term(self._hits),
             f"events, threshold {self.threshold}": of_term(self._events),
@@ -446,7 +446,7 @@ class PinballLoss(ElementwiseMetric):
         return frozenset({PREDS, TARGET, AbsoluteError()})
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         def loss(preds: Tensor, target: Tensor) -> Tensor:
             excess = error(preds, target)
             return excess.clamp(min=0) * (1 - self.alpha) - excess.clamp(max=0) * self.alpha

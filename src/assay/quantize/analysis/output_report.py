@@ -78,7 +78,8 @@ def _values(outcome: OutputComparison) -> list[Value]:
     count = int(outcome.counts.sum())
     single = bool((outcome.counts == 1).all())
     if ERROR in outcome.columns:
-        return [Value(RELATIVE_ERROR, outcome.distance, count=count, better="lower", column=ERROR, over=SIZE)]
+        value = Value(RELATIVE_ERROR, outcome.distance, count=count, higher_is_better=False)
+        return [replace(value, numerator=ERROR, denominator=SIZE)]
     means = {name: outcome.mean(name) for name in (KL, LOSS_BEFORE, LOSS_AFTER) if name in outcome.columns}
     if LOSS_BEFORE in means:
         changes = _changes(outcome)
@@ -86,10 +87,11 @@ def _values(outcome: OutputComparison) -> list[Value]:
             total = math.fsum(changes) if np.isfinite(changes).all() else float(changes.sum())
         means[LOSS_CHANGE] = total / math.fsum(outcome.counts)
     values = [
-        Value(name, mean, count=count, better="lower", column=name, over=PREDICTIONS) for name, mean in means.items()
+        Value(name, mean, count=count, higher_is_better=False, numerator=name, denominator=PREDICTIONS)
+        for name, mean in means.items()
     ]
-    over = "" if single else PREDICTIONS
-    agreement = Value(AGREEMENT, outcome.mean(AGREES), count=count, better="higher", column=AGREES, over=over)
+    agreement = Value(AGREEMENT, outcome.mean(AGREES), count=count, higher_is_better=True, numerator=AGREES)
+    agreement = replace(agreement, denominator="" if single else PREDICTIONS)
     return [values[0], agreement, *values[1:]]
 
 

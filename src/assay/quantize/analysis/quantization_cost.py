@@ -149,7 +149,7 @@ def _quality(
     methods = {each.metric: each.method or each.note for each in comparison.deltas}
     note = "; ".join(f"{name}: {method}" for name, method in methods.items() if method)
     values = [
-        Value(f"{each.metric} {name}", number, better=each.better)
+        Value(f"{each.metric} {name}", number, higher_is_better=each.higher_is_better)
         for each in comparison.deltas
         for name, number in ((BEFORE, each.baseline), (AFTER, each.value))
     ]
@@ -158,7 +158,7 @@ def _quality(
 
 def _size(before: Any, after: Any) -> Section:
     first, second = nbytes(before), nbytes(after)
-    ratio = Value("size ratio", second / first if first else float("nan"), better="lower")
+    ratio = Value("size ratio", second / first if first else float("nan"), higher_is_better=False)
     rows = ((BEFORE, first, first / 2**20), (AFTER, second, second / 2**20))
     note = "Parameters and buffers; what is shared counts once."
     return Section("Size", (ratio,), (Table("Size", ("model", "bytes", "MiB"), rows, note=note),))
