@@ -1,11 +1,36 @@
-"""Writing a file so that it is whole or not there."""
+"""Paths on this machine, and writing a file so that it is whole or not there."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+
+from assay.errors import ConfigError, describe
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path drops the second slash
+
+
+def local_path(what: str, path: object) -> Path:
+    """A path on this machine.
+
+    Raises:
+        ConfigError: it is a URL, empty, or no path at all.
+
+    Example:
+        >>> local_path("--out", "s3://bucket/run")
+        Traceback (most recent call last):
+        ...
+        assay.errors.ConfigError: --out: got 's3://bucket/run', expected a path on this machine, as URLs are not \
+supported. Pass a local or mounted path, and copy files from or to elsewhere.
+    """
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not text or "\0" in text or _URL.match(text):
+        got, do = repr(text or path), "Pass a local or mounted path, and copy files from or to elsewhere"
+        raise ConfigError(describe(what, got, "a path on this machine, as URLs are not supported", do))
+    return Path(text)
 
 
 def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Path:
@@ -19,8 +44,11 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) ->
 
     Returns:
         The path written.
+
+    Raises:
+        ConfigError: the path is a URL.
     """
-    path = Path(path)
+    path = local_path("path", path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:

@@ -6,7 +6,9 @@ import inspect
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from assay.cli import app
 from assay.cli.config import resolve
 from assay.cli.declaration import options_of
 from assay.cli.gate import rules_of
@@ -101,6 +103,33 @@ def test_an_invalid_file_is_an_error_that_names_file_and_key(tmp_path, text, par
     with pytest.raises(AssayError) as raised:
         evaluate(GIVEN, write(tmp_path, text))
     assert all(part in str(raised.value) for part in parts), raised.value
+
+
+URL = "s3://bucket/run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "label"),
+    [
+        (("evaluate", "m:f", "--data", "m:d", "-m", "accuracy", "--out", URL), "--out"),
+        (("evaluate", "m:f", "--data", "m:d", "-m", "accuracy", "--resume", URL), "--resume"),
+        (("evaluate", "m:f", "--data", f"{URL}.parquet", "-m", "accuracy"), "--data"),
+        (("evaluate", "m:f", "--data", "m:d", "-m", "accuracy", "--variant", f"model={URL}"), "--variant"),
+        (("evaluate", URL, "--data", "m:d", "-m", "accuracy"), "MODEL"),
+        (("perplexity", "m:f", "--data", "https://host/text.txt"), "--data"),
+        (("quantize", "m:f", "--out", URL), "--out"),
+        (("quantize", "m:f", "--eval", URL), "--eval"),
+        (("demo", "--out", URL), "--out"),
+        (("compare", "a.json", "b.json", "--html", f"{URL}.html"), "--html"),
+        (("audit", "m", "--sarif", "gs://bucket/x"), "--sarif"),
+    ],
+)
+def test_a_url_in_place_of_a_path_is_one_clear_error(tmp_path, monkeypatch, arguments, label):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert all(part in str(result.exception) for part in (f"{label}: got", "://", "on this machine", "local"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("missing", "label"), [("model", "MODEL"), ("data", "--data"), ("metrics", "--metrics")])

@@ -18,6 +18,7 @@ GENERATOR = torch.Generator().manual_seed(9)
 SCORES = torch.rand(90, 3, generator=GENERATOR).softmax(1)
 Y = torch.randint(3, (90,), generator=GENERATOR)
 METRICS = {"acc": Accuracy(num_classes=3), "loss": LogLoss(num_classes=3), "auroc": AUROC(num_classes=3)}
+MODELS = {"one": SCORES, "two": SCORES.flip(0)}
 NUMBERS = [1000 - k for k in range(90)]
 
 
@@ -87,12 +88,25 @@ def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
     monkeypatch.setattr(per_sample.PerSampleRecorder.__init__, "__defaults__", (0, 80))
     found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1})
     assert found.samples is None
-    assert "What each sample contributed was not kept: there are more than 80 samples." in notes
+    assert any("90 samples are more than 80" in note and "Evaluate at most 80" in note for note in notes)
     assert [each.members for each in found.slices] == [None] * 3
     assert value(found, "loss").note.startswith("bootstrap")  # as it cannot come from what samples contribute
-    found, notes = section([{"input": SCORES, "y": Y, "id": list(range(90))}], inputs="input", ids="id")
+    batches = [{"input": SCORES, "y": Y, "id": list(range(start, start + 90))} for start in (0, 90, 180)]
+    found, notes = section(batches, inputs="input", ids="id")
     assert found.samples is None
-    assert "What each sample contributed was not kept: there are more than 80 samples." in notes
+    assert any("270 samples are more than 80" in note for note in notes)
+
+
+def test_a_comparison_without_samples_says_how_to_pair(monkeypatch):
+    stream, other = (evaluate(same, [(each, Y)], METRICS, device="cpu", title=name) for name, each in MODELS.items())
+    with_samples = evaluate(same, TensorDataset(SCORES, Y), METRICS, device="cpu")
+    (note, *_) = (delta.note for delta in compare(stream, other).deltas)
+    assert "the baseline and the run have no per-sample values" in note
+    assert "keep_samples=True and a data set or ids=" in note
+    monkeypatch.setattr("assay.report.inference.MOST_SAMPLES", 80)
+    (note, *_) = (delta.note for delta in compare(with_samples, other).deltas)
+    assert "the run has no per-sample values" in note
+    assert "at most 80 samples" in note
 
 
 def test_targets_that_are_not_kept_tell_data_sets_apart():

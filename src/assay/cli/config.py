@@ -77,15 +77,15 @@ def read_config(path: Path, options: Mapping[str, Option]) -> dict[str, Any]:
             expected = repr(near[0]) if near else f"one of {', '.join(known)}"
             raise ConfigError(describe(str(path), f"the key {key!r}", expected, "Rename the key or remove it"))
         value = known[key].value(f"{path}: {key}", written)
-        values[known[key].name] = _placed(value, known[key].declared.is_relative, path.parent)
+        values[known[key].name] = _placed(value, known[key].declared.is_path, path.parent)
     return values
 
 
-def _placed(value: Any, is_relative: bool, folder: Path) -> Any:
+def _placed(value: Any, is_path: bool, folder: Path) -> Any:
     """A value in which paths are seen from a folder."""
     if isinstance(value, Path):
         return folder / value
-    if not is_relative:
+    if not is_path:
         return value
     if isinstance(value, str):
         return os.fspath(folder / value) if value and (folder / value).exists() else value

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from assay._atomic import local_path
 from assay.errors import ConfigError, describe
 
 _EXPECTED = {str: "a string", int: "an integer", float: "a number", bool: "true or false", Path: "a path"}
@@ -43,10 +44,7 @@ def convert(where: str, kind: Any, separator: str, value: Any) -> Any:
 def _converted(where: str, kind: Any, value: Any, expected: str) -> Any:
     if not isinstance(value, _TYPES.get(kind, kind)) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(describe(where, repr(value), expected, f"Write {expected}"))
-    if kind is Path and ("://" in str(value) or "\0" in str(value) or not str(value)):
-        do = "Name a file or folder here, and copy it from or to elsewhere"
-        raise ConfigError(describe(where, repr(str(value)), "a path on this machine", do))
-    return kind(value)
+    return local_path(where, value) if kind is Path else kind(value)
 
 
 def _number(where: str, text: str) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from assay._atomic import local_path
 from assay.cli.conversion import convert
 from assay.errors import ConfigError, describe
 
@@ -28,7 +29,7 @@ class Declaration:
         required: what must be named, on the command line or in the file; empty for an option that may be left out.
         is_argument: whether it is written without a name.
         is_extended: whether values on the command line come after those of the file instead of in their place.
-        is_relative: whether a file of that name beside the TOML file is meant.
+        is_path: whether it may name a file, which is on this machine and seen from the folder of the TOML file.
     """
 
     help: str
@@ -41,7 +42,7 @@ class Declaration:
     required: str = ""
     is_argument: bool = False
     is_extended: bool = False
-    is_relative: bool = False
+    is_path: bool = False
 
 
 def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
@@ -106,6 +107,10 @@ class Option:
             ConfigError: it is of another type, or out of range.
         """
         value = convert(where, self.kind, self.declared.separator, written)
+        if self.declared.is_path:
+            parts = [value] if isinstance(value, str) else [part for each in value for part in each.split(",")]
+            for part in filter(None, parts):
+                local_path(where, part.removeprefix("model="))  # as in a variant
         least, most = self.declared.least, self.declared.most
         if (least is not None and value < least) or (most is not None and value > most):
             expected = f"at least {least}" if most is None else f"{least} to {most}"

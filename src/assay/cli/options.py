@@ -31,7 +31,7 @@ class ModelOptions:
     model: str = argument(
         "The model: package.module:factory, a .pt2 program, TorchScript, weights, or a Hugging Face folder.",
         required="package.module:factory, a file or a folder",
-        is_relative=True,
+        is_path=True,
     )
     model_factory: str = string(
         "Call package.module:function to make the model that a file of weights is for.", panel=MODEL
@@ -184,7 +184,7 @@ class EvaluateCommand(MeasurementOptions):
         "Measure on this data: package.module:function, .npz, .safetensors, .parquet, .csv, .tsv, .jsonl, or a folder "
         "of images.",
         required="package.module:function, a file or a folder",
-        is_relative=True,
+        is_path=True,
     )
     metrics: tuple[str, ...] = several(
         "Measure a metric: metric, metric:argument=value,..., or name=metric:...; may be repeated.",
@@ -198,7 +198,7 @@ class EvaluateCommand(MeasurementOptions):
     variant: tuple[str, ...] = several(
         "Compare with another variant: MODEL, precision=bfloat16, int8, ...; may be repeated.",
         panel=MODEL,
-        is_relative=True,
+        is_path=True,
     )
     compile: bool = flag("Pass the model through torch.compile.", panel=MODEL)
     preds: str = string("Take the predictions from this part of the outputs: a name or a position.", panel=MODEL)
@@ -268,7 +268,7 @@ def _stride() -> Any:
 class PerplexityCommand(MeasurementOptions):
     """Measure the perplexity of a language model on a text, every token once."""
 
-    data: str = string("Measure on the text in this file.", required="a file with text", is_relative=True)
+    data: str = string("Measure on the text in this file.", required="a file with text", is_path=True)
     batch_size: int | None = option("Compute this many windows at once; 8 by default.", panel=DATA)
     window: int | None = _window()
     stride: int | None = _stride()
@@ -295,7 +295,9 @@ class QuantizeCommand(ModelOptions, OutputOptions):
     device: str = option("Plan for this device, which need not be here: auto, cpu, cuda, mps, xpu.", default="auto")
     scheme: str = string("Quantize by this scheme: int4, int8, int3:g64, ...; of several, the first that fits a layer.")
     dtype: str = string("Compute activations in this dtype; by default in that of the weights.")
-    recipe: str = string("Read schemes by layer from this recipe: TOML, JSON, or a TorchChat --quantize JSON.")
+    recipe: str = string(
+        "Read schemes by layer from this recipe: TOML, JSON, or a TorchChat --quantize JSON.", is_path=True
+    )
     include: tuple[str, ...] = several("Quantize these layers only; may be repeated.")
     exclude: tuple[str, ...] = several("Skip these layers; may be repeated.")
     method: str = string("Round weights by this method: nearest, search or hqq.")
@@ -304,7 +306,9 @@ class QuantizeCommand(ModelOptions, OutputOptions):
     apply: Path | None = option("Apply the plan in this file, as --plan --json prints it.")
     out: Path | None = option("Write the model into this folder or .safetensors file.")
     eval: str = string(
-        "Measure before and after on this data: a text file, or data as assay evaluate names them.", panel=MEASURED
+        "Measure before and after on this data: a text file, or data as assay evaluate names them.",
+        panel=MEASURED,
+        is_path=True,
     )
     metrics: tuple[str, ...] = several(
         "With --eval, measure a further metric; may be repeated.", "--metrics", "-m", panel=MEASURED

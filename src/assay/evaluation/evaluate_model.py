@@ -25,13 +25,14 @@ from assay.evaluation.identity import Identity
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions, takes_options
-from assay.evaluation.per_sample import MOST_SAMPLES, PerSampleRecorder
+from assay.evaluation.per_sample import PerSampleRecorder
 from assay.evaluation.progress import EvaluationProgress
 from assay.evaluation.ranks import Ranks, local_rank, process_group
 from assay.evaluation.slices import Slicer, SliceSpec, parse_slices
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
+from assay.report.samples import MOST_SAMPLES
 
 TRAIL_BYTES = 1 << 15
 """Of a tensor in a stream, at its beginning and at its end, that tell streams apart."""

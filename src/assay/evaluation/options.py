@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, cast
 
 import torch
 
+from assay._atomic import local_path
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
 from assay.evaluation.ranks import TIMEOUT_S
@@ -22,7 +22,6 @@ from assay.report import Report
 P = ParamSpec("P")
 
 ON_ERROR = ("raise", "skip")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path drops the second slash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +74,8 @@ class EvaluateOptions:
             raise ConfigError(describe("confidence_level", repr(self.confidence_level), "a number between 0 and 1", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
-        if self.resume is not None and not (isinstance(self.resume, str | os.PathLike) and os.fspath(self.resume)):
-            raise ConfigError(describe("resume", repr(self.resume), "a folder for checkpoints", "Name one"))
-        if self.resume is not None and _ADDRESS.match(os.fspath(self.resume)):
-            got, do = os.fspath(self.resume), "Name a local folder, or one that is mounted"
-            raise ConfigError(describe("resume", got, "a folder on this machine", do))
+        if self.resume is not None:
+            local_path("resume", self.resume)
         if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):
             do = "Pass a string, or None where everything has a digest"
             raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))

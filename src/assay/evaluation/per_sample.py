@@ -16,10 +16,8 @@ from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, fro
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import per_sample_values, predictions
 from assay.report import Samples
+from assay.report.samples import MOST_SAMPLES
 from assay.stats.sampling import mixed
-
-MOST_SAMPLES = 2_000_000
-"""Samples that are kept; of more than that, none."""
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
 _PRINTED = 4096  # bytes of a target
@@ -128,14 +126,18 @@ class PerSampleRecorder:
         joined = {name: np.concatenate(parts) for name, parts in sorted(self._series.items())}
         return {name: series for name, series in joined.items() if len(series) == self._rows}
 
-    def result(self, classes: Sequence[str] = ()) -> PerSampleValues:
+    def result(self, rows: int, classes: Sequence[str] = ()) -> PerSampleValues:
         """The samples, ordered by their ids.
 
         Args:
+            rows: how many samples were counted, also where there were too many to keep them.
             classes: the names of the classes, where decisions and targets are class numbers.
         """
         if self.full:
-            note = f"What each sample contributed was not kept: there are more than {self._most:,} samples."
+            note = (
+                f"Per-sample values were not kept, as {max(rows, self._expected):,} samples are more than "
+                f"{self._most:,}: comparisons are not paired. Evaluate at most {self._most:,} samples to pair them."
+            )
             return PerSampleValues(notes=(note,))
         series = self._whole()
         names, notes = _names(self._ids, series.get(_INDEX))
@@ -163,7 +165,7 @@ def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple
         if len(set(names.tolist())) == len(names):
             return names, ()
         if index is None:
-            return None, ("What each sample contributed was not kept: some samples have the same id.",)
+            return None, ("Per-sample values were not kept, as samples share ids: pass unique ids= to keep them.",)
         return index, ("Samples are called by their indices in the data set, as some have the same id.",)
     return np.empty(0, np.int64) if index is None else index, ()
 

@@ -45,7 +45,7 @@ def build_section(
         The section, and what a reader must know of it.
     """
     recorder: PerSampleRecorder | None = observed.get("samples")
-    per_sample = PerSampleValues() if recorder is None else recorder.result(diagnostics.named)
+    per_sample = PerSampleValues() if recorder is None else recorder.result(total.rows, diagnostics.named)
     groups: BootstrapGroups | None = observed.get("groups")
     sources = IntervalSources(options.confidence_level, per_sample.samples, per_sample.terms)
     if options.confidence_level is not None:

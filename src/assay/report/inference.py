@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from assay.report.packed_array import Array
-from assay.report.samples import Samples, align, is_known_to_be_the_same
+from assay.report.samples import MOST_SAMPLES, Samples, align, is_known_to_be_the_same
 from assay.report.value import Value, terms_of
 from assay.stats import effect_sizes, hypothesis_tests
 from assay.stats.distributions import normal_quantile, normal_two_sided
@@ -460,12 +460,13 @@ def _of_intervals(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -
 
 
 def _why_not_paired(a: MeasuredValue, b: MeasuredValue) -> str:
-    kept = [each.samples is not None for each in (a, b)]
-    if not any(kept):
-        return "no samples were kept"
-    if not all(kept):
-        return "samples were kept on one side only"
-    return "the value is not stored as a mean over samples"
+    without = [side for each, side in ((a, "the baseline"), (b, "the run")) if each.samples is None]
+    if not without:
+        return "the value is not stored as a mean over samples"
+    is_large = max(a.value.count or 0, b.value.count or 0) > MOST_SAMPLES
+    do = f"at most {MOST_SAMPLES:,} samples" if is_large else "with keep_samples=True and a data set or ids="
+    has = "have" if len(without) > 1 else "has"
+    return f"{' and '.join(without)} {has} no per-sample values (to pair means over samples, evaluate {do})"
 
 
 def _why_no_error(measured: MeasuredValue) -> str:

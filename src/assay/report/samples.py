@@ -16,6 +16,9 @@ from assay._records import Record
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.report.packed_array import Array, PackedArray
 
+MOST_SAMPLES = 2_000_000
+"""How many samples at most `assay.evaluate` keeps per-sample values of; of more than that, it keeps none."""
+
 
 @dataclass(frozen=True, eq=False)
 class Column(Record):

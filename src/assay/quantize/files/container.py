@@ -20,6 +20,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from assay._atomic import local_path
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, DtypeError, StateError, describe
 
@@ -93,7 +94,7 @@ class Container:
         metadata: Callable[[Mapping[str, str]], Metadata],
         part: Path,
     ) -> None:
-        self.path, self.part, self._metadata = path, part, metadata
+        self.path, self.part, self._metadata = local_path("path", path), part, metadata
         # Larger elements first, as safetensors does it: so every tensor lies at a multiple of its element's size.
         self.entries = sorted(entries, key=lambda entry: -entry.dtype.itemsize)
         self._spans = _spans(self.entries)

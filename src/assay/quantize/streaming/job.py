@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from assay import __version__
-from assay._atomic import write_text, write_whole
+from assay._atomic import local_path, write_text, write_whole
 from assay.errors import AssayError, ConfigError, InvalidValuesError, StateError, describe
 from assay.progress import ProgressBar
 from assay.quantize.files.container import Metadata, sha256, unwritable
@@ -280,6 +280,7 @@ def _target(source: TensorSource, folder: Path) -> Path:
     Raises:
         ConfigError: it is the source, or no folder.
     """
+    local_path("target", folder)
     home = source.folder or source.path.parent
     if folder.exists() and home.exists() and folder.resolve() == home.resolve():
         raise ConfigError(describe("target", str(folder), "another folder than that of the source", "Name another one"))
