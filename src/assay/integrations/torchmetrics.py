@@ -131,9 +131,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             if self._updates_seen != self._update_count:  # a compute group updates its first member only
                 got = f"{self._update_count} updates of a compute group and {self._updates_seen} of its own"
-                do = (
-                    "Leave it out of compute_groups=, or use as_torchmetrics, which counts a batch once for all metrics"
-                )
+                do = "Leave it out of compute_groups=, or use as_torchmetrics, which counts once for all metrics"
                 raise StateError(describe(f"compute of {self.meter!r}", got, "updates of its own", do))
             return computed(*args, **kwargs)
 
@@ -151,12 +149,9 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         super()._reduce_states(incoming_state)
         self.meter = incoming_state["meter"].merge(self.meter)
 
-    def _sync_dist(
-        self, dist_sync_fn: Callable[..., Any] = gather_all_tensors, process_group: Any | None = None
-    ) -> None:
+    def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
         """Put the counts of all processes in the place of one's own."""
-        if dist_sync_fn is not gather_all_tensors:
-            raise ConfigError(_of_dist_sync_fn(dist_sync_fn))
+        _check_dist_sync_fn(None if dist_sync_fn is gather_all_tensors else dist_sync_fn)
         if self._reductions:
             super()._sync_dist(dist_sync_fn, process_group)
         self.meter = self.meter.sync(process_group or self.process_group)
@@ -185,16 +180,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
             held.update({prefix + name: tensor for name, tensor in self.meter.state_dict().items()})
         return held
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
+        _, strict, missing_keys, _, error_msgs = more
         for key in self._defaults:
             if prefix + key in state_dict:
                 setattr(self, key, state_dict.pop(prefix + key))
@@ -224,16 +211,16 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
 def _check_torchmetrics_options(options: Mapping[str, Any]) -> None:
     """Raise for options of `torchmetrics.Metric` that a meter cannot follow."""
-    if options.get("dist_sync_fn") is not None:
-        raise ConfigError(_of_dist_sync_fn(options["dist_sync_fn"]))
+    _check_dist_sync_fn(options.get("dist_sync_fn"))
     if options.get("compute_on_cpu"):
         do = "Leave it out: values are computed on the CPU, and scores take bounded memory"
         raise ConfigError(describe("compute_on_cpu", True, "False", do))
 
 
-def _of_dist_sync_fn(given: object) -> str:
-    do = "Leave it out: the meter sums counts over the process group"
-    return describe("dist_sync_fn", repr(given), "nothing", do)
+def _check_dist_sync_fn(function: object) -> None:
+    if function is not None:
+        do = "Leave it out: the meter sums counts over the process group"
+        raise ConfigError(describe("dist_sync_fn", repr(function), "nothing", do))
 
 
 def _alone(values: dict[str, Any]) -> Any:
@@ -266,9 +253,8 @@ def as_torchmetric(metric: Metric | Meter, *, weighted: bool = False, **options:
     """
     if isinstance(metric, Meter):
         return AssayMetric(metric.fresh(), **options)
-    given: object = metric
-    if not isinstance(given, Metric):
-        got = type(given).__name__
+    if not isinstance(metric, Metric):
+        got = type(metric).__name__  # type: ignore[unreachable]
         raise ConfigError(describe("metric", got, "a metric or a meter of assay", "Pass Accuracy(num_classes=10)"))
     return AssayMetric(Meter(weighted=weighted, value=metric), **options)
 
@@ -348,15 +334,9 @@ class _Member(AssayMetric):
         self._shared.read = None
         self.meter.reset()
 
-    def sync(
-        self,
-        dist_sync_fn: Callable[..., Any] | None = None,
-        process_group: Any | None = None,
-        should_sync: bool = True,
-        distributed_available: Callable[[], bool] | None = None,
-    ) -> None:
-        """Refuse: `compute` asks all processes at once, for all members."""
-        if should_sync:
+    def sync(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse, unless with `should_sync=False`: `compute` asks all processes at once, for all members."""
+        if kwargs.get("should_sync", args[2] if len(args) > 2 else True):
             raise self._refused("sync", "counts for one member", "Call sync of the collection's meter")
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
@@ -448,8 +428,8 @@ def as_torchmetrics(
         >>> sorted(metrics.compute())
         ['val_acc', 'val_f1']
     """
-    made = meter.fresh() if isinstance(meter, Meter) else Meter(**dict[str, Any](meter))
-    return AssayCollection(made, prefix, postfix, **options)
+    empty = meter.fresh() if isinstance(meter, Meter) else Meter(**dict[str, Any](meter))
+    return AssayCollection(empty, prefix, postfix, **options)
 
 
 @dataclass(frozen=True, eq=False)
