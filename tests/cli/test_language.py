@@ -146,9 +146,8 @@ def test_what_was_said_is_json_for_programs(here):
 
 def test_the_seed_of_a_perplexity_reaches_its_report(here, saved):
     done = evaluate(saved, "--seed", 7, "--json")
-    assert ["seed", "7"] in next(
-        t["rows"] for t in json.loads(done.stdout)["sections"][0]["tables"] if t["title"] == "Run"
-    )
+    (run,) = (table for table in Report.from_json(done.stdout).sections[0].tables if table.name == "Run")
+    assert ("seed", "7") in run.rows
 
 
 def test_draws_have_a_seed(here):

@@ -26,12 +26,7 @@ USAGE = {"moved": (MOVED,), "not-moved": (NOT_MOVED,), "both": USAGES}
 
 
 def run(options: AuditCommand) -> None:
-    """Audit, print, and exit with 0 (nothing found), 1 (findings) or 2 (could not be run).
-
-    Raises:
-        ConfigError: an option or the target is invalid.
-        typer.Exit: with the exit code.
-    """
+    """Audit, print, and exit with 0 (nothing found), 1 (findings) or 2 (could not be run)."""
     if options.list_rules:
         print_rules()
         return

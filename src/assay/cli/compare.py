@@ -13,13 +13,7 @@ from assay.report.comparing import short_names
 
 
 def run(options: CompareCommand) -> None:
-    """Compare reports, and print or write the comparison.
-
-    Raises:
-        ConfigError: invalid options, or reports that have no section in common.
-        StateError: a file that is no report.
-        OSError: a file that cannot be read or written.
-    """
+    """Compare reports, and print or write the comparison."""
     paths = options.reports
     if len(paths) < 2:
         do = "Name the baseline first, then the runs"

@@ -22,11 +22,6 @@ def resolve(command: type[T], given: Mapping[str, Any]) -> T:
         command: the dataclass.
         given: what the command line says, by the names of the fields; None or an empty list where it says nothing.
 
-    Raises:
-        ConfigError: a key is unknown, a value is invalid, or what is required is named nowhere.
-        StateError: the file is not TOML.
-        OSError: it cannot be read.
-
     Example:
         >>> from assay.cli.options import EvaluateCommand
         >>> given = {"model": "m:net", "data": "x.csv", "metrics": ["accuracy"], "classes": "cat,dog"}
@@ -55,11 +50,6 @@ def read_config(path: Path, options: Mapping[str, Option]) -> dict[str, Any]:
     Args:
         path: the file.
         options: the options of the command.
-
-    Raises:
-        StateError: it is not TOML.
-        ConfigError: a key is unknown, or a value is of the wrong type.
-        OSError: it cannot be read.
     """
     try:
         data = tomllib.loads(path.read_text("utf-8"))

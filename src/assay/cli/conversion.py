@@ -21,9 +21,6 @@ def convert(where: str, kind: Any, separator: str, value: Any) -> Any:
         kind: the type of the field: one of `_EXPECTED`, or a tuple of them.
         separator: what stands between several values in one string.
         value: what was written.
-
-    Raises:
-        ConfigError: it is of another type.
     """
     if get_origin(kind) is not tuple:
         return _converted(where, kind, value, _EXPECTED[kind])

@@ -101,11 +101,7 @@ class Option:
         return self.name.replace("_", "-")
 
     def value(self, where: str, written: Any) -> Any:
-        """What was written as the field holds it.
-
-        Raises:
-            ConfigError: it is of another type, or out of range.
-        """
+        """What was written as the field holds it."""
         value = convert(where, self.kind, self.declared.separator, written)
         if self.declared.is_path:
             parts = [value] if isinstance(value, str) else [part for each in value for part in each.split(",")]

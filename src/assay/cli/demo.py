@@ -12,6 +12,7 @@ from assay.cli.demo_bits import same_bits, where_float32_ends
 from assay.cli.demo_models import EPOCHS, Task, one_thread, tasks
 from assay.cli.loaders.metrics import open_metrics
 from assay.cli.options import DemoCommand
+from assay.cli.output import write_report
 from assay.evaluation import evaluate
 from assay.metrics.base import Metric
 from assay.render.terminal import show
@@ -23,10 +24,6 @@ def run(options: DemoCommand, epochs: int = EPOCHS) -> Report:
 
     Returns:
         The report.
-
-    Raises:
-        MissingDependencyError: scikit-learn, which brings the data, is not installed.
-        OSError: the folder cannot be made; nothing has then been trained.
     """
     options.out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
@@ -49,7 +46,7 @@ def run(options: DemoCommand, epochs: int = EPOCHS) -> Report:
     )
     try:
         with console.status("Writing the report"):
-            written = report.save(options.out / "report.json"), report.to_html(options.out / "report.html")
+            written = write_report(report, options.out)
     finally:
         show(report.to_document(), console)
     console.print(f"\nWritten in {time.perf_counter() - start:.0f} s:")

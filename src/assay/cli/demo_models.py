@@ -108,11 +108,7 @@ def one_thread() -> Iterator[None]:
 
 
 def tasks() -> tuple[Task, Task, Task]:
-    """Handwritten digits (10 classes), breast cancer (two classes), diabetes (regression); nothing is downloaded.
-
-    Raises:
-        MissingDependencyError: scikit-learn, which brings the data, is not installed.
-    """
+    """Handwritten digits (10 classes), breast cancer (two classes), diabetes (regression); nothing is downloaded."""
     try:
         from sklearn import datasets
     except ImportError as error:

@@ -24,12 +24,7 @@ from assay.report import Report
 
 
 def run(options: EvaluateCommand) -> None:
-    """Evaluate, write the report where a folder was named, and print it; of several processes the first one does.
-
-    Raises:
-        ConfigError: a model, data or a metric that cannot be found or made.
-        StateError: a file that is damaged, or that would run code.
-    """
+    """Evaluate, write the report where a folder was named, and print it; of several processes the first one does."""
     measure_and_show(lambda: _measure(options), options)
 
 

@@ -10,13 +10,7 @@ TOOLS = ("lm-eval",)
 
 
 def run(options: ImportCommand) -> None:
-    """Read the results of a tool, write them as a report, and show it.
-
-    Raises:
-        ConfigError: a tool that is not known, or no such file.
-        StateError: a file that was cut short or is of something else.
-        OSError: a file that cannot be read or written.
-    """
+    """Read the results of a tool, write them as a report, and show it."""
     if options.tool not in TOOLS:
         raise ConfigError(describe("TOOL", repr(options.tool), f"one of {', '.join(TOOLS)}", "Write lm-eval"))
     from assay.integrations.lm_eval import read_lm_eval

@@ -14,14 +14,7 @@ from assay.report.gate_result import KINDS, GateRule
 
 
 def run(options: GateCommand) -> None:
-    """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say).
-
-    Raises:
-        ConfigError: a rule or an option is invalid.
-        StateError: a file is no report.
-        OSError: a file cannot be read.
-        typer.Exit: with the exit code.
-    """
+    """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say)."""
     check_output(options)
     judged = gate(
         Report.load(options.report),
@@ -36,11 +29,7 @@ def run(options: GateCommand) -> None:
 
 
 def rules_of(options: GateCommand) -> tuple[GateRule, ...]:
-    """The rules, of which a later one replaces an earlier one of the same kind and metric.
-
-    Raises:
-        ConfigError: a rule is invalid.
-    """
+    """The rules, of which a later one replaces an earlier one of the same kind and metric."""
     rules = {}
     for kind in KINDS:
         for written in getattr(options, kind.replace("-", "_")):
@@ -55,9 +44,6 @@ def parse_rule(kind: str, written: str) -> GateRule:
     Args:
         kind: one of ``KINDS``.
         written: ``metric=number`` or ``metric[slice]=number``; the metric may hold further equals signs.
-
-    Raises:
-        ConfigError: there is no equals sign, no metric or no finite number.
 
     Example:
         >>> parse_rule("min", "digits/accuracy=0.9").bound

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +20,9 @@ from assay.quantize.files.file import is_quantized
 
 
 def run(options: GenerateCommand) -> None:
-    """Let models continue a prompt; print their texts, how fast they come, and in how much memory.
-
-    Raises:
-        ConfigError: a model that cannot be found, or a prompt that cannot be continued.
-    """
+    """Let models continue a prompt; print their texts, how fast they come, and in how much memory."""
     from assay.cli.language_shown import beside, to_json
 
-    sys.path.insert(0, os.getcwd())
     found: dict[str, Generation] = {}
     with beside() as screen:
         for name in (options.model, *options.variant):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.options import MeasurementOptions
-from assay.cli.output import write_then_show
+from assay.cli.output import write_report, write_then_show
 from assay.errors import AssayWarning
 from assay.evaluation import VariantComparison
 from assay.evaluation.ranks import process_group
@@ -25,7 +25,6 @@ def measure_and_show(measure: Callable[[], Report | VariantComparison], options:
         measure: gives the result.
         options: where to write it, and how to print it.
     """
-    sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
     with process_group(), warnings.catch_warnings():  # samplers ask for the group
@@ -39,11 +38,9 @@ def measure_and_show(measure: Callable[[], Report | VariantComparison], options:
 
 
 def _write(result: Report | VariantComparison, out: Path | None) -> list[Path]:
-    if out is None:
-        return []
-    if isinstance(result, VariantComparison):
-        return result.save(out)
-    return [result.save(out / "report.json"), result.to_html(out / "report.html")]
+    if isinstance(result, Report):
+        return write_report(result, out)
+    return [] if out is None else result.save(out)
 
 
 def _show(result: Report | VariantComparison, options: MeasurementOptions) -> None:

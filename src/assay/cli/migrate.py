@@ -12,16 +12,11 @@ import typer
 
 from assay.cli.options import MigrateCommand
 from assay.migrate import FileMigration, Note, migrate, write
+from assay.render.document import plural
 
 
 def run(options: MigrateCommand) -> None:
-    """Show what changes, and write it if asked.
-
-    Raises:
-        ConfigError: there is no such file, or it is no Python.
-        OSError: a file that cannot be written.
-        typer.Exit: with 1 where something is left to the reader, with 2 where a file could not be read.
-    """
+    """Show what changes, and write it if asked."""
     known = {name: getattr(options, name) for name in ("num_classes", "num_labels", "num_outputs")}
     found = []
     for each in migrate(options.path, {name: value for name, value in known.items() if value is not None}):
@@ -82,9 +77,5 @@ def _summary(found: list[FileMigration], written: bool) -> str:
     todo = sum(note.kind == "todo" for note in notes)
     verb = "changed" if written else "would change"
     ask = "" if written or not changed else " Nothing was written; --write does."
-    counts = f"{_counted(len(found), 'file')}: {changed} {verb}, {_counted(todo, 'place')} left to you."
+    counts = f"{plural(len(found), 'file')}: {changed} {verb}, {plural(todo, 'place')} left to you."
     return counts + ask
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -7,10 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from assay.cli.options import OutputOptions
 from assay.errors import ConfigError, describe
+
+if TYPE_CHECKING:
+    from assay.report import Report
 
 
 def prepare_streams() -> None:
@@ -59,6 +62,11 @@ def write_then_show(write: Callable[[], Iterable[Path]], show: Callable[[], obje
         show()
     for path in written:
         print_path(path)
+
+
+def write_report(report: Report, folder: Path | None) -> list[Path]:
+    """Write a report as JSON and as a page into a folder, where one was named."""
+    return [] if folder is None else [report.save(folder / "report.json"), report.to_html(folder / "report.html")]
 
 
 def check_output(options: OutputOptions) -> None:

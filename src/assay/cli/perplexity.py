@@ -14,12 +14,7 @@ from assay.report import Report
 
 
 def run(options: PerplexityCommand) -> None:
-    """Measure, write the report where a folder was named, and print it; of several processes the first one does.
-
-    Raises:
-        ConfigError: a model or a file that cannot be found.
-        StateError: the file is no text.
-    """
+    """Measure, write the report where a folder was named, and print it; of several processes the first one does."""
     measure_and_show(lambda: _measure(options), options)
 
 

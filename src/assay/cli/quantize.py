@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections import Counter
@@ -20,7 +19,6 @@ from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.file import save
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.planning.matrix import markdown, matrix
-from assay.quantize.planning.plan import Plan
 from assay.quantize.streaming.job import quantize_shards
 from assay.quantize.streaming.source import TensorSource, from_names
 from assay.quantize.tuning import DTYPES, SCHEMES, show, tune
@@ -31,9 +29,6 @@ def run(options: QuantizeCommand) -> None:
     """Print the plan for a model, and do it unless only the plan was asked for; or measure, tune or print the matrix.
 
     A folder as Hugging Face writes it is quantized tensor by tensor and need not fit into memory.
-
-    Raises:
-        ConfigError: a model that cannot be found or made, an invalid plan, or nowhere to write to.
     """
     if options.matrix:
         print(markdown(matrix()), end="")
@@ -56,19 +51,20 @@ def _quantize(options: QuantizeCommand) -> None:
     if options.out is None and not options.plan:
         do = "Name --out FOLDER, or ask for --plan alone"
         raise ConfigError(describe("assay quantize", "no --out", "where to write the model", do))
-    sys.path.insert(0, os.getcwd())  # a command of its own has only its folder there
     folder = Path(options.model)
     check_floats(folder)
-    if is_folder_of_shards(folder):
-        made = _printed(skeleton_of(folder), options)
-        if not options.plan:
-            _write_shards(folder, made, options)
+    is_streamed = is_folder_of_shards(folder)
+    model = skeleton_of(folder) if is_streamed else module_of(model_of(options))
+    plan = make_plan(model, options)
+    print_as(plan, options)
+    sys.stdout.flush()
+    if options.plan:
         return
-    model = module_of(model_of(options))
-    made = _printed(model, options)
-    if not options.plan:
-        assert options.out is not None
-        made.apply(model)
+    assert options.out is not None
+    if is_streamed:
+        print_path(quantize_shards(folder, options.out, plan).target)
+    else:
+        plan.apply(model)
         print_path(save(model, options.out))
 
 
@@ -89,13 +85,6 @@ def _tune(options: QuantizeCommand) -> None:
         print_path(path)
 
 
-def _printed(model: nn.Module, options: QuantizeCommand) -> Plan:
-    made = make_plan(model, options)
-    print_as(made, options)
-    sys.stdout.flush()
-    return made
-
-
 def skeleton_of(folder: Path) -> nn.Module:
     """The model of a folder without its weights, but with their dtypes."""
     source = TensorSource(folder)
@@ -106,8 +95,3 @@ def skeleton_of(folder: Path) -> nn.Module:
             stored = source.tensors.get(name)
             held.data = torch.empty_like(held, dtype=stored.dtype if stored else usual)
     return model
-
-
-def _write_shards(folder: Path, made: Plan, options: QuantizeCommand) -> None:
-    assert options.out is not None
-    print_path(quantize_shards(folder, options.out, made).target)

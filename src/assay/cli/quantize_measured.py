@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
 from assay.cli.options import EvaluateCommand, QuantizeCommand
-from assay.cli.output import print_as, print_path, write_then_show
+from assay.cli.output import print_as, print_path, write_report, write_then_show
 from assay.cli.quantize_plan import check_floats, is_folder_of_shards, make_plan, module_of
 from assay.errors import ConfigError, describe
 from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensitivity, sweep
@@ -36,12 +35,8 @@ def run(options: QuantizeCommand) -> None:
     """Measure, print the report, and write it where a folder was named.
 
     Only before and after (neither a sweep, a budget nor layers) makes a quantized model, which is written, too.
-
-    Raises:
-        ConfigError: a model, data or schemes that cannot be found or made.
     """
     _check(options)
-    sys.path.insert(0, os.getcwd())
     check_floats(Path(options.model))
     model = model_of(options)
     data, reading = _reading(model, options)
@@ -153,11 +148,5 @@ def _told(report: Report, model: Model, options: QuantizeCommand) -> None:
     """Write a report with what it is of where a folder was named, and print it."""
     about = f"Model: {model.name} ({model.what}).", f"Data: {Path(options.eval).name}."
     report = replace(report, notes=(*report.notes, *about))
-    write_then_show(lambda: _written(report, options.out), lambda: print_as(report, options))
-
-
-def _written(report: Report, out: Path | None) -> list[Path]:
-    if out is None:
-        return []
-    folder = _folder(out)
-    return [report.save(folder / "report.json"), report.to_html(folder / "report.html")]
+    folder = None if options.out is None else _folder(options.out)
+    write_then_show(lambda: write_report(report, folder), lambda: print_as(report, options))

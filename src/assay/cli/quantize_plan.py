@@ -16,13 +16,7 @@ from assay.quantize.streaming.source import CONFIG, FILE, INDEX, config_of
 
 
 def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:
-    """The plan that was asked for on the command line.
-
-    Raises:
-        ConfigError: a plan in a file and options that would change it, or a plan that cannot be.
-        StateError: the file holds no plan.
-        OSError: it cannot be read.
-    """
+    """The plan that was asked for on the command line."""
     if options.apply is not None:
         changing = ("scheme", "recipe", "include", "exclude", "method", "dtype", "release")
         if given := [name for name in changing if getattr(options, name)]:
@@ -44,11 +38,7 @@ def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:
 
 
 def module_of(model: Model) -> nn.Module:
-    """The module of a model.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """The module of a model."""
     if not isinstance(model.model, nn.Module):
         do = "Name a module, or a function that makes one"
         raise ConfigError(describe("MODEL", model.what, "a module whose layers can be replaced", do))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -210,19 +212,7 @@ def _fits(name: str, pattern: str) -> bool:
         >>> _fits("language = de", "language = *"), _fits("language = de", "*en*"), _fits("ab", "ab*b")
         (True, False, False)
     """
-    first, *others = pattern.split("*")
-    if not others:
-        return name == pattern
-    *middle, last = others
-    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
-        return False
-    at, end = len(first), len(name) - len(last)
-    for part in middle:  # each as early as it comes leaves the most for the next
-        at = name.find(part, at, end)
-        if at < 0:
-            return False
-        at += len(part)
-    return True
+    return fnmatch.fnmatchcase(name, re.sub(r"[\[?]", r"[\g<0>]", pattern))  # brackets stand for themselves
 
 
 def _no_slice(section: Section, pattern: str) -> str:

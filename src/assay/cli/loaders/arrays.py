@@ -23,13 +23,7 @@ _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zli
 
 
 def open_arrays(path: Path, options: EvaluateCommand, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
-    """Arrays in a file as data.
-
-    Raises:
-        ConfigError: an array is not there or cannot be used.
-        ShapeError: arrays have not as many rows as each other.
-        StateError: the file is damaged, or has pickled objects.
-    """
+    """Arrays in a file as data."""
     names, read = _npz(path) if path.suffix == ".npz" else _safetensors(path)
     roles = assign_roles(names, options, str(path))
     parts, labels, classes, notes = read_roles(read, roles, options.classes or classes, str(path))

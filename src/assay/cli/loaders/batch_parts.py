@@ -42,9 +42,6 @@ def parse_slices(written: tuple[str, ...], data: Any = None) -> Any:
         written: ``region``, ``sex,age`` for both crossed, ``age:bins=5``, or ``decade=module:function``.
         data: what `assay.evaluate` gets; the edges of bins come from all of its samples.
 
-    Raises:
-        ConfigError: a column in bins is not in the data, or does not hold numbers.
-
     Example:
         >>> parse_slices(("region", "sex,age"))
         {'region': 'region', 'sex x age': ('sex', 'age')}
@@ -69,11 +66,7 @@ _BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):bins=(?P<count>
 
 
 def _bins_in(written: str) -> re.Match[str] | None:
-    """The parts of ``age:bins=5``; None for other slices.
-
-    Raises:
-        ConfigError: it says bins, and not how many.
-    """
+    """The parts of ``age:bins=5``; None for other slices."""
     found = _BINS.fullmatch(written)
     column, bins, count = written.rpartition(":bins=")
     if bins and not found:

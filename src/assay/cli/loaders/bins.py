@@ -28,9 +28,6 @@ class ColumnBins:
     def of(cls, column: str, values: Any, count: int) -> Self:
         """Bins between quantiles of all values; fewer than asked for where many values are equal.
 
-        Raises:
-            ConfigError: the column does not hold numbers, or the count is below 2.
-
         Example:
             >>> ColumnBins.of("age", [20, 30, 30, 40, 50, 60], 3).labels
             ('[20, 30)', '[30, 50)', '[50, 60]')

@@ -40,11 +40,7 @@ class Roles:
 
 
 def assign_roles(names: Sequence[str], options: EvaluateCommand, where: str) -> Roles:
-    """Read from the options what each column is for.
-
-    Raises:
-        ConfigError: a column is not there, or none is the target.
-    """
+    """Read from the options what each column is for."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
@@ -71,9 +67,6 @@ def read_roles(
         roles: what each column is for.
         classes: the names of the classes, where they are known.
         where: the file, in messages.
-
-    Raises:
-        ConfigError: a target or an id is missing or invalid.
     """
     parts: dict[str, Any] = {}
     by, labels = "the order that was said" if classes else "alphabetical order", None
@@ -88,9 +81,6 @@ def read_roles(
 
 def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
     """The columns of ``--features``, in their order; patterns (``p*``) stand for columns in the order of the file.
-
-    Raises:
-        ConfigError: a pattern fits no column.
 
     Example:
         >>> features(["age", "p1", "p0", "y"], EvaluateCommand(features=("p*", "age")))

@@ -93,11 +93,7 @@ _BATCH_SIZE = 64
 
 
 def loader(columns: Columns, batch_size: int | None, workers: int) -> DataLoader[Any]:
-    """A loader that reads whole batches, of 64 samples by default.
-
-    Raises:
-        ConfigError: the batch size or the number of workers cannot be.
-    """
+    """A loader that reads whole batches, of 64 samples by default."""
     if batch_size is None:
         batch_size = _BATCH_SIZE
     if batch_size < 1:

@@ -22,14 +22,7 @@ ARRAYS = (".npz", ".safetensors")
 
 
 def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
-    """The data that were named, checked against what measures them.
-
-    Raises:
-        ConfigError: they cannot be found or made, or have other classes than the metrics.
-        ShapeError: parts have not as many rows as each other.
-        StateError: a file is damaged.
-        MissingDependencyError: the package that reads them is not there.
-    """
+    """The data that were named, checked against what measures them."""
     data = _opened(options, model)
     check_classes(data.labels, data.classes, metrics)
     return data

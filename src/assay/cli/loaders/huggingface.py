@@ -17,11 +17,6 @@ def open_folder(path: Path, allow_code: bool = False) -> Model:
 
     The class is the one of transformers that `architectures` in config.json names. Code in the folder is never run, and
     nothing is downloaded.
-
-    Raises:
-        ConfigError: it is no such folder, or transformers has no such class.
-        StateError: the weights are damaged, or are not all those of the model.
-        MissingDependencyError: transformers are not there.
     """
     name = _architecture(path)
     package = transformers(f"models in folders such as {path.name}")

@@ -25,10 +25,6 @@ def open_images(path: Path, options: EvaluateCommand, dtype: torch.dtype, classe
     """A folder of images as data; they are read when a batch needs them.
 
     A batch has `image` (N, C, H, W) from 0 to 1, or normalised, `label` and `path`, by which samples are known.
-
-    Raises:
-        ConfigError: there is no image, a class is unknown, or an option cannot be.
-        MissingDependencyError: Pillow is not there.
     """
     _pillow()
     if options.image_mode not in MODES:
@@ -96,13 +92,7 @@ class Images:
         return len(self._files)
 
     def rows(self, index: list[int]) -> Tensor:
-        """Some images, shape (len(index), C, H, W).
-
-        Raises:
-            ShapeError: they have several sizes.
-            ConfigError: an image is of another kind.
-            StateError: a file is damaged, or no image.
-        """
+        """Some images, shape (len(index), C, H, W)."""
         images = [self._read(self._files[k]) for k in index]
         other = next((k for k, image in enumerate(images) if image.shape != images[0].shape), None)
         if other is not None:
@@ -141,32 +131,19 @@ def _look(options: EvaluateCommand, dtype: torch.dtype) -> ImageTransform:
     channels = MODES[options.image_mode]
     for name, values in (("--mean", options.mean), ("--std", options.std)):
         if values and len(values) != channels:
-            raise ConfigError(
-                describe(
-                    name,
-                    f"{len(values)} numbers",
-                    f"{channels}, one a channel",
-                    f"Write {name} with {channels} numbers",
-                )
-            )
+            expected, do = f"{channels}, one a channel", f"Write {name} with {channels} numbers"
+            raise ConfigError(describe(name, f"{len(values)} numbers", expected, do))
     if bool(options.mean) != bool(options.std):
         got = "one of --mean and --std"
         raise ConfigError(describe("normalisation", got, "both or none", "Name both"))
     if any(each <= 0 for each in options.std):
-        raise ConfigError(
-            describe("--std", options.std, "numbers above 0", "Write --std 1 to leave the values as they are")
-        )
+        do = "Write --std 1 to leave the values as they are"
+        raise ConfigError(describe("--std", options.std, "numbers above 0", do))
     size, resize = options.image_size, options.image_resize or options.image_size
     if size < 0 or resize < size:
         got = f"--image-size {size} and --image-resize {options.image_resize}"
-        raise ConfigError(
-            describe(
-                "images",
-                got,
-                "a size, and no smaller one before it",
-                "Write an --image-resize of at least --image-size",
-            )
-        )
+        do = "Write an --image-resize of at least --image-size"
+        raise ConfigError(describe("images", got, "a size, and no smaller one before it", do))
     return ImageTransform(size, resize, options.image_mode, options.mean, options.std, dtype)
 
 

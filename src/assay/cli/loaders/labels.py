@@ -23,9 +23,6 @@ def number_classes(names: Sequence[str | None], classes: Sequence[str], where: s
     Returns:
         The numbers, int64 of shape (N,), and the names.
 
-    Raises:
-        ConfigError: a name is none of the classes, or a sample has none.
-
     Example:
         >>> number_classes(["cat", "dog", "cat"], (), "labels")
         (tensor([0, 1, 0]), ('cat', 'dog'))
@@ -53,11 +50,7 @@ def rows_at(rows: Sequence[int]) -> str:
 
 
 def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, tuple[str, ...]]:
-    """A column as the target: texts as the numbers of classes, numbers as they are.
-
-    Raises:
-        ConfigError: a value is missing or NaN, or is none of the classes.
-    """
+    """A column as the target: texts as the numbers of classes, numbers as they are."""
     if not isinstance(values, Tensor):
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
@@ -79,11 +72,7 @@ def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, 
 
 
 def tensor(array: Any, where: str) -> Tensor:
-    """An array as a tensor.
-
-    Raises:
-        ConfigError: torch has no such dtype.
-    """
+    """An array as a tensor."""
     try:
         return torch.from_numpy(np.ascontiguousarray(array))
     except TypeError as error:

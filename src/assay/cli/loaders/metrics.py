@@ -25,9 +25,6 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
         >>> top2 = open_metrics(["top2=accuracy:top_k=2", "mse"], {"num_classes": 10})["top2"]
         >>> top2.num_classes, top2.top_k
         (10, 2)
-
-    Raises:
-        ConfigError: no such metric, no such argument, one name twice, or a shared argument that no metric takes.
     """
     if not texts:
         raise ConfigError(describe("--metrics", "none", "one or more", "Write --metrics accuracy:num_classes=10"))

@@ -20,7 +20,7 @@ from torch import nn
 from assay.cli.loaders.file_errors import check, reading
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.program_strings import UnsafeError
-from assay.cli.loaders.python_objects import call_factory, construct, import_object
+from assay.cli.loaders.python_objects import call_factory, construct, import_object, see_working_folder
 from assay.cli.loaders.safe_program import screen
 from assay.cli.options import ModelOptions
 from assay.errors import ConfigError, StateError, describe
@@ -33,6 +33,7 @@ _ALLOW = "or add --allow-code if you would run code from whoever made the file"
 
 def model_of(options: ModelOptions, named: str = "") -> Model:
     """The model that the options of a command name, or another one that is opened like it."""
+    see_working_folder()
     more = {"factory": options.model_factory, "allow_code": options.allow_code, "seed": options.seed}
     return open_model(named or options.model, **more)  # type: ignore[arg-type]
 
@@ -48,11 +49,6 @@ def open_model(named: str, *, factory: str = "", allow_code: bool = False, seed:
         factory: ``package.module:factory`` of the model that weights are for.
         allow_code: whether files may run code.
         seed: of random numbers, so that all processes make the same model.
-
-    Raises:
-        ConfigError: it cannot be found or made, or is no model.
-        StateError: the file is damaged, or would run code.
-        MissingDependencyError: a Hugging Face folder, and transformers are not there.
     """
     path = Path(named)
     if path.is_dir() or path.suffix == ".safetensors":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import os
+import sys
 from typing import Any
 
 import torch
@@ -15,15 +17,18 @@ _NEEDED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KE
 _PATH = "Check the spelling, and run it in the folder that the module is in"
 
 
+def see_working_folder() -> None:
+    """Let modules of the working folder be imported, as ``python -m`` does: a command has only its own folder there."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
 def import_object(named: str, option: str) -> Any:
     """The object that is named.
 
     Args:
         named: ``package.module:name``; the name may hold dots.
         option: what it is for, in messages.
-
-    Raises:
-        ConfigError: there is no such module, or no such name in it.
 
     Example:
         >>> import_object("math:tau", "--data")
@@ -53,21 +58,13 @@ def import_object(named: str, option: str) -> Any:
 
 
 def construct(named: str, option: str, seed: int = 0) -> Any:
-    """What a function or a class that is named gives; any other object is taken as it is.
-
-    Raises:
-        ConfigError: it cannot be found, or needs arguments.
-    """
+    """What a function or a class that is named gives; any other object is taken as it is."""
     value = import_object(named, option)
     return call_factory(value, named, seed) if inspect.isroutine(value) or inspect.isclass(value) else value
 
 
 def call_factory(function: Any, named: str, seed: int) -> Any:
-    """What a function without arguments gives.
-
-    Raises:
-        ConfigError: it needs arguments.
-    """
+    """What a function without arguments gives."""
     needed = [each.name for each in _parameters(function) if each.default is each.empty and each.kind in _NEEDED]
     if needed:
         do = "Name a function without arguments that makes it"

@@ -14,12 +14,7 @@ from assay.evaluation.exported_models import ExportedModel, ScriptedModel
 
 
 def open_quantized(path: Path, factory: str, seed: int) -> Model:
-    """A quantized model in a file or a folder.
-
-    Raises:
-        ConfigError: there is no factory, or it makes another model.
-        StateError: the file is damaged.
-    """
+    """A quantized model in a file or a folder."""
     from assay.quantize.files.file import load, load_folder
 
     if not factory and (path / "config.json").is_file():
@@ -52,11 +47,7 @@ def is_scheme(text: str) -> bool:
 
 
 def quantize_model(model: Model, scheme: str, device: str) -> Model:
-    """A model with its layers quantized; the one given is changed.
-
-    Raises:
-        ConfigError: it is no module, or nothing in it can be quantized so.
-    """
+    """A model with its layers quantized; the one given is changed."""
     from assay.quantize import plan
 
     if not isinstance(model.model, nn.Module) or isinstance(model.model, ExportedModel | ScriptedModel):

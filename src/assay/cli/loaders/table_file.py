@@ -29,10 +29,6 @@ class TableFile:
         names: the columns, in order.
         rows: how many rows there are.
         groups: the row at which each group of rows starts; only Parquet has several.
-
-    Raises:
-        StateError: it is damaged, or its rows are not alike.
-        MissingDependencyError: pyarrow is not there.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,11 +59,7 @@ class TableFile:
             raise ConfigError(describe(f"{self.path}: {name}", f"values of type {kind}", "numbers", do))
 
     def values(self, name: str) -> Tensor | NDArray[Any]:
-        """A column: a tensor of numbers, or an array of texts in which None is missing.
-
-        Raises:
-            ConfigError: a number is missing, or the values are neither.
-        """
+        """A column: a tensor of numbers, or an array of texts in which None is missing."""
         types = _arrow().types
         kind = self._schema().field(name).type
         if types.is_dictionary(kind):
@@ -78,21 +70,12 @@ class TableFile:
         return self.numbers(name)
 
     def numbers(self, name: str) -> Tensor:
-        """A column of numbers, whole.
-
-        Raises:
-            ConfigError: it holds none, or one is missing.
-        """
+        """A column of numbers, whole."""
         self.check_numbers(name)
         return torch.from_numpy(np.concatenate([self.read(k, [name])[0] for k in range(len(self.groups))]))
 
     def read(self, group: int, names: Sequence[str]) -> list[NDArray[Any]]:
-        """Columns of numbers in a group of rows.
-
-        Raises:
-            ConfigError: a number is missing.
-            ShapeError: lists have several lengths.
-        """
+        """Columns of numbers in a group of rows."""
         with self._reading():
             table = self._part(group, names)
             return [_array(table.column(name), f"{self.path}: {name}", self.groups[group]) for name in names]

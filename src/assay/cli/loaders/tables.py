@@ -27,12 +27,6 @@ def open_table(path: Path, options: EvaluateCommand, model: Model) -> Data:
     Features become one float tensor in the order of their columns. Columns that `--inputs` names go to the model by
     name, and `--text` ones through the tokenizer beside the model. Parquet is read by row groups, as batches need them;
     of other tables the columns that are needed are read at once.
-
-    Raises:
-        ConfigError: a column is not there or cannot be used, a value is missing, or there are no rows.
-        ShapeError: lists in a column are of several lengths.
-        StateError: the file is damaged.
-        MissingDependencyError: pyarrow is not there.
     """
     table = TableFile(path)
     roles = assign_roles(table.names, options, str(path))

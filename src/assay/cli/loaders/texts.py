@@ -21,10 +21,6 @@ class TokenColumns:
 
     Attributes:
         names: the parts that the model gets.
-
-    Raises:
-        ConfigError: the model comes with no folder, or there are more than two columns.
-        StateError: the folder has no tokenizer that can pad.
     """
 
     def __init__(self, model: Model, texts: Sequence[list[str]]) -> None:
@@ -56,12 +52,7 @@ class TokenColumns:
 
 
 def read_text(path: Path, option: str) -> str:
-    """A text as it stands in a file, with its line ends.
-
-    Raises:
-        ConfigError: no such file.
-        StateError: it is not UTF-8.
-    """
+    """A text as it stands in a file, with its line ends."""
     if not path.is_file():
         raise ConfigError(describe(option, f"{path}, which is no file", "a file with text", "Check the path"))
     try:

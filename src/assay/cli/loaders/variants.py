@@ -32,9 +32,6 @@ def parse_variants(options: EvaluateCommand) -> dict[str, VariantRequest]:
     ``--variant net.pt2`` is another model, ``--variant precision=bfloat16`` the same one in another precision,
     ``--variant int4`` the same one quantized, and ``--variant net.pt2,device=cpu`` both of two.
 
-    Raises:
-        ConfigError: an option is unknown, or two variants are the same.
-
     Example:
         >>> both = parse_variants(EvaluateCommand(model="nets:net", variant=("net.pt2", "precision=bfloat16")))
         >>> list(both), both["net bfloat16"].options.precision
