@@ -13,6 +13,7 @@ from assay.errors import ConfigError
 from assay.evaluation import Variant, compare_variants
 from assay.evaluation.observers import SampleRows
 from assay.evaluation.variants import OutputDifference, _FirstOutputs, _OutputComparer, file_name
+from assay.meter.arguments import Arguments
 from assay.report import Comparison, Report
 
 X = torch.randn(300, 4, generator=torch.Generator().manual_seed(1))
@@ -137,7 +138,9 @@ def test_what_cannot_be_compared_is_told_before_anything_runs(variants, given, m
 
 
 def rows(preds, index, ids=None):
-    return SampleRows(torch.tensor(preds), None, None, None if index is None else np.array(index), ids, 0, {})
+    return SampleRows(
+        Arguments((torch.tensor(preds), None, None)), None if index is None else np.array(index), ids, 0, {}
+    )
 
 
 def beside(first, second, **options):

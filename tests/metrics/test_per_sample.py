@@ -70,14 +70,15 @@ def mean(found):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count_ops):
     data = case.data(7, COUNT)
-    per_sample_values(case.metric, *data.rows(slice(2)))
+    few = data.rows(slice(2))
+    per_sample_values(case.metric, *few[:3], **few.columns)
     with count_ops() as counts:
-        found = per_sample_values(case.metric, *data)
+        found = per_sample_values(case.metric, *data[:3], **data.columns)
     assert counts.syncs == []
     assert (found is None) == bool(reason(case))
     if found is None:
         return
-    assert all(column.shape == (COUNT,) and column.device == data.preds.device for column in found.terms.values())
+    assert all(column.shape == (COUNT,) and column.device.type == "cpu" for column in found.terms.values())
     assert found.terms.keys() == {found.numerator, *([found.denominator] if found.denominator else [])}
     expected = value(case.counted(data))["value"]
     if case.draw in (wide, wide_values) and (case.weighted or "squared" in found.numerator):

@@ -98,7 +98,7 @@ def test_counts_of_any_library_become_plain(count):
             lambda: Section("s", plots=[Value("x", 1)]),
             r"Section.plots\[0\]: .* expected one of ConfusionPlot, Curves",
         ),
-        (lambda: Report("r", environment={"torch": 2}), "Report.environment: .* expected a dict of strings"),
+        (lambda: Report("r", environment={"torch": 2}), r"Report.environment.torch: got int 2, expected a string"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(make, message):

@@ -33,6 +33,8 @@ class Reader:
         weights: the same, of the samples' weights; None for none.
         ids: the same, of the samples' ids; None for none.
         slices: the same by name, of values that samples are told apart by.
+        columns: the same by name, of the named columns that metrics take.
+        raw: predictions and targets are lists of raw samples, such as strings.
         preds: a name, a position or a function of what the model gives; None for what is usual.
 
     Usual are pairs `(x, y)`, tuples of as many parts as the model takes and a target, mappings, named tuples and
@@ -53,11 +55,14 @@ class Reader:
         ids: Selector = None,
         preds: Selector = None,
         slices: Mapping[str, Selector] | None = None,
+        columns: Mapping[str, Selector] | None = None,
+        raw: bool = False,
     ) -> None:
         self._inputs, self._target, self._weights, self._ids, self._preds = inputs, target, weights, ids, preds
         self._positions, self._needed, self._names = _signature(model)
-        self._slices = dict(slices or {})
-        aside = [each for each in (weights, ids, *self._slices.values()) if isinstance(each, str | int)]
+        self._slices, self._columns, self.raw = dict(slices or {}), dict(columns or {}), raw
+        others = (*self._slices.values(), *self._columns.values())
+        aside = [each for each in (weights, ids, *others) if isinstance(each, str | int)]
         self._aside = set(aside) - (self._names or set())
         self._inputs_by_count: dict[int, list[int]] = {}
         self._plain = inputs is None and target is None and not self._aside
@@ -89,6 +94,10 @@ class Reader:
         """The values of the samples of a batch that tell slices apart, as tensors or lists that nobody overwrites."""
         return {name: _copied(_selected(batch, each, f"slices: {name}"), name) for name, each in self._slices.items()}
 
+    def columns(self, batch: Any) -> dict[str, Any]:
+        """The named columns of a batch that metrics take."""
+        return {name: _selected(batch, each, f"columns: {name}") for name, each in self._columns.items()}
+
     def read(self, batch: Any) -> tuple[Arguments, Any, Any]:
         """The arguments of the model, the target and the weights."""
         if self._plain and type(batch) in (tuple, list) and len(batch) == 2 and type(batch[0]) is Tensor:
@@ -100,11 +109,13 @@ class Reader:
         weights = None if self._weights is None else _selected(batch, self._weights, "weights")
         return arguments, target, weights
 
-    def preds(self, outputs: Any) -> Tensor:
-        """The predictions in what the model gave."""
-        if self._preds is None and type(outputs) is Tensor:
+    def preds(self, outputs: Any) -> Any:
+        """The predictions in what the model gave: a tensor, or raw samples as they are."""
+        if self._preds is None and (self.raw or type(outputs) is Tensor):
             return outputs
         selection = _selected(outputs, self._preds, "preds") if self._preds is not None else _usual(outputs)
+        if self.raw:
+            return selection
         if not isinstance(selection, Tensor):
             raise ConfigError(describe("preds", structure(selection), "a tensor", "Say it with preds="))
         return selection

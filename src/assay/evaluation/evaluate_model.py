@@ -12,7 +12,7 @@ import torch
 
 from assay.devices.assign import DeviceAssignment, assign
 from assay.errors import ConfigError, describe
-from assay.evaluation.batch import Reader
+from assay.evaluation.batch import Reader, Selector
 from assay.evaluation.bootstrap_groups import BootstrapGroups
 from assay.evaluation.checkpoint import Checkpoints, fingerprint
 from assay.evaluation.coverage import CoverageTracker, Lists
@@ -62,6 +62,8 @@ def evaluate(
         weights: how a batch becomes weights of the samples; None for none.
         ids: how a batch becomes the ids of its samples. In a data set with indices those identify samples, and ids
             name them in messages and reports. Of a stream, a sample whose id was there before is not counted again.
+        columns: by name, how a batch becomes the named columns that metrics take, such as `indexes` of retrieval; by
+            default the part of the batch with that name.
         slices: what to measure parts of the samples by: names of parts of a batch that have a value for every sample,
             or selectors (a name, a position, a function) by name; a tuple of names for several of them crossed.
         min_slice_size: slices of fewer samples are shown, but never named as the worst.
@@ -213,6 +215,8 @@ def _evaluate(
 
 def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, ranks: Ranks) -> _Preparation:
     slices = parse_slices(options.slices)
+    meter_of_metrics = _meter(metrics, options.weights is not None)
+    columns: dict[str, Selector] = {name: name for name in meter_of_metrics.columns}
     reader = Reader(
         model,
         inputs=options.inputs,
@@ -221,9 +225,10 @@ def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, 
         ids=options.ids,
         preds=options.preds,
         slices=slices.selectors,
+        columns=columns | dict(options.columns or {}),
+        raw=meter_of_metrics.takes_raw,
     )
     assigned = assign(options.device, locations(model), None if ranks.alone else local_rank())
-    meter_of_metrics = _meter(metrics, reader.weighted)
     diagnostics = choose_diagnostics(
         meter_of_metrics.metrics, meter_of_metrics.weighted, options.classes, options.diagnostics
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,20 @@ from assay.evaluation.nested_batch import mapped
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+
+
+class Predicted(NamedTuple):
+    """What `Meter.arguments` takes: the predictions of a batch and what they are compared with."""
+
+    preds: Any
+    target: Any
+    weights: Tensor | None
+    columns: Mapping[str, Tensor]
+
+    @property
+    def rows(self) -> int:
+        """How many samples there are."""
+        return 1 if isinstance(self.preds, Tensor) and not self.preds.ndim else len(self.preds)
 
 
 class Forward:
@@ -45,21 +59,23 @@ class Forward:
         self.narrowed: set[torch.dtype] = set()
         self.on_host: set[torch.dtype] = set()
 
-    def __call__(self, batch: Any) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """The predictions, the target and the weights of a batch, on one device."""
+    def __call__(self, batch: Any) -> Predicted:
+        """The predictions, the target, the weights and the columns of a batch, on one device."""
         (args, kwargs), target, weights = self._reader.read(batch)
         if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
             outputs = self._run(args, kwargs)
         else:
             outputs = self._run(*self._placed((args, kwargs)))
         preds = self._reader.preds(outputs)
-        if target is not None:
+        if target is not None and not self._reader.raw:
             target = as_column(target, "target")
             if target.device != preds.device:
                 preds, target = self._met(preds, target)
+        home = "cpu" if self._reader.raw else preds.device
         if weights is not None:
-            weights = move(as_column(weights, "weights"), preds.device)
-        return preds, target, weights
+            weights = move(as_column(weights, "weights"), home)
+        columns = self._reader.columns(batch)
+        return Predicted(preds, target, weights, {name: move(as_column(columns[name], name), home) for name in columns})
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._dtype is None:

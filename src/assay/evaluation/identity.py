@@ -53,7 +53,9 @@ class Identity:
         slices = parse_slices(options.slices)
         groups = None if options.confidence_level is None else options.seed  # a seed assigns samples to groups
         followed = [options.keep_samples, groups, [[name, list(parts)] for name, parts in slices.slices.items()]]
-        selectors = {name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "ids")}
+        selectors = {
+            name: getattr(options, name) for name in ("inputs", "target", "preds", "weights", "columns", "ids")
+        }
         described = json.loads(MeterDescription.of(meter.metrics, meter.weighted, 0).to_json())
         return {
             "metrics": [described, self.digest(dict(meter.metrics), "metrics")],

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from assay.devices.memory import free_cached, is_out_of_memory
 from assay.errors import AssayError, CapacityError, ConfigError, ShapeError, describe
@@ -16,7 +15,7 @@ from assay.evaluation.checkpoint import Checkpoints
 from assay.evaluation.coverage import CoverageTracker
 from assay.evaluation.data_source import ANOTHERS, Index, Unit, Units, broken_loader, is_of_the_loader
 from assay.evaluation.errors import BatchError, RankError
-from assay.evaluation.forward import Forward
+from assay.evaluation.forward import Forward, Predicted
 from assay.evaluation.memory import Limit
 from assay.evaluation.nested_batch import row_count, row_marks, structure, take
 from assay.evaluation.observers import Observers, RowMetadata
@@ -144,22 +143,22 @@ class Loop:
         self.torn = False
         return rows
 
-    def _count(self, index: Index, batch: Any, predicted: tuple[Tensor, Tensor | None, Tensor | None]) -> int:
-        preds, target, weights = predicted
-        rows = int(preds.shape[0]) if preds.ndim else 1
+    def _count(self, index: Index, batch: Any, predicted: Predicted) -> int:
+        rows = predicted.rows
         try:
             ids, known = self._known(index, batch, rows)
         except Exception as error:
             return self._failed(index, batch, error, "reading ids and slices")
         self.torn = True
         try:
-            self.meter.update(preds, target, weights=weights)
+            arguments = self.meter.arguments(*predicted)
+            self.meter.count(arguments)
         except AssayError as error:  # of a batch that cannot be measured nothing was counted
             self.torn = False
             error.add_note(f"In the batch with {self._named(index, batch)}.")
             raise
         if known is not None:
-            self.observers.push(known, self.coverage.rows, preds, target, weights)
+            self.observers.push(known, self.coverage.rows, arguments)
         self.coverage.count(index, rows)
         if index is None and ids is not None:
             self.coverage.know(ids, self._marks(batch, rows))

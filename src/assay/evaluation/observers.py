@@ -38,25 +38,29 @@ class SampleRows:
     """Samples that were counted.
 
     Attributes:
-        preds: `(N, ...)`, on its device.
-        target: `(N, ...)`, there, too.
-        weights: likewise.
+        batch: the tensors, `(N, ...)`, on their device.
         index: `(N,)`, where the data set has indices.
         ids: `(N,)`, where batches bring some: integers or strings.
         first: how many samples this process had counted before; with neither index nor ids, what tells them apart.
         parts: by the names of what slices are made of, the values of the samples, batch by batch.
     """
 
-    preds: Tensor
-    target: Tensor | None
-    weights: Tensor | None
+    batch: Arguments
     index: Array | None
     ids: list[Any] | None
     first: int
     parts: Mapping[str, list[Any]]
 
+    @property
+    def preds(self) -> Tensor:
+        return self.batch.preds
+
+    @property
+    def target(self) -> Tensor | None:
+        return self.batch.tensors[1]
+
     def __len__(self) -> int:
-        return int(self.preds.shape[0])
+        return len(self.preds)
 
     @property
     def are_single(self) -> bool:
@@ -129,19 +133,16 @@ class Observers:
                 raise ShapeError(describe(f"slices: {name}", got, "one value a sample", "Correct the name or function"))
         return RowMetadata(index, ids, parts)
 
-    def push(
-        self, metadata: RowMetadata, first: int, preds: Tensor, target: Tensor | None, weights: Tensor | None
-    ) -> None:
+    def push(self, metadata: RowMetadata, first: int, batch: Arguments) -> None:
         """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
-        if not preds.ndim:
-            preds = preds[None]
-            target, weights = (None if each is None else each.reshape(1) for each in (target, weights))
-        rows = int(preds.shape[0])
+        if not batch.preds.ndim:
+            batch = batch.map(lambda tensor: tensor.reshape(1))
+        rows = len(batch.preds)
         if not rows:
             return
-        layout = layout_of(Arguments((preds, target, weights)))
+        layout = layout_of(batch)
         if layout != self._layout:
-            self._expect(preds, target, weights)
+            self._expect(batch)
             self._layout = layout
         if self._staged + rows > self._capacity:
             self.flush()
@@ -149,9 +150,9 @@ class Observers:
             self._first = first
         self._known.append(metadata)
         if rows > self._capacity:
-            self._hand_over(preds, target, weights)
+            self._hand_over(batch)
             return
-        for into, tensor in zip(self._buffers, _present(preds, target, weights), strict=True):
+        for into, tensor in zip(self._buffers, _present(batch), strict=True):
             into.narrow(0, self._staged, rows).copy_(tensor)
         self._staged += rows
         if self._staged >= self._limit:
@@ -160,10 +161,10 @@ class Observers:
     def flush(self) -> None:
         """Hand over what is staged."""
         if self._staged:
-            buffers = iter(self._buffers)
-            tensors = [None if column is None else next(buffers)[: self._staged] for column in self._columns]
+            buffers, (columns, names) = iter(self._buffers), self._columns
+            tensors = [None if column is None else next(buffers)[: self._staged] for column in columns]
             self._staged = 0
-            self._hand_over(*tensors)
+            self._hand_over(Arguments(tensors, names))
             self._limit = min(16 * self._limit, self._capacity)
 
     def state(self) -> dict[str, Tensor]:
@@ -190,21 +191,20 @@ class Observers:
                 observer.add_state(part_of(name, tensors))
         return everything
 
-    def _expect(self, preds: Tensor, target: Tensor | None, weights: Tensor | None) -> None:
+    def _expect(self, batch: Arguments) -> None:
         """Stage rows of this layout from now on."""
-        columns = tuple(None if t is None else (t.dtype, t.shape[1:], t.device) for t in (preds, target, weights))
+        columns = tuple(None if t is None else (t.dtype, t.shape[1:], t.device) for t in batch.tensors), batch.names
         if columns == self._columns:
             return
         self.flush()
-        tensors = _present(preds, target, weights)
+        tensors = _present(batch)
         row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
         self._capacity = min(MOST_ROWS, self._stage_bytes // max(1, row_bytes))
         self._columns = columns
         with torch.inference_mode(False):
             self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in tensors]
 
-    def _hand_over(self, preds: Tensor | None, target: Tensor | None, weights: Tensor | None) -> None:
-        assert preds is not None
+    def _hand_over(self, batch: Arguments) -> None:
         metadata, self._known = self._known, []
         index = (
             None
@@ -213,7 +213,7 @@ class Observers:
         )
         ids = None if metadata[0].ids is None else [key for each in metadata for key in each.ids or ()]
         parts = {name: [each.parts[name] for each in metadata] for name in metadata[0].parts}
-        rows = SampleRows(preds, target, weights, index, ids, self._first, parts)
+        rows = SampleRows(batch, index, ids, self._first, parts)
         with self._whole(), torch.no_grad():
             for observer in self._busy:
                 observer.count(rows)
@@ -227,8 +227,8 @@ class Observers:
         self.broken = before
 
 
-def _present(*tensors: Tensor | None) -> list[Tensor]:
-    return [tensor for tensor in tensors if tensor is not None]
+def _present(batch: Arguments) -> list[Tensor]:
+    return [tensor for tensor in batch.tensors if tensor is not None]
 
 
 def prefixed(name: str, tensors: Tensors) -> dict[str, Tensor]:

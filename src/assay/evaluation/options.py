@@ -38,6 +38,7 @@ class EvaluateOptions:
     preds: Selector = None
     weights: Selector = None
     ids: Selector = None
+    columns: Mapping[str, Selector] | None = None
     slices: Slices = None
     min_slice_size: int = 20
     confidence_level: float | None = 0.95

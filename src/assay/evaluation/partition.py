@@ -43,20 +43,14 @@ class Partition:
         order = np.argsort(codes, kind="stable")
         ordered = codes[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-        tensors = rows.preds, rows.target, rows.weights
-        if sum(tensor.nbytes for tensor in tensors if tensor is not None) > COPIED_BYTES:
+        if rows.batch.nbytes > COPIED_BYTES:
             for row, code in enumerate(codes.tolist()):
-                self._count(label_of(code), tensors, slice(row, row + 1))
+                self._meter(label_of(code)).count(rows.batch.rows(slice(row, row + 1)))
             return
         index = move(torch.from_numpy(order), rows.preds.device)
-        tensors = tuple(None if each is None else each.index_select(0, index) for each in tensors)  # type: ignore[assignment]
+        batch = rows.batch.map(lambda tensor: tensor.index_select(0, index))
         for start, stop in zip(starts, np.append(starts[1:], len(codes)), strict=True):
-            self._count(label_of(int(ordered[start])), tensors, slice(start, stop))
-
-    def _count(self, label: Label, tensors: tuple[Tensor, Tensor | None, Tensor | None], rows: slice) -> None:
-        preds, target, weights = (None if each is None else each[rows] for each in tensors)
-        assert preds is not None
-        self._meter(label).update(preds, target, weights=weights)
+            self._meter(label_of(int(ordered[start]))).count(batch.rows(slice(start, stop)))
 
     def _meter(self, label: Label) -> Meter:
         meter = self.meters.get(label)

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
+from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric
-from assay.metrics.per_sample import per_sample_values, predictions
+from assay.metrics.per_sample import PerSample, predictions, row_values
 from assay.report import Samples
 from assay.report.samples import MOST_SAMPLES
 from assay.stats.sampling import mixed
@@ -80,7 +81,7 @@ class PerSampleRecorder:
         values: dict[str, Tensor] = {}
         decided = None
         for name, metric in self._metrics.items():
-            each = per_sample_values(metric, rows.preds, rows.target, rows.weights)
+            each = _values(metric, rows.batch)
             if each is not None:
                 values.update(each.terms)
                 self.terms[name] = (each.numerator, each.denominator)
@@ -190,3 +191,12 @@ def _prints(rows: Array) -> Array:
     words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)
     values: Array = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(np.int64)
     return values
+
+
+def _values(metric: Metric, batch: Arguments) -> PerSample | None:
+    """The per-sample values of a metric; of raw samples, from the rows of its encoder."""
+    _, target, weights, *others = batch.tensors
+    columns = {name: each for name, each in zip(batch.names, others, strict=True) if each is not None}
+    rows = batch.preds if metric.encoder is None else columns[metric.encoder.column]
+    named = {name: columns[name] for name in metric.tally(False).columns}
+    return row_values(metric, rows, target, weights, named)

@@ -105,6 +105,16 @@ class Meter:
         """The distinct tallies that the metrics are computed from, each of which is counted once."""
         return self._plan.tallies
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns that an update must be given, besides `preds`, `target` and `weights`."""
+        return self._plan.columns
+
+    @property
+    def takes_raw(self) -> bool:
+        """Whether updates take lists of raw samples, such as strings, instead of tensors."""
+        return bool(self._plan.encoders)
+
     def states(self) -> list[State]:
         """The canonical state of each of the `tallies`, on the CPU, with everything that was counted.
 

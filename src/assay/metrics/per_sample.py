@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.policies import policy
+from assay.encode.base import Encoder
 from assay.tally.base import Batch
 from assay.tally.inputs import check_inputs, match_shapes, readable
 
@@ -85,6 +86,15 @@ def per_sample_values(
         >>> found.terms["true positives"]
         tensor([False,  True, False])
     """
+    if metric.encoder is not None:
+        preds, target = _rows(metric.encoder, preds, target), None
+    return row_values(metric, preds, target, weights, columns)
+
+
+def row_values(
+    metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None, columns: Mapping[str, Tensor]
+) -> PerSample | None:
+    """`per_sample_values` of raw samples that were encoded: `preds` are the rows of the metric's encoder."""
     batch = _batch(metric, preds, target, weights, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
         found = metric.per_sample(batch)
@@ -114,16 +124,22 @@ def predictions(metric: Metric, preds: Any, target: Any = None) -> Tensor | None
         >>> predictions(Accuracy(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
         tensor([0, 1, 1])
     """
+    if metric.encoder is not None:
+        preds, target = _rows(metric.encoder, preds, target), None
     batch = _batch(metric, preds, target, None, {})
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
         return metric.predicted(batch)
 
 
-def _batch(metric: Metric, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor]) -> Batch:
+def _rows(encoder: Encoder, preds: Any, target: Any) -> Tensor:
+    encoder.check(preds, target)
+    return encoder.rows(preds, target)
+
+
+def _batch(
+    metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None, columns: Mapping[str, Tensor]
+) -> Batch:
     """A batch whose metadata was found to be right."""
-    if metric.encoder is not None:
-        metric.encoder.check(preds, target)
-        preds, target = metric.encoder.rows(preds, target), None
     arguments = {"preds": preds, "target": target, "weights": weights, **columns}
     fit = match_shapes(check_inputs(arguments, weights is not None, False), metric.tally(weights is not None).check)
     tensors = {name: readable(each.detach()) for name, each in fit.items()}
