@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from assay.metrics.regression.errors import *
     from assay.metrics.regression.explained_variance import *
     from assay.metrics.regression.rank_correlation import *
+    from assay.metrics.text.error_rates import *
     from assay.metrics.text.perplexity import *
 
 _HOMES = homes(__name__, __path__)

@@ -1,0 +1,226 @@
+"""Error rates of words and characters, as in speech recognition, and edit distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from torch import Tensor
+
+from assay.encode.edits import EditCounts, EditDistances, Unit
+from assay.encode.strings import StringEncoder
+from assay.errors import ConfigError, describe
+from assay.metrics.base import number
+from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.per_sample import PerSample
+from assay.metrics.text.base import TextMetric, TextQuotient
+from assay.tally.base import Batch
+from assay.tally.sums import Number, Totals
+
+__all__ = [
+    "CharErrorRate",
+    "EditDistance",
+    "MatchErrorRate",
+    "WordErrorRate",
+    "WordInfoLost",
+    "WordInfoPreserved",
+]
+
+
+@dataclass(frozen=True)
+class ErrorRate(TextQuotient):
+    """Errors as a fraction of what the targets have."""
+
+    higher_is_better = False
+    unit: ClassVar[Unit] = "words"
+
+    @property
+    def encoder(self) -> StringEncoder:
+        return EditCounts(self.unit)
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        errors, target, _ = self.encoder.names
+        return errors, target
+
+
+@dataclass(frozen=True)
+class WordErrorRate(ErrorRate):
+    """Word error rate (WER): wrong, missing and added words, as a fraction of the words of the targets.
+
+    `sum(w (S + D + I)) / sum(w N)` with the substitutions, deletions and insertions of the shortest alignment, and
+    `N` words in the target. Words are what lies between white space; case and punctuation count.
+
+    Returns:
+        float64, shape `()`; 0 or more, and above 1 where many words were added. A target without words adds its
+        insertions only. Infinite if no target has a word and a prediction has one; NaN if none has.
+
+    Example:
+        >>> WordErrorRate()(["this is the prediction"], ["this is a reference"])
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
+    """
+
+
+@dataclass(frozen=True)
+class CharErrorRate(ErrorRate):
+    """Character error rate (CER): wrong, missing and added characters, as a fraction of those of the targets.
+
+    `sum(w (S + D + I)) / sum(w N)` with the substitutions, deletions and insertions of the shortest alignment, and
+    `N` characters in the target. Characters are Unicode code points, spaces between words included; white space at both
+    ends of a string does not count, as in jiwer.
+
+    Returns:
+        float64, shape `()`; 0 or more, and above 1 where many characters were added. Infinite if all targets are empty
+        and a prediction is not; NaN if all are.
+
+    Example:
+        >>> CharErrorRate()(["abc d"], ["abd d"])
+        tensor(0.2000, dtype=torch.float64)
+
+    Source: Morris, Maier, Green, Interspeech 2004, 2765-2768, of characters.
+    """
+
+    unit = "characters"
+
+
+@dataclass(frozen=True)
+class MatchErrorRate(TextQuotient):
+    """Match error rate (MER): the fraction of the aligned words that are wrong.
+
+    `sum(w (S + D + I)) / sum(w (H + S + D + I))` with the hits, substitutions, deletions and insertions of the shortest
+    alignment; of several, the one that jiwer takes.
+
+    Returns:
+        float64, shape `()`; between 0 and 1. NaN if there is no word at all.
+
+    Example:
+        >>> MatchErrorRate()(["this is the prediction"], ["this is a reference"])
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
+    """
+
+    higher_is_better = False
+
+    @property
+    def encoder(self) -> StringEncoder:
+        return EditCounts("words", alignment=True)
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        return "word errors", "aligned words"
+
+
+@dataclass(frozen=True)
+class WordInfoPreserved(TextMetric):
+    """Word information preserved (WIP).
+
+    `H / N * H / P` with the sums over all samples: `H` of the words that are right in the shortest alignment (of
+    several, the one that jiwer takes), `N` of the words of the targets, and `P` of those of the predictions.
+
+    Returns:
+        float64, shape `()`; between 0 and 1. NaN if there is no word at all, and 0 if only one side has words.
+
+    Example:
+        >>> WordInfoPreserved()(["this is the prediction"], ["this is a reference"])
+        tensor(0.2500, dtype=torch.float64)
+
+    Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
+    """
+
+    higher_is_better = True
+
+    @property
+    def encoder(self) -> StringEncoder:
+        return EditCounts("words", alignment=True)
+
+    def compute(self, counts: Totals) -> Tensor:
+        return number(rounded(self.preserved(counts)))
+
+    def preserved(self, counts: Totals) -> Number:
+        """The word information preserved, exactly."""
+        total = self.totals(counts)
+        words, predicted, right = (total[f"{each} words"] for each in ("target", "predicted", "right"))
+        return quotient(right * right, words * predicted) if words and predicted else quotient(0, words + predicted)
+
+
+@dataclass(frozen=True)
+class WordInfoLost(WordInfoPreserved):
+    """Word information lost (WIL).
+
+    `1 - H / N * H / P` with the sums over all samples: `H` of the words that are right in the shortest alignment (of
+    several, the one that jiwer takes), `N` of the words of the targets, and `P` of those of the predictions.
+
+    Returns:
+        float64, shape `()`; between 0 and 1. NaN if there is no word at all, and 1 if only one side has words.
+
+    Example:
+        >>> WordInfoLost()(["this is the prediction"], ["this is a reference"])
+        tensor(0.7500, dtype=torch.float64)
+
+    Source: Morris, Maier, Green, Interspeech 2004, 2765-2768.
+    """
+
+    higher_is_better = False
+
+    def compute(self, counts: Totals) -> Tensor:
+        return number(rounded(1 - self.preserved(counts)))
+
+
+@dataclass(frozen=True)
+class EditDistance(TextQuotient):
+    """Levenshtein distance between the characters of the prediction and those of the target.
+
+    `sum(w distance) / sum(w)`: the cheapest way to make one string of the other by insertions and deletions of a
+    character, at 1 each, and substitutions. All characters count, white space included.
+
+    Returns:
+        float64, shape `()`; 0 or more. Without data, NaN for the mean and 0 for the sum.
+
+    Raises:
+        ConfigError: a negative `substitution_cost`, or an unknown `reduction`.
+        InputError: something that is no string, such as None or bytes; the message has its position.
+        MissingDependencyError: a package of the extra `text` is not installed.
+
+    Example:
+        >>> EditDistance()(["rain", "lnaguaeg"], ["shine", "language"])
+        tensor(3.5000, dtype=torch.float64)
+
+    Source: Levenshtein, Soviet Physics Doklady 10 (1966), 707-710.
+    """
+
+    substitution_cost: Annotated[int, "what replacing a character costs; 2 is an insertion and a deletion."] = 1
+    reduction: Annotated[Literal["mean", "sum"], "the mean over the samples, or their sum."] = "mean"
+
+    higher_is_better = False
+    examples = ({}, {"substitution_cost": 2}, {"reduction": "sum"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.substitution_cost < 0:
+            do = "Pass substitution_cost=1"
+            raise ConfigError(describe("substitution_cost", self.substitution_cost, "0 or more", do))
+        if self.reduction not in ("mean", "sum"):
+            raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Pass reduction='mean'"))
+
+    @property
+    def encoder(self) -> StringEncoder:
+        return EditDistances(self.substitution_cost)
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        return self.encoder.names[0], ""
+
+    @property
+    def estimates(self) -> bool:
+        return self.reduction == "mean"
+
+    def compute(self, counts: Totals) -> Tensor:
+        if self.reduction == "mean":
+            return super().compute(counts)
+        return number(rounded(self.totals(counts)[self.columns[0]]))
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return super().per_sample(batch) if self.reduction == "mean" else None
