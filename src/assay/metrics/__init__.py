@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from assay.metrics.regression.rank_correlation import *
     from assay.metrics.text.error_rates import *
     from assay.metrics.text.perplexity import *
+    from assay.metrics.text.translation import *
 
 _HOMES = homes(__name__, __path__)
 __all__ = sorted(_HOMES)
