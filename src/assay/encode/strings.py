@@ -82,17 +82,26 @@ def check_string(place: str, value: Any) -> None:
 def check_references(target: Sequence[Any]) -> None:
     """Raise an `InputError` unless every target is a string or a list of strings that is not empty."""
     check_list("target", target)
+    if set(map(type, target)) <= {str}:
+        return
     for k, each in enumerate(target):
-        if isinstance(each, str):
-            continue
-        if isinstance(each, bytes | bytearray) or not isinstance(each, Sequence):
-            got = "bytes" if isinstance(each, bytes | bytearray) else _shown(each)
-            raise InputError(describe(f"target[{k}]", got, "a string or a list of strings", "Give references as strings"))
-        if not each:
+        check_references_at(f"target[{k}]", each)
+        if not each and not isinstance(each, str):
             expected = "at least one reference"
-            raise InputError(describe(f"target[{k}]", "an empty list", expected, "Leave the sample out of preds and target"))
-        for i, reference in enumerate(each):
-            check_string(f"target[{k}][{i}]", reference)
+            raise InputError(
+                describe(f"target[{k}]", "an empty list", expected, "Leave the sample out of preds and target")
+            )
+
+
+def check_references_at(place: str, value: Any) -> None:
+    """Raise an `InputError` unless the value is a string or a list of strings."""
+    if isinstance(value, str):
+        return
+    if isinstance(value, bytes | bytearray) or not isinstance(value, Sequence):
+        got = "bytes" if isinstance(value, bytes | bytearray) else _shown(value)
+        raise InputError(describe(place, got, "a string or a list of strings", "Give references as strings"))
+    for i, reference in enumerate(value):
+        check_string(f"{place}[{i}]", reference)
 
 
 def check_list(argument: str, values: Any) -> None:

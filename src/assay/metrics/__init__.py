@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from assay.metrics.regression.errors import *
     from assay.metrics.regression.explained_variance import *
     from assay.metrics.regression.rank_correlation import *
+    from assay.metrics.text.answers import *
+    from assay.metrics.text.entities import *
     from assay.metrics.text.error_rates import *
+    from assay.metrics.text.generation import *
     from assay.metrics.text.perplexity import *
+    from assay.metrics.text.summaries import *
     from assay.metrics.text.translation import *
 
 _HOMES = homes(__name__, __path__)

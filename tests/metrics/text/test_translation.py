@@ -19,7 +19,9 @@ WORDS = ("a", "b", "the", "cat", "Cat", "sat,", "(mat)", "1.5", "naïve", "火�
 
 def sentence(chance: random.Random) -> str:
     """Few words, so that n-grams repeat; sometimes none, or space around them."""
-    return chance.choice(["", " "]) + " ".join(chance.choices(WORDS, k=chance.randrange(12))) + chance.choice(["", " \n"])
+    return (
+        chance.choice(["", " "]) + " ".join(chance.choices(WORDS, k=chance.randrange(12))) + chance.choice(["", " \n"])
+    )
 
 
 def drawn(seed: int) -> tuple[list[str], list[list[str]]]:
@@ -54,7 +56,10 @@ def test_bleu_is_sacrebleus(tokenize, smooth, options):
     [
         ({}, {"word_order": 2}),
         ({"n_word_order": 0}, {}),
-        ({"n_char_order": 3, "beta": 1, "lowercase": True}, {"char_order": 3, "word_order": 2, "beta": 1, "lowercase": True}),
+        (
+            {"n_char_order": 3, "beta": 1, "lowercase": True},
+            {"char_order": 3, "word_order": 2, "beta": 1, "lowercase": True},
+        ),
         ({"whitespace": True, "beta": 3}, {"word_order": 2, "whitespace": True, "beta": 3}),
     ],
 )

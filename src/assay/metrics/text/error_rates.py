@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
 from assay.encode.edits import EditCounts, EditDistances, Unit
+from assay.encode.extended_edits import ExtendedEdits
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
-from assay.metrics.base import number
+from assay.metrics.base import Inputs, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample
 from assay.metrics.text.base import TextMetric, TextQuotient
@@ -20,6 +22,7 @@ from assay.tally.sums import Number, Totals
 __all__ = [
     "CharErrorRate",
     "EditDistance",
+    "ExtendedEditDistance",
     "MatchErrorRate",
     "WordErrorRate",
     "WordInfoLost",
@@ -224,3 +227,60 @@ class EditDistance(TextQuotient):
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         return super().per_sample(batch) if self.reduction == "mean" else None
+
+
+@dataclass(frozen=True)
+class ExtendedEditDistance(TextQuotient):
+    """Extended edit distance (EED): the mean over the sentences of edits of characters, where jumps are cheap.
+
+    `sum(w distance) / sum(w)`, with the cheapest path through the prediction for the characters of the target, which may
+    jump where a word ends, and a penalty for characters that are visited more than once; divided by the length of the
+    target, and at most 1. Of several references, the one with the smallest distance counts.
+
+    Rounding: the distance of each sentence is computed in float64; their sum is exact.
+
+    Shapes: `preds` is a list of strings; `target` a list with a string, or a list of references, for each of them.
+    Weights are one number a prediction.
+
+    Returns:
+        float64, shape `()`; between 0 and 1. NaN without data.
+
+    Raises:
+        ConfigError: an unknown language, or a cost that is negative or not finite.
+        InputError: something that is no string, such as None or bytes, or an empty list of references; the message has
+            its position. A reference may be the empty string.
+
+    Example:
+        >>> ExtendedEditDistance()(["this is the prediction"], ["this is the reference"])
+        tensor(0.3835, dtype=torch.float64)
+
+    Source: Stanchev, Wang, Ney, EED, WMT 2019, 514-520.
+    """
+
+    language: Annotated[Literal["en", "ja"], "whose rules for punctuation and characters hold."] = "en"
+    alpha: Annotated[float, "what a jump costs."] = 2.0
+    rho: Annotated[float, "what a repetition costs."] = 0.3
+    deletion: Annotated[float, "what leaving out a character costs."] = 0.2
+    insertion: Annotated[float, "what adding a character costs."] = 1.0
+
+    higher_is_better = False
+    exact_terms = False
+    inputs: ClassVar[Inputs] = "references"
+    examples = ({}, {"language": "ja", "alpha": 1.0, "rho": 0.5})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.language not in ("en", "ja"):
+            raise ConfigError(describe("language", repr(self.language), "'en' or 'ja'", "Pass language='en'"))
+        for name in ("alpha", "rho", "deletion", "insertion"):
+            if not 0 <= getattr(self, name) < math.inf:
+                do = f"Leave {name} out for its default"
+                raise ConfigError(describe(name, getattr(self, name), "a finite number, 0 or more", do))
+
+    @property
+    def encoder(self) -> StringEncoder:
+        return ExtendedEdits(self.language, self.alpha, self.rho, self.deletion, self.insertion)
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        return self.encoder.names[0], ""

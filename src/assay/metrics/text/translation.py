@@ -231,7 +231,7 @@ class CHRFScore(TextMetric):
 
     Example:
         >>> CHRFScore()(["the cat is on the mat"], [["there is a cat on the mat", "a cat is on the mat"]])
-        tensor(0.8640, dtype=torch.float64)
+        tensor(0.8648, dtype=torch.float64)
 
     Source: Popović, chrF++, WMT 2017, 612-618; sacrebleu.
     """
@@ -250,7 +250,9 @@ class CHRFScore(TextMetric):
         super().__post_init__()
         for name, least in (("n_char_order", 1), ("n_word_order", 0)):
             if getattr(self, name) < least:
-                raise ConfigError(describe(name, getattr(self, name), f"{least} or more", f"Pass {name}={2 + 4 * least}"))
+                raise ConfigError(
+                    describe(name, getattr(self, name), f"{least} or more", f"Pass {name}={2 + 4 * least}")
+                )
         if not 0 < self.beta < math.inf:
             raise ConfigError(describe("beta", self.beta, "a number above 0", "Pass beta=2"))
 

@@ -1,0 +1,122 @@
+"""What language models are measured by besides perplexity: pass@k of programs, and bits per byte of text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Inputs
+from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.output_metrics import ElementwiseMetric, MeanTermMetric, Of, of_term
+from assay.tally.sums import PREDS, TARGET, FloatTerm, Number, Term, Totals
+
+__all__ = ["BitsPerByte", "PassAtK"]
+
+
+@dataclass(frozen=True)
+class PassProbability(FloatTerm):
+    """`1 - C(n - c, k) / C(n, k)` of `c` in `preds` and `n` in `target`."""
+
+    k: int
+
+    needs = "0 <= preds <= target and k <= target"
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        none = (target - target).add_(1)
+        for drawn in range(self.k):
+            none = none * ((target - preds - drawn).clamp_(min=0) / (target - drawn))
+        valid = (preds >= 0) & (preds <= target) & (target >= self.k)
+        return (1 - none).masked_fill(~valid, math.nan)
+
+
+@dataclass(frozen=True)
+class PassAtK(MeanTermMetric):
+    """pass@k: how probable it is that one of `k` programs passes the tests of its problem.
+
+    `sum(w (1 - C(n - c, k) / C(n, k))) / sum(w)` with `c` of `n` programs that passed, an estimate without bias.
+
+    Shapes: `preds` are the numbers of programs that passed, `target` of those that were drawn: `(N,)` both, one number
+    a problem; with `num_outputs` `(N, num_outputs)`.
+
+    Raises:
+        ConfigError: `k` below 1.
+        InvalidValuesError: by `compute`, if more programs passed than were drawn, or fewer than `k` were drawn.
+
+    Example:
+        >>> import torch
+        >>> PassAtK(2)(torch.tensor([1, 0, 4]), torch.tensor([4, 4, 4]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374, section 2.1.
+    """
+
+    k: Annotated[int, "how many programs may be tried."] = 1
+
+    family: ClassVar[str] = "text"
+    higher_is_better = True
+    inputs: ClassVar[Inputs] = "passes"
+    examples = ({}, {"k": 3})
+    term_name = "probability to pass"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k < 1:
+            raise ConfigError(describe("k", self.k, "1 or more", "Pass k=1"))
+
+    @property
+    def term(self) -> FloatTerm:  # type: ignore[override]
+        return PassProbability(self.k)
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {f"{self.term_name} at {self.k}": of_term(self.term)}
+
+
+@dataclass(frozen=True)
+class BitsPerByte(ElementwiseMetric):
+    """Bits per byte of a language model: comparable between models with different tokens.
+
+    `-sum(w log2 p) / sum(w bytes)`, with the probability of each text and its length in bytes, as in UTF-8:
+    `len(text.encode())`.
+
+    Shapes: `preds` are the natural logarithms of the probability of each text (the sum over its tokens), `target` the
+    numbers of bytes; `(N,)` both, or `(N, num_outputs)`.
+
+    Returns:
+        float64, shape `()`; 0 or more. NaN without data.
+
+    Example:
+        >>> import torch
+        >>> text = "naïve"
+        >>> BitsPerByte()(torch.tensor([-8.0]), torch.tensor([len(text.encode())]))
+        tensor(1.9236, dtype=torch.float64)
+
+    Source: Gao et al., The Pile, arXiv:2101.00027, section 3.1.
+    """
+
+    family: ClassVar[str] = "text"
+    inputs: ClassVar[Inputs] = "positive pairs"
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return frozenset({PREDS, TARGET})
+
+    @property
+    def columns(self) -> Mapping[str, Of]:
+        return {"bits": _bits, "bytes": _bytes}
+
+    def value(self, counts: Totals, k: int) -> Number:
+        return -rounded(quotient(counts[PREDS][k], counts[TARGET][k])) / math.log(2)
+
+
+def _bits(preds: Tensor, target: Tensor) -> Tensor:
+    return (preds if preds.is_floating_point() else preds.float()) * (-1 / math.log(2))
+
+
+def _bytes(preds: Tensor, target: Tensor) -> Tensor:
+    return target

@@ -1,0 +1,50 @@
+"""pass@k against exact binomial coefficients, and bits per byte against its definition."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import pytest
+import torch
+
+from assay.errors import ConfigError, InvalidValuesError
+from assay.metrics import BitsPerByte, PassAtK
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 10])
+def test_pass_at_k_is_the_quotient_of_binomial_coefficients(k):
+    for seed in range(50):
+        chance = random.Random(seed)
+        drawn = [chance.randrange(k, 3 * k + 3) for _ in range(8)]
+        passed = [chance.randrange(n + 1) for n in drawn]
+        exact = sum(1 - Fraction(math.comb(n - c, k), math.comb(n, k)) for c, n in zip(passed, drawn, strict=True)) / 8
+        preds, target = torch.tensor(passed), torch.tensor(drawn)
+        assert float(PassAtK(k)(preds.double(), target.double())) == pytest.approx(float(exact), rel=1e-12)
+        assert float(PassAtK(k)(preds, target)) == pytest.approx(float(exact), abs=1e-6)
+
+
+@pytest.mark.parametrize(("passed", "drawn"), [(5, 4), (-1, 4), (1, 1)])
+def test_pass_at_k_of_impossible_numbers_raises(passed, drawn):
+    with pytest.raises(InvalidValuesError, match="k <= target"):
+        PassAtK(2)(torch.tensor([passed]), torch.tensor([drawn]))
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ConfigError, match="k: got 0"):
+        PassAtK(0)
+
+
+def test_bits_per_byte_is_its_definition():
+    generator = torch.Generator().manual_seed(0)
+    logs = -100 * torch.rand(30, generator=generator, dtype=torch.float64)
+    length = torch.randint(1, 300, (30,), generator=generator)
+    expected = -math.fsum(logs.tolist()) / math.log(2) / int(length.sum())
+    assert float(BitsPerByte()(logs, length)) == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_probability_of_a_text_in_tokens_of_one_byte_is_its_entropy():
+    text = "0123456789" * 3
+    log_probability = torch.tensor([len(text) * math.log(1 / 256)], dtype=torch.float64)
+    assert float(BitsPerByte()(log_probability, torch.tensor([len(text.encode())]))) == pytest.approx(8)
