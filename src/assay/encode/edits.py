@@ -52,7 +52,8 @@ def _right(levenshtein: Any, target: Sequence[str], preds: Sequence[str], errors
     beyond = errors - (longer - shorter)
     if beyond < 2:  # then nothing is both deleted and inserted, and every error beyond the lengths is a substitution
         return shorter - beyond
-    return len(target) - sum(edit[0] != "insert" for edit in levenshtein.editops(target, preds).as_list())
+    edits: list[tuple[str, int, int]] = levenshtein.editops(target, preds).as_list()
+    return len(target) - sum(edit[0] != "insert" for edit in edits)
 
 
 @dataclass(frozen=True)

@@ -79,16 +79,19 @@ class EntityCounts(StringEncoder):
 
     def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
         assert target is not None, "it was checked before"
-        read = _strict_entities if self.scheme else _lenient_entities
         rows = []
         for predicted, wanted in zip(preds, target, strict=True):
-            both = [set(read([self._parsed(tag) for tag in tags], self.scheme)) for tags in (predicted, wanted)]
+            both = [set(self._entities(tags)) for tags in (predicted, wanted)]
             row: list[int] = []
             for kind in self.types or (None,):
                 found, true = ({each for each in several if kind in (None, each[0])} for several in both)
                 row += 2 * len(found & true), len(found) + len(true), len(true)
             rows.append(row)
         return table(list(zip(*rows, strict=True)) or [()] * len(self.names))
+
+    def _entities(self, tags: Sequence[str]) -> Iterator[Entity]:
+        parsed = [self._parsed(tag) for tag in tags]
+        return _strict_entities(parsed, self.scheme) if self.scheme else _lenient_entities(parsed)
 
     def _parsed(self, tag: str) -> Tag:
         kind = tag[1:].strip("-") if self.scheme else tag[1:].split("-", maxsplit=1)[-1]
@@ -128,7 +131,7 @@ def _allowed(pairs: frozenset[tuple[str, str, str]], first: Tag, second: Tag) ->
     return (first[0], second[0], "=" if first[1] == second[1] else "!") in pairs
 
 
-def _lenient_entities(tags: Sequence[Tag], scheme: None = None) -> Iterator[Entity]:
+def _lenient_entities(tags: Sequence[Tag]) -> Iterator[Entity]:
     """The entities as conlleval reads them."""
     start, last = 0, _OUTSIDE
     for place, tag in enumerate([*tags, _OUTSIDE]):

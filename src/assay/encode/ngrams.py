@@ -56,7 +56,8 @@ class TokenLists:
 
     def counts(self, order: int) -> Integers:
         """How many n-grams of each order from 1 to `order` every list has, of shape `(lists, order)`."""
-        return np.maximum(self.lengths[:, None] - np.arange(order), 0)
+        left: Integers = np.maximum(self.lengths[:, None] - np.arange(order), 0)
+        return left
 
     def matches(self, order: int) -> Iterator[Matches]:
         """What predictions and references have in common, for each n from 1 to `order`."""
@@ -78,7 +79,7 @@ class TokenLists:
     def _matches(self, keys: Integers, bits: int) -> Matches:
         """The common n-grams, from the list and the n-gram of every place as one key."""
         keys, counts = np.unique(keys, return_counts=True)
-        first = np.searchsorted(keys, self.samples << bits)  # of the references
+        first = int(np.searchsorted(keys, self.samples << bits))  # of the references
         preds, references = keys[:first], keys[first:]
         reference = (references >> bits) - self.samples
         wanted = (self.owners[reference] << bits) | (references & ((1 << bits) - 1))

@@ -53,26 +53,23 @@ class RougeScores(StringEncoder):
         return table([column[best] for column in (precision, recall, scores)], np.float64)
 
     def _counts(self, preds: Sequence[str], wanted: Sequence[str], each: Integers) -> tuple[Integers, ...]:
-        """What each reference has in common with its prediction, what the prediction has, and what the reference has."""
+        """For each reference: what it has in common with its prediction, what the prediction has, and what it has."""
         owners = np.repeat(np.arange(len(preds)), each)
         if self.rouge == "rougeLsum":
             texts = [[list(map(self._words, text.split("\n"))) for text in several] for several in (preds, wanted)]
             common = [_summary_matches(text, texts[0][owner]) for text, owner in zip(texts[1], owners, strict=True)]
             predicted, lengths = (np.array([sum(map(len, text)) for text in several], np.int64) for several in texts)
             return np.array(common, np.int64), predicted[owners], lengths
-        words = [list(map(self._words, several)) for several in (preds, wanted)]
-        lists = TokenLists.of_words(*words, each)
-        if self.rouge == "rougeL":
-            similarity = load_package("rapidfuzz.distance").LCSseq.similarity
-            pairs = zip(words[1], (words[0][owner] for owner in owners), strict=True)
-            common = [similarity(text, pred) for text, pred in pairs]
-            order = 1
-        else:
-            order = int(self.rouge.removeprefix("rouge"))
-            *_, matches = lists.matches(order)
-            common = matches.by_reference()
+        words, targets = (list(map(self._words, several)) for several in (preds, wanted))
+        lists = TokenLists.of_words(words, targets, each)
+        order = 1 if self.rouge == "rougeL" else int(self.rouge.removeprefix("rouge"))
         predicted, lengths = np.split(lists.counts(order)[:, -1], [len(preds)])
-        return np.asarray(common, np.int64), predicted[owners], lengths
+        if self.rouge != "rougeL":
+            *_, matches = lists.matches(order)
+            return matches.by_reference(), predicted[owners], lengths
+        similarity = load_package("rapidfuzz.distance").LCSseq.similarity
+        common = [similarity(text, words[owner]) for text, owner in zip(targets, owners, strict=True)]
+        return np.array(common, np.int64), predicted[owners], lengths
 
     def _words(self, text: str) -> list[str]:
         words = _WORD.findall(text.lower())

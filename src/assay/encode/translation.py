@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -16,6 +16,7 @@ from assay.encode.strings import Floats, Integers, StringEncoder, load_package, 
 
 Tokenizer = Literal["none", "13a", "intl", "zh", "char"]
 PUNCTUATION = frozenset(string.punctuation)
+EPSILON = 1e-16  # sacrebleu's
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class CharacterNGramCounts(StringEncoder):
     beta: float = 2.0
     lowercase: bool = False
     whitespace: bool = False
+    eps_smoothing: bool = False
 
     several: ClassVar[bool] = True
 
@@ -99,7 +101,7 @@ class CharacterNGramCounts(StringEncoder):
         if self.word_order:
             words = list(map(_words, preds)), list(map(_words, wanted))
             counts += _triples(TokenLists.of_words(*words, each), self.word_order)
-        scores = f_scores([count.astype(np.float64) for count in counts], self.beta)
+        scores = f_scores([count.astype(np.float64) for count in counts], self.beta, self.eps_smoothing)
         best = first_best(scores, each)
         return table([count[best] for count in counts])
 
@@ -127,21 +129,36 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def f_scores(counts: Sequence[Floats], beta: float) -> Floats:
+def f_scores(counts: Sequence[Floats], beta: float, eps_smoothing: bool = False) -> Floats:
     """chrF from the counts of each order: predicted, target and common n-grams, each of shape `(N,)`.
 
-    Precision and recall are averaged over the orders that both sides have, as in sacrebleu.
+    Precision and recall are averaged over the orders that both sides have; with `eps_smoothing` the F-scores are, over
+    all orders, and what is not defined counts as 1e-16. Both as in sacrebleu.
     """
+    if eps_smoothing:
+        scores = [_f(_ratio(m, p, EPSILON), _ratio(m, t, EPSILON), beta, EPSILON) for p, t, m in _by_order(counts)]
+        return sum(scores, np.zeros(len(counts[0]))) / len(scores)
     precision = recall = orders = np.zeros(len(counts[0]))
-    for predicted, target, common in zip(counts[::3], counts[1::3], counts[2::3], strict=True):
+    for predicted, target, common in _by_order(counts):
         both = (predicted > 0) & (target > 0)
-        precision = precision + np.divide(common, predicted, where=both, out=np.zeros(len(common)))
-        recall = recall + np.divide(common, target, where=both, out=np.zeros(len(common)))
+        precision = precision + both * _ratio(common, predicted, 0)
+        recall = recall + both * _ratio(common, target, 0)
         orders = orders + both
     orders = np.maximum(orders, 1)
-    precision, recall = precision / orders, recall / orders
-    below = beta**2 * precision + recall
-    return np.divide((1 + beta**2) * precision * recall, below, where=below > 0, out=np.zeros(len(below)))
+    return _f(precision / orders, recall / orders, beta, 0)
+
+
+def _by_order(counts: Sequence[Floats]) -> Iterator[tuple[Floats, Floats, Floats]]:
+    return zip(counts[::3], counts[1::3], counts[2::3], strict=True)
+
+
+def _f(precision: Floats, recall: Floats, beta: float, undefined: float) -> Floats:
+    return _ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall, undefined)
+
+
+def _ratio(above: Floats, below: Floats, undefined: float) -> Floats:
+    quotient: Floats = np.divide(above, below, where=below > 0, out=np.full(len(below), float(undefined)))
+    return quotient
 
 
 @dataclass(frozen=True)

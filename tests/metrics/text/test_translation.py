@@ -60,6 +60,7 @@ def test_bleu_is_sacrebleus(tokenize, smooth, options):
             {"n_char_order": 3, "beta": 1, "lowercase": True},
             {"char_order": 3, "word_order": 2, "beta": 1, "lowercase": True},
         ),
+        ({"eps_smoothing": True}, {"word_order": 2, "eps_smoothing": True}),
         ({"whitespace": True, "beta": 3}, {"word_order": 2, "whitespace": True, "beta": 3}),
     ],
 )

@@ -233,9 +233,9 @@ class EditDistance(TextQuotient):
 class ExtendedEditDistance(TextQuotient):
     """Extended edit distance (EED): the mean over the sentences of edits of characters, where jumps are cheap.
 
-    `sum(w distance) / sum(w)`, with the cheapest path through the prediction for the characters of the target, which may
-    jump where a word ends, and a penalty for characters that are visited more than once; divided by the length of the
-    target, and at most 1. Of several references, the one with the smallest distance counts.
+    `sum(w distance) / sum(w)`, with the cheapest path through the prediction for the characters of the target, which
+    may jump where a word ends, and a penalty for characters that are visited more than once; divided by the length of
+    the target, and at most 1. Of several references, the one with the smallest distance counts.
 
     Rounding: the distance of each sentence is computed in float64; their sum is exact.
 

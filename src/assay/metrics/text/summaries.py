@@ -22,9 +22,9 @@ class ROUGEScore(TextQuotient):
     """ROUGE, one of its kinds and measures: the mean over the samples.
 
     `sum(w score) / sum(w)`. Of n-grams, or of the longest common subsequence of words: what prediction and reference
-    have in common as a fraction of the prediction (precision), of the reference (recall), and the harmonic mean of both.
-    Words are runs of the letters a to z and digits, in lower case, as in the package rouge-score: other scripts have
-    no words. Of several references, the one with the highest F-score counts.
+    have in common as a fraction of the prediction (precision), of the reference (recall), and the harmonic mean of
+    both. Words are runs of the letters a to z and digits, in lower case, as in the package rouge-score: other scripts
+    have no words. Of several references, the one with the highest F-score counts.
 
     Rounding: the score of each sample is computed in float64 from integers; their sum is exact.
 

@@ -117,8 +117,8 @@ class BLEUScore(NGramPrecision):
 class SacreBLEUScore(NGramPrecision):
     """BLEU as sacrebleu computes it: with its tokenizers, its smoothing, and a signature to report.
 
-    `min(1, exp(1 - r / c)) prod(common_n / predicted_n) ** (1 / n_gram)`, with the sums over all samples: n-grams that a
-    prediction and one of its references have, those of the predictions, the tokens `c` of the predictions and `r` of
+    `min(1, exp(1 - r / c)) prod(common_n / predicted_n) ** (1 / n_gram)`, with the sums over all samples: n-grams that
+    a prediction and one of its references have, those of the predictions, the tokens `c` of the predictions and `r` of
     the references that are closest in length. It is sacrebleu's corpus score divided by 100.
 
     Rounding: the counts are exact, and the formula is computed from them in float64.
@@ -212,9 +212,9 @@ class SacreBLEUScore(NGramPrecision):
 class CHRFScore(TextMetric):
     """chrF, or with words chrF++: the F-score of n-grams of characters.
 
-    `(1 + beta²) P R / (beta² P + R)`, with the precision `P` and the recall `R` of n-grams, each the mean over the orders
-    of characters and of words, from the sums over all samples; it is sacrebleu's corpus score divided by 100. Of several
-    references, the one with the highest score of its sentence counts.
+    `(1 + beta²) P R / (beta² P + R)`, with the precision `P` and the recall `R` of n-grams, each the mean over the
+    orders of characters and of words, from the sums over all samples; it is sacrebleu's corpus score divided by 100. Of
+    several references, the one with the highest score of its sentence counts.
 
     Rounding: the counts are exact, and the formula is computed from them in float64.
 
@@ -241,10 +241,13 @@ class CHRFScore(TextMetric):
     beta: Annotated[float, "how much recall counts against precision."] = 2.0
     lowercase: Annotated[bool, "True ignores case."] = False
     whitespace: Annotated[bool, "True counts white space as characters."] = False
+    eps_smoothing: Annotated[
+        bool, "True takes the mean of the F-scores of all orders, as chrF++.py and TorchMetrics."
+    ] = False
 
     higher_is_better = True
     inputs: ClassVar[Inputs] = "references"
-    examples = ({}, {"n_word_order": 0, "lowercase": True}, {"n_char_order": 3, "beta": 1, "whitespace": True})
+    examples = ({}, {"n_word_order": 0, "lowercase": True}, {"n_char_order": 3, "beta": 1, "eps_smoothing": True})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -258,13 +261,14 @@ class CHRFScore(TextMetric):
 
     @property
     def encoder(self) -> StringEncoder:
-        return CharacterNGramCounts(self.n_char_order, self.n_word_order, self.beta, self.lowercase, self.whitespace)
+        orders = self.n_char_order, self.n_word_order
+        return CharacterNGramCounts(*orders, self.beta, self.lowercase, self.whitespace, self.eps_smoothing)
 
     def compute(self, counts: Totals) -> Tensor:
         if not counts.count[0]:
             return number(math.nan)
         sums = [np.array([rounded(each)]) for each in self.totals(counts).values()]
-        return number(float(f_scores(sums, self.beta)[0]))
+        return number(float(f_scores(sums, self.beta, self.eps_smoothing)[0]))
 
 
 @dataclass(frozen=True)
