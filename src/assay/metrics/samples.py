@@ -6,7 +6,7 @@ fractions that every dtype down to bfloat16 holds exactly; ties, constants and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -21,6 +21,8 @@ CLASSES, LABELS, OUTPUTS = 4, 3, 2
 TASKS: tuple[Mapping[str, int], ...] = ({}, {"num_classes": CLASSES}, {"num_labels": LABELS})
 Draw: TypeAlias = Callable[[Generator, int], tuple[Any, ...]]
 """Gives so many samples: preds, and target where the metric takes one; tensors, or lists of raw samples."""
+WORDS = ("a", "b", "the", "cat", "Cat.", "sat,", "1.5", "naïve", "火", "")
+TAGS = ("O", "B-A", "I-A", "B-B", "I-B", "O")
 
 
 def public_metrics() -> dict[str, type[Metric]]:
@@ -135,6 +137,35 @@ def values(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (integers(generator, -128, 129, count) / 8,)
 
 
+def sentences(generator: Generator, count: int) -> list[str]:
+    """Sentences of few words, so that they repeat; some have none."""
+    return [" ".join(_chosen(generator, WORDS, int(integers(generator, 0, 9)))) for _ in range(count)]
+
+
+def strings(generator: Generator, count: int) -> tuple[Any, ...]:
+    return sentences(generator, count), sentences(generator, count)
+
+
+def references(generator: Generator, count: int) -> tuple[Any, ...]:
+    several = [sentences(generator, int(integers(generator, 1, 4))) for _ in range(count)]
+    return sentences(generator, count), [each[0] if len(each) == 1 else each for each in several]
+
+
+def tags(generator: Generator, count: int) -> tuple[Any, ...]:
+    lengths = integers(generator, 0, 8, count).tolist()
+    preds, target = ([_chosen(generator, TAGS, length) for length in lengths] for _ in range(2))
+    return preds, target
+
+
+def passes(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    drawn = integers(generator, 4, 13, count)
+    return (integers(generator, 0, 65, count) * (drawn + 1)).div(65, rounding_mode="floor").float(), drawn.float()
+
+
+def _chosen(generator: Generator, values: Sequence[str], count: int) -> list[str]:
+    return [values[k] for k in integers(generator, 0, len(values), count).tolist()]
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -147,4 +178,8 @@ _DRAWS: Mapping[str, Draw] = {
     "distributions": distributions,
     "tokens": tokens,
     "values": values,
+    "strings": strings,
+    "references": references,
+    "tags": tags,
+    "passes": passes,
 }

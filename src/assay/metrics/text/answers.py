@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal
 from assay.encode.answers import AnswerScores, EqualStrings
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs
 from assay.metrics.text.base import TextQuotient
 
 __all__ = ["SQuAD", "StringExactMatch"]
@@ -50,7 +49,7 @@ class SQuAD(TextQuotient):
 
     higher_is_better = True
     exact_terms = False
-    inputs: ClassVar[Inputs] = "references"
+    inputs: ClassVar[str] = "references"
     examples = ({}, {"measure": "exact_match"})
 
     def __post_init__(self) -> None:
@@ -96,7 +95,7 @@ class StringExactMatch(TextQuotient):
     ignore_numbers: Annotated[bool, "True leaves out the digits of ASCII."] = False
 
     higher_is_better = True
-    inputs: ClassVar[Inputs] = "references"
+    inputs: ClassVar[str] = "references"
     examples = ({}, {"ignore_case": True, "ignore_punctuation": True})
 
     @property

@@ -10,11 +10,13 @@ from typing import ClassVar
 from torch import Tensor
 
 from assay.encode.strings import StringEncoder, load_package
-from assay.metrics.base import Inputs, Metric, number
+from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
-from assay.tally.sums import PREDS, Number, Sums, Totals
+from assay.tally.exact import Number
+from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.row_terms import RowNumbers
 
 __all__: list[str] = []
 
@@ -34,7 +36,7 @@ class TextMetric(Metric):
     """
 
     family: ClassVar[str] = "text"
-    inputs: ClassVar[Inputs] = "strings"
+    inputs: ClassVar[str] = "strings"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,11 +49,11 @@ class TextMetric(Metric):
         """What counts each pair of strings."""
 
     def tally(self, weighted: bool) -> Tally:
-        return Sums(frozenset({PREDS}), len(self.encoder.names), weighted, ("preds",))
+        return RowSums(RowNumbers(len(self.encoder.names)), weighted)
 
-    def totals(self, counts: Totals) -> Mapping[str, Number]:
+    def totals(self, counts: RowTotals) -> Mapping[str, Number]:
         """The sum of each column."""
-        return dict(zip(self.encoder.names, counts[PREDS], strict=True))
+        return dict(zip(self.encoder.names, counts.sums[0], strict=True))
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,10 @@ class TextQuotient(TextMetric):
     def columns(self) -> tuple[str, str]:
         """The column whose sum is divided, and that by which it is; empty for the mean over samples."""
 
-    def compute(self, counts: Totals) -> Tensor:
+    def compute(self, counts: RowTotals) -> Tensor:
         above, below = self.columns
         totals = self.totals(counts)
-        return number(rounded(quotient(totals[above], totals[below] if below else counts.weight[0])))
+        return number(rounded(quotient(totals[above], totals[below] if below else counts.weight)))
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         above, below = self.columns

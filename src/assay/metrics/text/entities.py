@@ -11,12 +11,13 @@ from torch import Tensor
 from assay.encode.entities import EntityCounts, Scheme
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs, number
+from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample
 from assay.metrics.text.base import TextMetric
 from assay.tally.base import Batch
-from assay.tally.sums import PREDS, Number, Totals
+from assay.tally.exact import Number
+from assay.tally.row_sums import RowTotals
 
 __all__ = ["EntityF1Score"]
 
@@ -63,7 +64,7 @@ class EntityF1Score(TextMetric):
     types: Annotated[tuple[str, ...] | None, "the types of entities; needed unless average='micro'."] = None
 
     higher_is_better = True
-    inputs: ClassVar[Inputs] = "tags"
+    inputs: ClassVar[str] = "tags"
     examples = (
         {},
         {"scheme": "IOB2", "average": "macro", "types": ("A", "B", "C")},
@@ -87,8 +88,8 @@ class EntityF1Score(TextMetric):
     def encoder(self) -> StringEncoder:
         return EntityCounts(self.scheme, None if self.average == "micro" else self.types)
 
-    def compute(self, counts: Totals) -> Tensor | Mapping[str, Tensor]:
-        totals = counts[PREDS]
+    def compute(self, counts: RowTotals) -> Tensor | Mapping[str, Tensor]:
+        totals = counts.sums[0]
         values: Sequence[Number] = list(map(quotient, totals[::3], totals[1::3]))
         if self.average == "micro":
             return number(rounded(values[0]))

@@ -12,12 +12,13 @@ from assay.encode.edits import EditCounts, EditDistances, Unit
 from assay.encode.extended_edits import ExtendedEdits
 from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs, number
+from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample
 from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.base import Batch
-from assay.tally.sums import Number, Totals
+from assay.tally.exact import Number
+from assay.tally.row_sums import RowTotals
 
 __all__ = [
     "CharErrorRate",
@@ -139,10 +140,10 @@ class WordInfoPreserved(TextMetric):
     def encoder(self) -> StringEncoder:
         return EditCounts("words", alignment=True)
 
-    def compute(self, counts: Totals) -> Tensor:
+    def compute(self, counts: RowTotals) -> Tensor:
         return number(rounded(self.preserved(counts)))
 
-    def preserved(self, counts: Totals) -> Number:
+    def preserved(self, counts: RowTotals) -> Number:
         """The word information preserved, exactly."""
         total = self.totals(counts)
         words, predicted, right = (total[f"{each} words"] for each in ("target", "predicted", "right"))
@@ -168,7 +169,7 @@ class WordInfoLost(WordInfoPreserved):
 
     higher_is_better = False
 
-    def compute(self, counts: Totals) -> Tensor:
+    def compute(self, counts: RowTotals) -> Tensor:
         return number(rounded(1 - self.preserved(counts)))
 
 
@@ -220,7 +221,7 @@ class EditDistance(TextQuotient):
     def estimates(self) -> bool:
         return self.reduction == "mean"
 
-    def compute(self, counts: Totals) -> Tensor:
+    def compute(self, counts: RowTotals) -> Tensor:
         if self.reduction == "mean":
             return super().compute(counts)
         return number(rounded(self.totals(counts)[self.columns[0]]))
@@ -265,7 +266,7 @@ class ExtendedEditDistance(TextQuotient):
 
     higher_is_better = False
     exact_terms = False
-    inputs: ClassVar[Inputs] = "references"
+    inputs: ClassVar[str] = "references"
     examples = ({}, {"language": "ja", "alpha": 1.0, "rho": 0.5})
 
     def __post_init__(self) -> None:

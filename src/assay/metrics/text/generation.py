@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, MeanTermMetric, Of, of_term
 from assay.tally.sums import PREDS, TARGET, FloatTerm, Number, Term, Totals
@@ -59,7 +58,7 @@ class PassAtK(MeanTermMetric):
 
     family: ClassVar[str] = "text"
     higher_is_better = True
-    inputs: ClassVar[Inputs] = "passes"
+    inputs: ClassVar[str] = "passes"
     examples = ({}, {"k": 3})
     term_name = "probability to pass"
 
@@ -100,7 +99,7 @@ class BitsPerByte(ElementwiseMetric):
     """
 
     family: ClassVar[str] = "text"
-    inputs: ClassVar[Inputs] = "positive pairs"
+    inputs: ClassVar[str] = "positive pairs"
 
     @property
     def terms(self) -> frozenset[Term]:

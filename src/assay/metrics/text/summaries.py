@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal
 from assay.encode.strings import StringEncoder
 from assay.encode.summaries import RougeScores
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs
 from assay.metrics.text.base import TextQuotient
 
 __all__ = ["ROUGEScore"]
@@ -57,7 +56,7 @@ class ROUGEScore(TextQuotient):
 
     higher_is_better = True
     exact_terms = False
-    inputs: ClassVar[Inputs] = "references"
+    inputs: ClassVar[str] = "references"
     examples = (
         {},
         {"rouge": "rouge1", "measure": "precision"},

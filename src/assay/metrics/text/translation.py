@@ -15,10 +15,11 @@ from torch import Tensor
 from assay.encode.strings import StringEncoder, load_package
 from assay.encode.translation import CharacterNGramCounts, NGramCounts, Tokenizer, TranslationEdits, f_scores
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Inputs, number
+from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.text.base import TextMetric, TextQuotient
-from assay.tally.sums import PREDS, Number, Totals
+from assay.tally.exact import Number
+from assay.tally.row_sums import RowTotals
 
 __all__ = ["BLEUScore", "CHRFScore", "SacreBLEUScore", "TranslationEditRate"]
 
@@ -45,16 +46,16 @@ class NGramPrecision(TextMetric):
     n_gram: Annotated[int, "the longest n-grams that are counted."] = 4
 
     higher_is_better = True
-    inputs: ClassVar[Inputs] = "references"
+    inputs: ClassVar[str] = "references"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n_gram < 1:
             raise ConfigError(describe("n_gram", self.n_gram, "1 or more", "Pass n_gram=4"))
 
-    def compute(self, counts: Totals) -> Tensor:
-        predicted, closest, *grams = counts[PREDS]
-        if not counts.count[0]:
+    def compute(self, counts: RowTotals) -> Tensor:
+        predicted, closest, *grams = counts.sums[0]
+        if not counts.count:
             return number(math.nan)
         common, total = grams[: self.n_gram], grams[self.n_gram :]
         if not predicted or not any(common):
@@ -246,7 +247,7 @@ class CHRFScore(TextMetric):
     ] = False
 
     higher_is_better = True
-    inputs: ClassVar[Inputs] = "references"
+    inputs: ClassVar[str] = "references"
     examples = ({}, {"n_word_order": 0, "lowercase": True}, {"n_char_order": 3, "beta": 1, "eps_smoothing": True})
 
     def __post_init__(self) -> None:
@@ -264,8 +265,8 @@ class CHRFScore(TextMetric):
         orders = self.n_char_order, self.n_word_order
         return CharacterNGramCounts(*orders, self.beta, self.lowercase, self.whitespace, self.eps_smoothing)
 
-    def compute(self, counts: Totals) -> Tensor:
-        if not counts.count[0]:
+    def compute(self, counts: RowTotals) -> Tensor:
+        if not counts.count:
             return number(math.nan)
         sums = [np.array([rounded(each)]) for each in self.totals(counts).values()]
         return number(float(f_scores(sums, self.beta, self.eps_smoothing)[0]))
@@ -303,7 +304,7 @@ class TranslationEditRate(TextQuotient):
     asian_support: Annotated[bool, "with the first two, also for Chinese, Japanese and Korean characters."] = False
 
     higher_is_better = False
-    inputs: ClassVar[Inputs] = "references"
+    inputs: ClassVar[str] = "references"
     examples = ({}, {"normalize": True, "no_punctuation": True, "lowercase": False})
 
     @property
