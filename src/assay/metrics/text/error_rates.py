@@ -32,7 +32,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class ErrorRate(TextQuotient):
+class ErrorRateMetric(TextQuotient):
     """Errors as a fraction of what the targets have."""
 
     higher_is_better = False
@@ -49,7 +49,7 @@ class ErrorRate(TextQuotient):
 
 
 @dataclass(frozen=True)
-class WordErrorRate(ErrorRate):
+class WordErrorRate(ErrorRateMetric):
     """Word error rate (WER): wrong, missing and added words, as a fraction of the words of the targets.
 
     `sum(w (S + D + I)) / sum(w N)` with the substitutions, deletions and insertions of the shortest alignment, and
@@ -68,7 +68,7 @@ class WordErrorRate(ErrorRate):
 
 
 @dataclass(frozen=True)
-class CharErrorRate(ErrorRate):
+class CharErrorRate(ErrorRateMetric):
     """Character error rate (CER): wrong, missing and added characters, as a fraction of those of the targets.
 
     `sum(w (S + D + I)) / sum(w N)` with the substitutions, deletions and insertions of the shortest alignment, and

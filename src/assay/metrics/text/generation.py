@@ -12,7 +12,9 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, MeanTermMetric, Of, of_term
-from assay.tally.sums import PREDS, TARGET, FloatTerm, Number, Term, Totals
+from assay.tally.exact import Number
+from assay.tally.sums import Totals
+from assay.tally.terms import PREDS, TARGET, FloatTerm, Term
 
 __all__ = ["BitsPerByte", "PassAtK"]
 
@@ -72,7 +74,7 @@ class PassAtK(MeanTermMetric):
         return PassProbability(self.k)
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return {f"{self.term_name} at {self.k}": of_term(self.term)}
 
 
@@ -106,7 +108,7 @@ class BitsPerByte(ElementwiseMetric):
         return frozenset({PREDS, TARGET})
 
     @property
-    def columns(self) -> Mapping[str, Of]:
+    def per_sample_terms(self) -> Mapping[str, Of]:
         return {"bits": _bits, "bytes": _bytes}
 
     def value(self, counts: Totals, k: int) -> Number:
