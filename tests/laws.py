@@ -396,6 +396,8 @@ def keeps_samples(metric: Metric) -> bool:
 
 def rounds(metric: Metric) -> bool:
     """Whether terms are rounded before they are summed, in the dtype they come in."""
+    if metric.encoders:
+        return False  # raw samples have no dtype
     scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
     of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked
     return not metric.exact_terms or (scaled and (of_classes or not isinstance(metric, RankingMetric)))
@@ -479,7 +481,10 @@ def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
     if isinstance(case.metric, LabelMetric) and data.preds.dtype.is_floating_point:
         preds = data.preds.argmax(1) if _option(case, "num_classes") else (data.preds > 0.5).long()
         data = data._replace(preds=preds)
-    alike = data.preds.shape == data.target.shape and data.preds.dtype == data.target.dtype
+    if case.raw:
+        alike = case.metric.inputs in ("strings", "tags")
+    else:
+        alike = data.preds.shape == data.target.shape and data.preds.dtype == data.target.dtype
     if not alike or _option(case, "ignore_index") is not None:
         return None
     return data, data._replace(preds=data.target, target=data.preds)
@@ -488,7 +493,7 @@ def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
 def _repeat(case: Case, data: Data) -> tuple[Data, Data] | None:
     """Every sample twice."""
     unclear = _named(case, "Quantile") or case.draw in (wide, wide_values)
-    return None if unclear else (data, data.map(lambda x: torch.cat([x, x])))
+    return None if unclear else (data, data.rows([*range(data.count)] * 2))
 
 
 def _double_weights(case: Case, data: Data) -> tuple[Data, Data] | None:
@@ -531,7 +536,8 @@ def _is_symmetric(case: Case) -> bool:
 
 def _is_a_total(case: Case) -> bool:
     table = _named(case, "ConfusionMatrix") and _option(case, "normalize") is None
-    return table or _named(case, *_COUNTS) or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
+    smooths = _option(case, "smooth") or _option(case, "smooth_method") not in (None, "none")  # what is few
+    return table or smooths or _named(case, *_COUNTS) or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
 
 
 def _counts_samples(case: Case) -> bool:

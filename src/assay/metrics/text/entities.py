@@ -65,6 +65,7 @@ class EntityF1Score(TextMetric):
 
     higher_is_better = True
     inputs: ClassVar[str] = "tags"
+    unchanged_by = frozenset({"swap"})
     examples = (
         {},
         {"scheme": "IOB2", "average": "macro", "types": ("A", "B", "C")},

@@ -181,7 +181,7 @@ class EditDistance(TextQuotient):
     character, at 1 each, and substitutions. All characters count, white space included.
 
     Returns:
-        float64, shape `()`; 0 or more. Without data, NaN for the mean and 0 for the sum.
+        float64, shape `()`; 0 or more. NaN without data.
 
     Raises:
         ConfigError: a negative `substitution_cost`, or an unknown `reduction`.
@@ -200,6 +200,7 @@ class EditDistance(TextQuotient):
 
     higher_is_better = False
     examples = ({}, {"substitution_cost": 2}, {"reduction": "sum"})
+    unchanged_by = frozenset({"swap"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,7 +223,7 @@ class EditDistance(TextQuotient):
         return self.reduction == "mean"
 
     def compute(self, counts: RowTotals) -> Tensor:
-        if self.reduction == "mean":
+        if self.reduction == "mean" or not counts.count:
             return super().compute(counts)
         return number(rounded(self.totals(counts)[self.columns[0]]))
 
