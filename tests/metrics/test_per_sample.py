@@ -60,6 +60,10 @@ def reason(case):
     return ""
 
 
+def values_of(case, data):
+    return per_sample_values(case.metric, *data[:3], **data.columns)
+
+
 def mean(found):
     """The value that contributions say."""
     columns = {name: column.double() for name, column in found.terms.items()}
@@ -71,9 +75,9 @@ def mean(found):
 def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count_ops):
     data = case.data(7, COUNT)
     few = data.rows(slice(2))
-    per_sample_values(case.metric, *few[:3], **few.columns)
+    values_of(case, few)
     with count_ops() as counts:
-        found = per_sample_values(case.metric, *data[:3], **data.columns)
+        found = values_of(case, data)
     assert counts.syncs == []
     assert (found is None) == bool(reason(case))
     if found is None:
@@ -109,7 +113,7 @@ def test_a_single_number_without_contributions_is_no_mean(case):
 def test_equal_names_are_equal_numbers():
     seen = {}
     for case in CASES:
-        found = per_sample_values(case.metric, *case.data(7, COUNT))
+        found = values_of(case, case.data(7, COUNT))
         for name, column in found.terms.items() if found else ():
             known = seen.setdefault((case.draw.__name__, case.weighted, case.whole_weights, name), column)
             assert torch.equal(known, column) or torch.allclose(known, column.to(known.dtype), rtol=1e-6), (case, name)
@@ -126,7 +130,7 @@ def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device
     events.clear()
     found, decided = per_sample_values(case.metric, *there), predictions(case.metric, *there[:2])
     assert [str(event) for event in events] == []
-    expected = per_sample_values(case.metric, *data)
+    expected = values_of(case, data)
     assert (found is None) == (expected is None)
     for name, column in found.terms.items() if found else ():
         assert column.device == device
