@@ -21,6 +21,7 @@ SCRIPTS = (
     "value_cost",
     "accuracy_of_values",
     "auroc",
+    "retrieval",
     "sync",
     "loop",
     "integrations",

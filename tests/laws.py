@@ -70,6 +70,7 @@ from assay.metrics.samples import (
     binary,
     binary_logits,
     distributions,
+    documents,
     draw_columns,
     draw_for,
     examples,
@@ -82,9 +83,11 @@ from assay.metrics.samples import (
     positive_pairs,
     probabilities,
     public_metrics,
+    query_rows,
     tokens,
     vectors,
 )
+from assay.tally.queries import QueryDocuments
 from assay.tally.sample_store import SampleStore
 from assay.tally.samples import SampleTally
 from assay.tally.scores import ScoreTally
@@ -370,7 +373,7 @@ def shows_counts(metric: Metric) -> bool:
 def names_a_dtype(metric: Metric) -> bool:
     """Whether states keep float64 apart from narrower dtypes; the values have the same bits."""
     largest = any("max" in each.tally(False).fields.values() for each in within(metric))
-    return largest or _counts_in(metric, SampleTally, ScoreTally)
+    return largest or _counts_in(metric, SampleTally, ScoreTally, QueryDocuments)
 
 
 def _counts_in(metric: Metric, *kinds: type) -> bool:
@@ -389,7 +392,7 @@ def within(metric: Metric) -> Iterator[Metric]:
 def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
     return any(
-        isinstance(tally, SampleTally) or (isinstance(tally, ScoreTally) and tally.keep != 0)
+        isinstance(tally, SampleTally | QueryDocuments) or (isinstance(tally, ScoreTally) and tally.keep != 0)
         for tally in (each.tally(False) for each in within(metric))
     )
 
@@ -400,7 +403,9 @@ def rounds(metric: Metric) -> bool:
         return False  # raw samples have no dtype
     scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
     of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked
-    return not metric.exact_terms or (scaled and (of_classes or not isinstance(metric, RankingMetric)))
+    in_float64 = not getattr(metric, "by_row", True)  # whatever the dtype of what is kept
+    by_softmax = scaled and (of_classes or not isinstance(metric, RankingMetric))
+    return (not metric.exact_terms and not in_float64) or by_softmax
 
 
 # --- invariances ---------------------------------------------------------------------------------------------------
@@ -446,7 +451,7 @@ def _map_scores(case: Case, data: Data) -> tuple[Data, Data] | None:
         or getattr(case.metric, "exact_up_to", EXACT) < EXACT
     ):
         return None
-    if case.draw in (binary_logits, pairs, output_pairs):
+    if case.draw in (binary_logits, pairs, output_pairs, documents, query_rows):
         return data, data._replace(preds=data.preds**3)
     return (data, data._replace(preds=data.preds**2)) if case.draw in (binary, multiclass, multilabel) else None
 
@@ -465,12 +470,14 @@ def _map_both_affinely(case: Case, data: Data) -> tuple[Data, Data] | None:
 
 
 def _shift_predictions(case: Case, data: Data) -> tuple[Data, Data] | None:
-    return (data, data._replace(preds=data.preds + 3)) if _of_pairs(case) else None
+    return (
+        (data, data._replace(preds=data.preds + 3)) if _of_pairs(case) or case.draw in (documents, query_rows) else None
+    )
 
 
 def _scale_predictions(case: Case, data: Data) -> tuple[Data, Data] | None:
     unclear = _named(case, "CriticalSuccessIndex")  # depends on where the threshold is
-    some = (_of_pairs(case) or case.draw is distributions) and not unclear
+    some = (_of_pairs(case) or case.draw in (distributions, documents, query_rows)) and not unclear
     return (data, data._replace(preds=4 * data.preds)) if some else None
 
 
@@ -492,7 +499,7 @@ def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
 
 def _repeat(case: Case, data: Data) -> tuple[Data, Data] | None:
     """Every sample twice."""
-    unclear = _named(case, "Quantile") or case.draw in (wide, wide_values)
+    unclear = _named(case, "Quantile") or case.draw in (wide, wide_values, documents)
     return None if unclear else (data, data.rows([*range(data.count)] * 2))
 
 
@@ -537,7 +544,9 @@ def _is_symmetric(case: Case) -> bool:
 def _is_a_total(case: Case) -> bool:
     table = _named(case, "ConfusionMatrix") and _option(case, "normalize") is None
     smooths = _option(case, "smooth") or _option(case, "smooth_method") not in (None, "none")  # what is few
-    return table or smooths or _named(case, *_COUNTS) or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
+    return (
+        table or smooths or _named(case, *_COUNTS) or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
+    )
 
 
 def _counts_samples(case: Case) -> bool:

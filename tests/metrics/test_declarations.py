@@ -73,6 +73,8 @@ def perfect(metric: Metric, target: Any) -> Any:
     """Predictions that are right, in the form in which the metric takes them."""
     if metric.inputs == "references":
         return [each if isinstance(each, str) else each[0] for each in target]
+    if metric.inputs == "queries":
+        return target.float()
     if metric.inputs != "labels":
         return 20.0 * torch.nn.functional.one_hot(target).float() if metric.inputs == "tokens" else target
     scale = 20.0 if getattr(metric, "logits", not isinstance(metric, LabelMetric)) else 1.0

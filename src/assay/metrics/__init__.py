@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from assay.metrics.regression.errors import *
     from assay.metrics.regression.explained_variance import *
     from assay.metrics.regression.rank_correlation import *
+    from assay.metrics.retrieval.binary import *
+    from assay.metrics.retrieval.curves import *
+    from assay.metrics.retrieval.graded import *
     from assay.metrics.text.answers import *
     from assay.metrics.text.entities import *
     from assay.metrics.text.error_rates import *

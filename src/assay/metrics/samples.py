@@ -64,6 +64,8 @@ def draw_for(metric: Metric) -> Draw:
         return by_task[getattr(metric, "logits", True)]
     if metric.inputs == "pairs" and getattr(metric, "num_outputs", 1) > 1:
         return output_pairs
+    if metric.inputs == "queries" and not metric.by_row:  # type: ignore[attr-defined]
+        return documents
     return _DRAWS[metric.inputs]
 
 
@@ -166,6 +168,14 @@ def _chosen(generator: Generator, values: Sequence[str], count: int) -> list[str
     return [values[k] for k in integers(generator, 0, len(values), count).tolist()]
 
 
+def documents(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -4, 5, count) / 4, integers(generator, -1, 4, count).clamp(min=0)
+
+
+def query_rows(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -4, 5, count, 7) / 4, integers(generator, -1, 4, count, 7).clamp(min=0)
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -177,6 +187,7 @@ _DRAWS: Mapping[str, Draw] = {
     "vectors": vectors,
     "distributions": distributions,
     "tokens": tokens,
+    "queries": query_rows,
     "values": values,
     "strings": strings,
     "references": references,

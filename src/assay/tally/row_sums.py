@@ -56,6 +56,8 @@ class RowTerm(ABC):
     """Whether the target is counted, or only `preds`."""
     columns: frozenset[str] = frozenset()
     """The names of the columns, besides `preds`, `target` and `weights`, that it takes."""
+    chunk_scale: int = 16  # a softmax reads and writes its rows once, and the rest is small
+    """See `Tally.chunk_scale`."""
     not_finite: str = ""
     """What to warn of if numbers are NaN or infinite; empty where infinity is a value, and NaN is in `invalid`."""
 
@@ -109,7 +111,7 @@ class RowSums(Tally):
 
     @property
     def chunk_scale(self) -> int:
-        return 16  # a softmax reads and writes its rows once, and the rest is small
+        return self.term.chunk_scale
 
     @property
     def uses_target(self) -> bool:
