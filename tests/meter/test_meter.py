@@ -299,3 +299,35 @@ def test_a_metric_without_a_hash_is_counted_too():
     meter = Meter(acc=Listed(num_classes=3, names=["a", "b", "c"]))
     meter.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
     assert meter.compute()["acc"] == 0.5
+
+
+def test_forward_gives_the_value_of_the_batch_and_counts_it():
+    generator = torch.Generator().manual_seed(0)
+    metrics = {"auroc": AUROC(exact=True), "mse": MeanSquaredError(), "loss": LogLoss()}
+    stepped, whole = Meter(**metrics), Meter(**metrics)
+    for k, rows in enumerate((50, 50, 70, 30)):
+        preds, target = torch.rand(rows, generator=generator), torch.randint(0, 2, (rows,), generator=generator)
+        alone = Meter(**metrics)
+        for meter in (alone, whole):
+            meter.update(preds, target)
+        with torch.inference_mode(k == 1):
+            assert stepped.forward(preds, target) == alone.compute()
+        assert stepped.rows == whole.rows
+        assert stepped.compute() == whole.compute()
+    stepped.update(preds, target)
+    whole.update(preds, target)
+    assert stepped.state_dict().keys() == whole.state_dict().keys()
+    assert all(torch.equal(a, whole.state_dict()[name]) for name, a in stepped.state_dict().items())
+    stepped.reset()
+    assert stepped.forward(preds, target) == {name: metric(preds, target) for name, metric in metrics.items()}
+
+
+def test_forward_that_raises_counts_nothing():
+    meter = Meter(acc=Accuracy(num_classes=3))
+    meter.forward(torch.tensor([0, 1]), torch.tensor([0, 2]))
+    for wrong, error in (((torch.tensor([0]), torch.tensor([7])), InvalidValuesError), ((torch.zeros(2),), ShapeError)):
+        with pytest.raises(error):
+            meter.forward(*wrong)
+        assert meter.rows == 2
+    assert meter.forward(torch.tensor([1, 1]), torch.tensor([1, 1]))["acc"] == 1
+    assert meter.compute()["acc"] == 0.75

@@ -30,6 +30,8 @@ torchmetrics: Any = import_package("torchmetrics", "metrics that it takes for it
 
 gather_all_tensors: Any = import_package("torchmetrics.utilities.distributed", "metrics").gather_all_tensors
 
+_squeeze: Any = import_package("torchmetrics.utilities.data", "metrics")._squeeze_if_scalar
+
 _VALUE = "value"
 _ROWS = 4096
 """How many rows a metric of TorchMetrics is given at once when it is read."""
@@ -98,6 +100,20 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Count a batch, and give the value of it alone; of all processes with `dist_sync_on_step=True`."""
+        if self._is_synced or self.dist_sync_on_step or self._defaults or not _counts_itself(type(self)):
+            return self._forward_by_torchmetrics(*args, **kwargs)
+        value = self._counted(*args, **kwargs)
+        count = self._update_count + 1  # not by setattr, which takes longer than counting
+        self.__dict__.update(_update_count=count, _updates_seen=count, _computed=None, _forward_cache=value)
+        return value
+
+    def _counted(self, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None) -> Any:
+        """The value of a batch that is then counted."""
+        values = self.meter.forward(*self._first(preds, target), weights=self._first(weights)[0])
+        return _squeeze(_alone(values))
+
+    def _forward_by_torchmetrics(self, *args: Any, **kwargs: Any) -> Any:
+        """The same by the base class, which calls `update` and `compute` of a subclass and keeps its states."""
         before = {**self.__dict__, **self._copy_state_dict()}
         self._of_batch = True
         try:
@@ -221,6 +237,11 @@ def _check_dist_sync_fn(function: object) -> None:
     if function is not None:
         do = "Leave it out: the meter sums counts over the process group"
         raise ConfigError(describe("dist_sync_fn", repr(function), "nothing", do))
+
+
+def _counts_itself(kind: type[AssayMetric]) -> bool:
+    """Whether a class has the `update` and `compute` of `AssayMetric`, so that its meter is all there is."""
+    return kind.update is AssayMetric.update and kind.compute is AssayMetric.compute
 
 
 def _alone(values: dict[str, Any]) -> Any:

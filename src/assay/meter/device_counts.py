@@ -37,6 +37,13 @@ class DeviceCounts:
             self._states = [tally.zero(self._device) for tally in tallies]
             self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
 
+    def restart(self) -> None:
+        """Forget what was counted, but not which layout is expected."""
+        with torch.inference_mode(False):
+            self._states = [tally.zero(self._device) for tally in self._tallies]
+        self._rows = self._staged = 0
+        self._rows_of_graphs.zero_()
+
     @property
     def rows(self) -> int:
         """How many samples were given."""

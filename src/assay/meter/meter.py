@@ -31,8 +31,9 @@ from assay.meter.raw_samples import encoded
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.metrics.base import Metric
-from assay.tally.base import State, Tally, merge
+from assay.tally.base import State, Tally, merge, merge_into
 from assay.tally.inputs import check_inputs, match_shapes, type_name
+from assay.tally.sample_store import SampleStore
 
 STAGE_BYTES = 1 << 21
 
@@ -82,6 +83,7 @@ class Meter:
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self._plan = tally_plan(self.metrics, weighted)
         self._busy = Lock()
+        self._of_batch: Meter | None = None  # what `forward` counts a batch with
         self._forget()
 
     def reset(self) -> None:
@@ -154,6 +156,37 @@ class Meter:
             self.count(self.arguments(preds, target, weights, columns))
         else:
             self.count(Arguments._make(((preds, target, weights), ())))  # faster than the class itself
+
+    def forward(
+        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+    ) -> dict[str, Any]:
+        """Count a batch, and compute the value of every metric of this batch alone.
+
+        The arguments are those of `update`. This synchronizes with the device.
+
+        Raises:
+            InputError: what `update` and `compute` raise; nothing has then been counted.
+
+        Example:
+            >>> from assay import Mean, Meter
+            >>> meter = Meter(loss=Mean())
+            >>> [meter.forward(torch.tensor(x))["loss"].item() for x in ([1.0, 2.0], [6.0])]
+            [1.5, 6.0]
+            >>> meter.compute()["loss"]
+            tensor(3., dtype=torch.float64)
+        """
+        with self._alone():
+            if self._of_batch is None:
+                self._of_batch = self.fresh(stage_bytes=0)
+            batch, self._of_batch = self._of_batch, None  # after an error there is none
+            for counts in batch._by_device.values():
+                counts.restart()
+            batch.update(preds, target, weights=weights, **columns)
+            states, rows = batch._states()
+            values = batch._values(batch.metrics, states, rows)
+            self._add_here(states, rows)
+            self._of_batch = batch
+        return values
 
     def arguments(
         self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Tensor | None]
@@ -260,9 +293,11 @@ class Meter:
         if wanted - set(self.metrics):
             got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
-        states, rows = self._states()
+        return self._values([name for name in self.metrics if name in wanted], *self._states())
+
+    def _values(self, names: Iterable[str], states: Sequence[State], rows: int) -> dict[str, Any]:
         counted: dict[Tally, Any] = {}
-        return {name: self._value(name, states, rows, counted) for name in self.metrics if name in wanted}
+        return {name: self._value(name, states, rows, counted) for name in names}
 
     def _value(self, name: str, states: Sequence[State], rows: int, counted: dict[Tally, Any]) -> Any:
         """The value of one metric; what tallies read is kept in `counted` for others that are read from them."""
@@ -343,8 +378,22 @@ class Meter:
     def _add(self, *counts: tuple[Sequence[State], int]) -> None:
         parts = [*([] if self._carried is None else [self._carried]), *(states for states, _ in counts)]
         if parts:
-            self._carried = [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._plan.tallies)]
+            with torch.inference_mode(False):
+                self._carried = [merge(tally, [p[k] for p in parts]) for k, tally in enumerate(self._plan.tallies)]
             self._carried_rows += sum(rows for _, rows in counts)
+
+    def _add_here(self, states: Sequence[State], rows: int) -> None:
+        """Add canonical states in place: what was added before is not copied."""
+        if self._carried is None:
+            self._add((states, rows))
+            return
+        for state, other in zip(self._carried, states, strict=True):
+            for name, store in other.items():
+                if isinstance(store, SampleStore):  # raises before anything is added
+                    state[name].reserve(torch.device("cpu"), store.nbytes)
+        for tally, state, other in zip(self._plan.tallies, self._carried, states, strict=True):
+            merge_into(tally, state, other)
+        self._carried_rows += rows
 
     def __add__(self, other: Meter) -> Meter:
         """A new meter with what both have counted."""

@@ -157,6 +157,19 @@ def merge(tally: Tally, states: Sequence[State]) -> State:
     return merged
 
 
+def merge_into(tally: Tally, state: State, other: State) -> None:
+    """Add to a host state, in place, what another one counted."""
+    for name, rule in tally.fields.items():
+        if name in other and name not in state:
+            state[name] = _MERGE[rule]([other[name]])
+        elif name in other and rule == "samples":
+            state[name].extend(other[name])
+        elif name in other and rule == "max":
+            torch.maximum(state[name], other[name], out=state[name])
+        elif name in other:
+            state[name] += other[name]
+
+
 def _added(parts: Sequence[Tensor]) -> Tensor:
     total = parts[0].clone()
     for part in parts[1:]:

@@ -249,10 +249,15 @@ def _carry(limbs: Tensor) -> None:
 
 
 def canonical(limbs: Tensor) -> Tensor:
-    """The one form of a sum: all words but the last in [0, 2 ** 32). On the host."""
+    """The one form of a sum: all words but the last in [0, 2 ** 32). On the host; the limbs themselves where they are.
+
+    Compiled code leaves them so.
+    """
     words = limbs.numpy()
     last = words.shape[-1] - 1
     rows = words.reshape(-1, last + 1)
+    if 0 <= np.bitwise_or.reduce(rows[:, :-1], axis=None) <= MASK:
+        return limbs
     start, stop = _used(rows)
     stop = min(stop + 1, last + 1)  # a word more, for what is carried
     result, over = np.zeros_like(rows), np.zeros(len(rows), dtype=np.int64)
