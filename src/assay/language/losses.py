@@ -16,8 +16,8 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, BatchLayout, Tally, shown
+from assay.tally.layout_checks import shown_or_nothing
 from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues
-from assay.tally.row_terms import shown_or_nothing
 
 
 class TokenLosses(nn.Module):

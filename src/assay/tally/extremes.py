@@ -11,8 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from assay.errors import DtypeError, ShapeError, describe
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
+from assay.errors import DtypeError, describe
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.layout_checks import check_weights
 
 _NONE = torch.iinfo(torch.int64).min
 _KINDS = ("float32", "float64", "integer")
@@ -50,9 +51,7 @@ class Extremes(Tally):
         if layout.preds.dtype.is_complex:
             expected = "real numbers: others have no order"
             raise DtypeError(describe("preds", layout.preds.dtype, expected, "Pass the real part or the modulus"))
-        if layout.weights is not None and layout.weights.tail not in ((), layout.preds.tail):
-            got = f"shape {shown(layout.weights.tail)}"
-            raise ShapeError(describe("weights", got, "shape (N,) or that of preds", "Give one weight each"))
+        check_weights(layout.weights, layout.preds.tail)
 
     def zero(self, device: torch.device) -> State:
         return {

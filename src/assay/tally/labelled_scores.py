@@ -57,8 +57,6 @@ class ScoreSpec:
         if not layout.preds.dtype.is_floating_point:
             raise DtypeError(describe("preds", layout.preds.dtype, "scores as floats", "Pass preds.float()"))
         self.labels.check(layout)
-        if layout.weights is not None and layout.weights.dtype.is_complex:
-            raise DtypeError(describe("weights", layout.weights.dtype, "real numbers", "Pass the real part"))
 
     def rows(self, batch: Batch) -> ScoreRows:
         """The rows of a batch, made once for all tallies that ask."""

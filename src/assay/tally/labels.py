@@ -10,6 +10,7 @@ from torch import Tensor
 from assay.decide import Decision, Rows, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
+from assay.tally.layout_checks import check_weights
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Labels:
 
     def check(self, layout: BatchLayout) -> None:
         """Raise when labels cannot be had from batches of this layout."""
-        preds, target, weights = layout.preds, layout.target, layout.weights
+        preds, target = layout.preds, layout.target
         if target is None:
             raise ShapeError(describe("target", "nothing", "one label per row", "Pass preds and target"))
         if target.dtype.is_floating_point or target.dtype.is_complex:
@@ -66,29 +67,13 @@ class Labels:
         classes = (self.num_classes,) if self.multiclass and preds.dtype.is_floating_point else ()
         expected = (*classes, *target.tail)
         if preds.tail != expected:
-            raise ShapeError(
-                describe(
-                    "preds",
-                    f"shape {shown(preds.tail)} and dtype {preds.dtype} with target of shape {shown(target.tail)}",
-                    f"shape {shown(expected)}" + (" (scores: one per class in dimension 1)" if classes else ""),
-                    self._advice(layout),
-                )
-            )
+            got = f"shape {shown(preds.tail)} and dtype {preds.dtype} with target of shape {shown(target.tail)}"
+            scores_of = " (scores: one per class in dimension 1)" if classes else ""
+            raise ShapeError(describe("preds", got, f"shape {shown(expected)}{scores_of}", self._advice(layout)))
         if self.num_labels is not None and target.tail[:1] != (self.num_labels,):
-            raise ShapeError(
-                describe(
-                    "target", f"shape {shown(target.tail)}", f"shape (N, {self.num_labels}, ...)", "Check num_labels"
-                )
-            )
-        if weights is not None and weights.tail not in ((), target.tail):
-            raise ShapeError(
-                describe(
-                    "weights",
-                    f"shape {shown(weights.tail)}",
-                    f"shape (N,) or {shown(target.tail)}",
-                    "Give one weight per sample or per target",
-                )
-            )
+            needed = f"shape (N, {self.num_labels}, ...)"
+            raise ShapeError(describe("target", f"shape {shown(target.tail)}", needed, "Check num_labels"))
+        check_weights(layout.weights, target.tail)
 
     def _one_hot(self, target: TensorLayout) -> bool:
         """Whether a target has a dimension of the classes, which classes as indices do not have."""

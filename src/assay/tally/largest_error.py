@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.errors import DtypeError, ShapeError, describe
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
+from assay.errors import DtypeError, describe
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
 from assay.tally.extremes import decoded, keys
+from assay.tally.layout_checks import check_as_preds, check_real, check_weights
 
 _NONE = torch.iinfo(torch.int64).min
 _KINDS = ("float32", "halves", "float64", "integer")
@@ -36,20 +37,13 @@ class LargestError(Tally):
         return {"errors": "max", "count": "sum", "strange": "sum", "inexact": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
-        for name, given in (("preds", layout.preds), ("target", layout.target)):
-            if given is None or given.tail != layout.preds.tail:
-                got = "nothing" if given is None else f"shape {shown(given.tail)}"
-                raise ShapeError(describe(name, got, "the shape of preds", f"Reshape {name} to that of preds"))
-            if given.dtype.is_complex:
-                raise DtypeError(describe(name, given.dtype, "real numbers", "Pass the real part or the modulus"))
-        dtypes = {layout.preds.dtype, layout.target.dtype} if layout.target else set()
+        check_real("preds", layout.preds)
+        dtypes = {layout.preds.dtype, check_as_preds("target", layout.target, layout.preds).dtype}
         wide = [dtype for dtype in dtypes if not dtype.is_floating_point and dtype.itemsize > 2]
         if wide and torch.float64 not in dtypes and any(dtype.is_floating_point for dtype in dtypes):
             got = f"{wide[0]} beside a narrow float, which does not hold all its values"
             raise DtypeError(describe("target", got, "two floats or two integers", "Pass both as float64"))
-        if layout.weights is not None and layout.weights.tail not in ((), layout.preds.tail):
-            got = f"shape {shown(layout.weights.tail)}"
-            raise ShapeError(describe("weights", got, "shape (N,) or that of preds", "Give one weight each"))
+        check_weights(layout.weights, layout.preds.tail)
 
     def zero(self, device: torch.device) -> State:
         zeros = {name: torch.zeros(1, dtype=torch.int64, device=device) for name in ("count", "strange", "inexact")}

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
+from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
 from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
 
@@ -19,24 +20,7 @@ def check_vectors(layout: BatchLayout) -> None:
     if target is None or target.tail != layout.preds.tail or len(target.tail) != 1 or 0 in target.tail:
         got = f"preds {shown(layout.preds.tail)} and target {shown_or_nothing(target)}"
         raise ShapeError(describe("target", got, "both of shape (N, D)", "Give one vector per row"))
-    check_row_weights(layout.weights)
-
-
-def check_row_weights(weights: TensorLayout | None) -> None:
-    """Raise where weights are not `(N,)`."""
-    if weights is not None and weights.tail:
-        raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", "shape (N,)", "Give one weight per row"))
-
-
-def check_real(name: str, column: TensorLayout) -> None:
-    """Raise for complex numbers."""
-    if column.dtype.is_complex:
-        raise DtypeError(describe(name, column.dtype, "real numbers", "Pass the real part or the modulus"))
-
-
-def shown_or_nothing(column: TensorLayout | None) -> str:
-    """The shape of an argument that may be missing, for messages."""
-    return "nothing" if column is None else shown(column.tail)
+    check_weights(layout.weights)
 
 
 def _sides(layout: BatchLayout) -> tuple[tuple[str, TensorLayout], ...]:
@@ -62,12 +46,12 @@ class RowNumbers(RowTerm):
         return (SumShape(self.width),)
 
     def check(self, layout: BatchLayout) -> None:
-        preds, weights = layout.preds, layout.weights
+        preds = layout.preds
         if preds.tail != (self.width,):
             do = "Give one row of numbers per sample"
             raise ShapeError(describe("preds", f"shape {shown(preds.tail)}", f"shape (N, {self.width})", do))
         check_real("preds", preds)
-        check_row_weights(weights)
+        check_weights(layout.weights)
 
     def __call__(self, batch: Batch) -> RowValues:
         return RowValues(batch.preds)
@@ -155,7 +139,7 @@ class TokenLogLoss(RowTerm):
         return ("targets are out of the range of the vocabulary",)
 
     def check(self, layout: BatchLayout) -> None:
-        preds, target, weights = layout.preds, layout.target, layout.weights
+        preds, target = layout.preds, layout.target
         if target is None or preds.tail[:-1] != target.tail or not preds.tail or not preds.tail[-1]:
             got = f"shape {shown(preds.tail)} with target {shown_or_nothing(target)}"
             do = "Put the vocabulary last: logits.movedim(1, -1) if it is second"
@@ -164,10 +148,7 @@ class TokenLogLoss(RowTerm):
             raise DtypeError(describe("preds", preds.dtype, "floats: logits", "Pass the logits"))
         if target.dtype.is_floating_point or target.dtype.is_complex:
             raise DtypeError(describe("target", target.dtype, "an integer dtype", "Pass target.long()"))
-        if weights is not None and weights.tail not in ((), target.tail):
-            expected = f"shape (N,) or {shown(target.tail)}"
-            do = "Give one weight per sample or per token"
-            raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", expected, do))
+        check_weights(layout.weights, target.tail)
 
     def __call__(self, batch: Batch) -> RowValues:
         logits = batch.preds.reshape(-1, batch.preds.shape[-1])

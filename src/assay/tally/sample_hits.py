@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import ShapeError, describe
 from assay.tally import exact
-from assay.tally.base import Batch, BatchLayout, State, shown
+from assay.tally.base import Batch, BatchLayout, State
 from assay.tally.confusion import LabelTally
+from assay.tally.layout_checks import check_weights
 
 IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
 
@@ -40,10 +40,7 @@ class SampleHits(LabelTally):
 
     def check(self, layout: BatchLayout) -> None:
         super().check(layout)
-        weights = layout.weights
-        if weights is not None and weights.tail:
-            got = f"shape {shown(weights.tail)}"
-            raise ShapeError(describe("weights", got, "shape (N,)", "Give one weight per sample"))
+        check_weights(layout.weights)
 
     def add(self, state: State, batch: Batch) -> None:
         if not batch.needed_target.numel():

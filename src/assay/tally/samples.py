@@ -23,6 +23,7 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
+from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.sample_store import ANY, DEVICE_BUDGET, FLOATS, HOST_BUDGET, WHOLE, SampleStore, canonical
 
 
@@ -69,27 +70,13 @@ class SampleTally(Tally):
         preds, weights = layout.preds, layout.weights
         given = {"preds": preds, "target": layout.target} if "target" in self.arguments else {"preds": preds}
         for name, argument in given.items():
-            if argument is None:
-                raise ShapeError(describe(name, "nothing", "a tensor of the shape of preds", f"Pass {name}"))
-            _check_dtype(name, argument)
-            if argument.tail != preds.tail:
-                raise ShapeError(
-                    describe(
-                        name,
-                        f"shape {shown(argument.tail)} with preds of shape {shown(preds.tail)}",
-                        "the shape of preds",
-                        f"Reshape {name}, for example with squeeze(-1) or unsqueeze(-1)",
-                    )
-                )
+            _check_dtype(name, check_as_preds(name, argument, preds))
         if self.num_outputs is not None and (preds.tail or (1,)) != (self.num_outputs,):
-            raise ShapeError(
-                describe("preds", f"shape {shown(preds.tail)}", f"shape (N, {self.num_outputs})", "Check num_outputs")
-            )
+            expected = f"shape (N, {self.num_outputs})"
+            raise ShapeError(describe("preds", f"shape {shown(preds.tail)}", expected, "Check num_outputs"))
         if weights is not None:
             _check_dtype("weights", weights)
-            if weights.tail not in ((), preds.tail):
-                expected = "shape (N,) or that of preds"
-                raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", expected, "Give one weight each"))
+            check_weights(weights, preds.tail)
 
     def zero(self, device: torch.device) -> State:
         names = (*self.arguments, "weights") if self.weighted else self.arguments

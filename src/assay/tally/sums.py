@@ -11,7 +11,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from assay.errors import DtypeError, ShapeError, describe
+from assay.errors import ShapeError, describe
 from assay.native import sums as native
 from assay.native.library import takes
 from assay.tally import exact
@@ -23,11 +23,11 @@ from assay.tally.base import (
     Rule,
     State,
     Tally,
-    TensorLayout,
     bad_weights,
     shown,
 )
 from assay.tally.exact import Number
+from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.terms import WEIGHTS, Argument, ArgumentValue, FloatTerm, Leaf, Product, Term, column
 
 
@@ -125,7 +125,7 @@ class Sums(Tally):
     def check(self, layout: BatchLayout) -> None:
         columns = {"preds": layout.preds, "target": layout.target}
         for name in self.arguments:
-            _check_argument(name, columns[name], layout.preds)
+            check_as_preds(name, columns[name], layout.preds)
         tail = layout.preds.tail
         if self.num_outputs == 1 and tail not in ((), (1,)):
             do = "Give num_outputs for several outputs, or flatten preds and target for one"
@@ -133,12 +133,7 @@ class Sums(Tally):
         if self.num_outputs not in (None, 1) and tail != (self.num_outputs,):
             expected = f"shape (N, {self.num_outputs})"
             raise ShapeError(describe("preds", f"shape {shown(tail)}", expected, "Check num_outputs"))
-        weights = layout.weights
-        if weights is not None and weights.tail not in ((), tail):
-            expected = "shape (N,) or that of preds"
-            raise ShapeError(describe("weights", f"shape {shown(weights.tail)}", expected, "Give one weight each"))
-        if weights is not None and weights.dtype.is_complex:
-            raise DtypeError(describe("weights", weights.dtype, "real numbers", "Pass the real part or the modulus"))
+        check_weights(layout.weights, tail)
 
     def zero(self, device: torch.device) -> State:
         def zeros(*shape: int) -> Tensor:
@@ -278,17 +273,6 @@ class Sums(Tally):
                 if strange:
                     special[name] = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
         return Totals(state["count"].tolist(), limbs, special)
-
-
-def _check_argument(name: str, given: TensorLayout | None, preds: TensorLayout) -> None:
-    if given is None:
-        raise ShapeError(describe(name, "nothing", "a tensor of the shape of preds", f"Pass {name}"))
-    if given.dtype.is_complex:
-        raise DtypeError(describe(name, given.dtype, "real numbers", "Pass the real part or the modulus"))
-    if given.tail != preds.tail:
-        got = f"shape {shown(given.tail)} with preds of shape {shown(preds.tail)}"
-        do = f"Reshape {name}, for example with squeeze(-1) or unsqueeze(-1)"
-        raise ShapeError(describe(name, got, "the shape of preds", do))
 
 
 def _split(batch: Batch, elements: int) -> list[Batch]:
