@@ -152,11 +152,8 @@ class SampleStore:
     def extend(self, other: SampleStore) -> None:
         """Add the rows of another store of the same columns behind those of this one."""
         if other.columns != self.columns:
-            raise ShapeError(
-                describe(
-                    "extend", f"columns {other.columns}", f"columns {self.columns}", "Join stores of equal columns"
-                )
-            )
+            got, expected = f"columns {other.columns}", f"columns {self.columns}"
+            raise ShapeError(describe("extend", got, expected, "Join stores of equal columns"))
         self._make_room("device", other._bytes["device"])
         self._make_room("host", other._bytes["host"])
         self._take(other)
@@ -195,20 +192,17 @@ class SampleStore:
     def _checked(self, tensors: Mapping[str, Tensor]) -> int:
         """How many rows there are, when they are rows of the columns."""
         if tensors.keys() != self.columns.keys():
-            raise ShapeError(
-                describe("append", f"columns {sorted(tensors)}", f"columns {sorted(self.columns)}", "Give each column")
-            )
+            expected = f"columns {sorted(self.columns)}"
+            raise ShapeError(describe("append", f"columns {sorted(tensors)}", expected, "Give each column"))
         first = next(iter(tensors.values()))
         for name, tensor in tensors.items():
-            expected = (first.shape[0], *self.columns[name].tail)
-            if tuple(tensor.shape) != expected:
-                raise ShapeError(
-                    describe(name, f"shape {tuple(tensor.shape)}", f"shape {expected}", "Give one row each")
-                )
+            shape = (first.shape[0], *self.columns[name].tail)
+            if tuple(tensor.shape) != shape:
+                got = f"shape {tuple(tensor.shape)}"
+                raise ShapeError(describe(name, got, f"shape {shape}", "Give one row each"))
             if tensor.device != first.device:
-                raise ShapeError(
-                    describe(name, f"rows on {tensor.device}", f"rows on {first.device}", "Bring the columns together")
-                )
+                expected = f"rows on {first.device}"
+                raise ShapeError(describe(name, f"rows on {tensor.device}", expected, "Bring the columns together"))
         return first.shape[0]
 
     def _empty(self) -> SampleStore:
@@ -303,9 +297,8 @@ def common_dtype(a: torch.dtype, b: torch.dtype) -> torch.dtype:
     """
     for dtype in (a, b):
         if dtype not in WHOLE + FLOATS:
-            raise DtypeError(
-                describe("samples", dtype, "real numbers of a common dtype", "Convert them, say with .float()")
-            )
+            do = "Convert them, for example with .float()"
+            raise DtypeError(describe("samples", dtype, "real numbers of a common dtype", do))
     if a == b:
         return a
     if ANY in (a, b) or a.is_floating_point == b.is_floating_point:
@@ -327,14 +320,10 @@ def _on_disk(blocks: Sequence[_Block]) -> list[_Block]:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except OSError as error:
         size = sum(block.nbytes for block in blocks)
-        raise CapacityError(
-            describe(
-                "samples",
-                f"no room for {size / 2**20:.1f} MiB in {tempfile.gettempdir()} ({error.strerror or error})",
-                "a temporary file for what exceeds the budget of host memory",
-                "Free space there, set TMPDIR, or use a metric that counts instead of keeping samples",
-            )
-        ) from error
+        got = f"no room for {size / 2**20:.1f} MiB in {tempfile.gettempdir()} ({error.strerror or error})"
+        expected = "a temporary file for what exceeds the budget of host memory"
+        do = "Free space there, set TMPDIR, or use a metric that counts instead of keeping samples"
+        raise CapacityError(describe("samples", got, expected, do)) from error
     return [
         _Block({name: _mapped(mapped, start[name], tensor) for name, tensor in b.filled().items()}, "disk", b.used)
         for start, b in zip(starts, blocks, strict=True)
