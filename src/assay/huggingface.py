@@ -74,7 +74,14 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
         raise ConfigError(describe("MODEL", f"{folder} without {CONFIG}", "a folder of Hugging Face's form", do))
     package = transformers()
     if is_quantized(folder):
-        return _converted(load_folder(folder), dtype), _tokenizer(folder, package)
+        model = load_folder(folder)
+        if dtype != "auto":
+            floats = getattr(torch, dtype, None)
+            if not isinstance(floats, torch.dtype):
+                expected = 'a dtype such as "bfloat16", or "auto"'
+                raise ConfigError(describe("dtype", repr(dtype), expected, "Pass one of them"))
+            model.to(floats)
+        return model, _tokenizer(folder, package)
     register_with_transformers()
     try:
         model, loaded = package.AutoModelForCausalLM.from_pretrained(
@@ -87,22 +94,11 @@ def open_model(path: str | os.PathLike[str], *, dtype: str = "auto") -> tuple[nn
             ignore_mismatched_sizes=True,  # they are refused below, by name
         )
     except Exception as error:
-        got = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         do = "Check that the folder holds a causal language model with all of its safetensors files"
-        raise StateError(describe(str(folder), got, "a model that can be read", do)) from error
+        raise StateError(describe(str(folder), _short(error), "a model that can be read", do)) from error
     _check_whole(folder, loaded)
     model.eval()
     return model, _tokenizer(folder, package)
-
-
-def _converted(model: nn.Module, dtype: str) -> nn.Module:
-    """A model with its floats in another dtype; "auto" leaves them as they are."""
-    if dtype == "auto":
-        return model
-    wanted = getattr(torch, dtype, None)
-    if not isinstance(wanted, torch.dtype):
-        raise ConfigError(describe("dtype", repr(dtype), 'a dtype such as "bfloat16", or "auto"', "Pass one of them"))
-    return model.to(wanted)
 
 
 def _check_whole(folder: Path, loaded: Any) -> None:
@@ -110,7 +106,7 @@ def _check_whole(folder: Path, loaded: Any) -> None:
     result = [each for kind in ("missing_keys", "mismatched_keys") for each in loaded.get(kind) or ()]
     lacking = [str(each[0] if isinstance(each, tuple) else each) for each in result]
     if lacking:
-        got = f"no fitting weights for {', '.join(sorted(lacking)[:3])}" + (" and more" if len(lacking) > 3 else "")
+        got = f"no fitting weights for {_some(sorted(lacking))}"
         do = "Check that all of its files are there, and that config.json belongs to them"
         raise StateError(describe(str(folder), got, "weights for the whole model", do))
     tell_unused(folder, loaded)
@@ -124,9 +120,13 @@ def tell_unused(folder: Path, loaded: Mapping[str, Any]) -> None:
         loaded: what `from_pretrained` says of what it loaded.
     """
     if unused := sorted(map(str, loaded.get("unexpected_keys") or ())):
-        got = f"weights that the model has no place for: {', '.join(unused[:3])}" + (" and more" if unused[3:] else "")
+        got = f"weights that the model has no place for: {_some(unused)}"
         do = "Correct config.json if it names another model than that of the weights"
         warn(describe(str(folder), got, "those of the model alone", do), InvalidValuesWarning)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (" and more" if names[3:] else "")
 
 
 def open_tokenizer(path: str | os.PathLike[str]) -> Tokenizer | None:
@@ -147,8 +147,13 @@ def _tokenizer(folder: Path, package: Any) -> Tokenizer | None:
             package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         )
     except Exception as error:
-        got = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        raise StateError(describe(str(folder), got, "a tokenizer that can be read", "Save it again")) from error
+        raise StateError(
+            describe(str(folder), _short(error), "a tokenizer that can be read", "Save it again")
+        ) from error
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def transformers(purpose: str = "models in folders") -> Any:

@@ -82,9 +82,8 @@ class Sampling:
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
         if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
-            raise ConfigError(
-                describe("top_k", repr(self.top_k), "an integer above 0", "Leave top_k out to draw from all tokens")
-            )
+            do = "Leave top_k out to draw from all tokens"
+            raise ConfigError(describe("top_k", repr(self.top_k), "an integer above 0", do))
 
     def chooser(self) -> Callable[[Tensor], int]:
         """A function from the logits `(V,)` of the next token to the token; it goes through the random numbers."""
@@ -155,7 +154,7 @@ def generate(
     assigned = assign(device, locations(model)).device.value
     new_ids: list[int] = []
     with ready(model, assigned), torch.inference_mode():
-        logits = (_Cached if takes(model, "past_key_values") else _Plain)(model, ids, assigned)
+        logits = (_cached if takes(model, "past_key_values") else _whole)(model, list(ids), assigned)
         stream = _tokens(logits, choose, max_new_tokens, tokenizer.stop)
         with cost(assigned) as first:
             new_ids += _first(stream)
@@ -164,18 +163,9 @@ def generate(
                 new_ids.append(token)
                 if watch is not None:
                     watch(tokenizer.decode(new_ids))
-    peaks = [each.peak_bytes for each in (first, rest) if each.peak_bytes is not None]
-    return Generation(
-        prompt,
-        tokenizer.decode(new_ids),
-        tuple(new_ids),
-        len(ids),
-        first.seconds,
-        rest.seconds,
-        max(peaks, default=None),
-        first.memory,
-        str(assigned),
-    )
+    peak = max((each.peak_bytes for each in (first, rest) if each.peak_bytes is not None), default=None)
+    text, seconds = tokenizer.decode(new_ids), (first.seconds, rest.seconds)
+    return Generation(prompt, text, tuple(new_ids), len(ids), *seconds, peak, first.memory, str(assigned))
 
 
 def _check(ids: list[int], count: int, positions: int | None) -> None:
@@ -212,29 +202,27 @@ def _tokens(
         yield token
 
 
-class _Plain:
-    """Gives a model all tokens so far, each time."""
+def _whole(model: Callable[..., Any], ids: list[int], device: torch.device) -> Callable[[int | None], Tensor]:
+    """A function of each new token that gives a model all tokens so far, and returns the logits of the next one."""
+    causal = CausalModel(model)
 
-    def __init__(self, model: Callable[..., Any], ids: list[int], device: torch.device) -> None:
-        self._model, self._ids, self._device = CausalModel(model), list(ids), device
-
-    def __call__(self, token: int | None) -> Tensor:
-        """The logits of the token after those so far and this one."""
+    def logits(token: int | None) -> Tensor:
         if token is not None:
-            self._ids.append(token)
-        return self._model(torch.tensor([self._ids], device=self._device))[0, -1]  # type: ignore[no-any-return]
+            ids.append(token)
+        return causal(torch.tensor([ids], device=device))[0, -1]  # type: ignore[no-any-return]
+
+    return logits
 
 
-class _Cached:
-    """Gives a model of Hugging Face what is new, and the keys and values of the rest."""
+def _cached(model: Callable[..., Any], ids: list[int], device: torch.device) -> Callable[[int | None], Tensor]:
+    """The same for a model of Hugging Face, which is given what is new, and the keys and values of the rest."""
+    past: Any = None
 
-    def __init__(self, model: Callable[..., Any], ids: list[int], device: torch.device) -> None:
-        self._model, self._prompt, self._device = model, ids, device
-        self._past: Any = None
-
-    def __call__(self, token: int | None) -> Tensor:
-        """The logits of the token after those so far and this one."""
-        new = torch.tensor([self._prompt if token is None else [token]], device=self._device)
-        outputs = self._model(new, past_key_values=self._past, use_cache=True)
-        self._past = outputs.past_key_values
+    def logits(token: int | None) -> Tensor:
+        nonlocal past
+        new = torch.tensor([ids if token is None else [token]], device=device)
+        outputs = model(new, past_key_values=past, use_cache=True)
+        past = outputs.past_key_values
         return logits_of(outputs)[0, -1]
+
+    return logits

@@ -122,9 +122,8 @@ def _with_perplexity(section: Section, windows: Windows) -> Section:
     if size:
         scale = windows.scored / math.log(2) / size
         values.append(derived_value(nats, "bits per byte", lambda loss: loss * scale, windows.tokens.note))
-    return replace(
-        section, values=tuple(values), tables=(table_of(windows), *section.tables), note=sentence_of(windows)
-    )
+    tables = table_of(windows), *section.tables
+    return replace(section, values=tuple(values), tables=tables, note=sentence_of(windows))
 
 
 def derived_value(nats: Value, name: str, of: Callable[[float], float], note: str = "") -> Value:

@@ -126,6 +126,6 @@ def _of_text(text: str, tokenizer: Tokenizer) -> Tokens:
 
 def _checked(tokens: Tokens) -> Tokens:
     if len(tokens) < 2:
-        do = "Give a longer text"
-        raise ConfigError(describe("data", f"{len(tokens)} tokens", "two or more: one is to predict the next", do))
+        expected = "two or more: one is to predict the next"
+        raise ConfigError(describe("data", f"{len(tokens)} tokens", expected, "Give a longer text"))
     return tokens

@@ -72,12 +72,10 @@ class Windows(Dataset[dict[str, Tensor]]):
 def _check(window: int, stride: int) -> None:
     for name, value in (("window", window), ("stride", stride)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(
-                describe(name, repr(value), "an integer above 0", f"Leave {name} out to take what the model holds")
-            )
+            do = f"Leave {name} out to take what the model holds"
+            raise ConfigError(describe(name, repr(value), "an integer above 0", do))
     if stride > window:
-        got = f"{stride}, with a window of {window}"
-        do = "Pass at most the window; half of it is usual"
+        got, do = f"{stride}, with a window of {window}", "Pass at most the window; half of it is usual"
         raise ConfigError(describe("stride", got, "a stride that leaves no token out", do))
 
 

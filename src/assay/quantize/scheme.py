@@ -59,9 +59,9 @@ class Scheme:
             expected = "2 or more, or None for whole rows"
             raise ConfigError(describe("group_size", repr(self.group_size), expected, "Pass 32, 64, 128 or 256"))
         if type(self.symmetric) is not bool:
-            raise ConfigError(describe("symmetric", repr(self.symmetric), "True or False", "Pass one of them"))
+            raise ConfigError(describe("symmetric", repr(self.symmetric), "True or False", "Pass symmetric=True"))
         if self.activations not in ("", "int8"):
-            raise ConfigError(describe("activations", repr(self.activations), '"" or "int8"', "Pass one of them"))
+            raise ConfigError(describe("activations", repr(self.activations), '"" or "int8"', 'Pass "" for floats'))
 
     @classmethod
     def parse(cls, text: str) -> Scheme:
@@ -82,12 +82,18 @@ class Scheme:
             >>> Scheme.parse("int8:dynamic").activations
             'int8'
         """
-        if not isinstance(text, str):
-            raise ConfigError(describe("scheme", repr(text), WORDS, 'Write "int4" or "int8"'))
-        head, *words = text.strip().lower().split(":")
+        head, *words = text.strip().lower().split(":") if isinstance(text, str) else [""]
         if head not in _HEADS:
             raise ConfigError(describe("scheme", repr(text), WORDS, 'Write "int4" or "int8"'))
-        choices = _read(words, text)
+        choices: dict[str, str] = {}
+        for word in words:
+            topic = "group" if re.fullmatch(r"g\d+", word, re.ASCII) else _TOPICS.get(word, "")
+            if not topic:
+                raise ConfigError(describe("scheme", f"{word!r} in {text!r}", WORDS, f"Change {word!r}"))
+            if topic in choices:
+                got, do = f"{topic} said twice in {text!r}", f"Remove {word!r}"
+                raise ConfigError(describe("scheme", got, "it once", do))
+            choices[topic] = word
         default = _default(_HEADS[head], "dynamic" in choices)
         group = choices.get("group", f"g{default.group_size}" if default.group_size else "channel")
         symmetric = choices["kind"] == "sym" if "kind" in choices else default.symmetric
@@ -156,18 +162,3 @@ class Scheme:
 def _default(bits: int, dynamic: bool) -> Scheme:
     """What a scheme is where it is not said. An offset would cost dynamic activations another sum, so it has none."""
     return Scheme(bits, None if bits == 8 else GROUP_SIZE, bits == 8 or dynamic, "int8" if dynamic else "")
-
-
-def _read(words: list[str], text: str) -> dict[str, str]:
-    """The words by what they speak of."""
-    choices: dict[str, str] = {}
-    for word in words:
-        topic = _TOPICS.get(word, "")
-        if re.fullmatch(r"g\d+", word, re.ASCII):
-            topic = "group"
-        if not topic:
-            raise ConfigError(describe("scheme", f"{word!r} in {text!r}", WORDS, "Correct that part"))
-        if topic in choices:
-            raise ConfigError(describe("scheme", f"{topic} said twice in {text!r}", "it once", f"Remove {word!r}"))
-        choices[topic] = word
-    return choices

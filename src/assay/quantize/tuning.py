@@ -6,8 +6,10 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
+from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,16 +40,12 @@ SWITCH = math.log(1.04)  # what is gained by another kernel must be more than th
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class TuningCase:
+class TuningCase(NamedTuple):
     """One dtype and scheme, and the kernels between which there is a choice."""
 
     dtype: str
     scheme: Scheme
-    kernels: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.scheme}, {self.dtype}"
+    kernels: list[str]
 
 
 def tune(
@@ -88,7 +86,7 @@ def tune(
     """
     where = torch.device(device)
     _check(where, rows, seconds, dtypes)
-    cases = _cases(where, [_scheme(each) for each in schemes], dtypes, shape)
+    cases = _cases(where, schemes, dtypes, shape)
     by_case = []
     start = time.perf_counter()
     with ProgressBar("Measuring", seconds, progress, unit="seconds") as bar:
@@ -119,9 +117,8 @@ def show(result: TuningResult) -> str:
     """The measurements as a table of text: the fastest kernel by rows, and by how much."""
     lines = [f"{result.device}: {result.processor}, torch {result.torch}, {result.threads} threads, {result.date}"]
     for each in result.measured:
-        lines.append(
-            f"\n{each.scheme}, {each.dtype}: " + ", ".join(f"from {at} rows {name}" for at, name in each.steps)
-        )
+        steps = ", ".join(f"from {at} rows {name}" for at, name in each.steps)
+        lines.append(f"\n{each.scheme}, {each.dtype}: {steps}")
         lines.append("  " + "rows".rjust(14) + "".join(f"{n:>9}" for n in each.rows))
         for name, row in each.milliseconds.items():
             lines.append("  " + name.rjust(14) + "".join("      ---" if ms != ms else f"{ms:9.3f}" for ms in row))
@@ -137,16 +134,12 @@ def steps_of(rows: Sequence[int], times: Mapping[str, Sequence[float]], switch: 
         >>> steps_of((1, 4, 16), {"a": (1.0, 2.0, 8.0), "b": (4.0, 4.0, 4.0)})
         ((1, 'a'), (8, 'b'))
     """
-    names = list(times)
-    logs = {name: [math.log(ms) if ms == ms else math.inf for ms in times[name]] for name in names}
-    best = {name: (logs[name][0], [name]) for name in names}
+    logs = {name: [math.log(ms) if ms == ms else math.inf for ms in each] for name, each in times.items()}
+    best = {name: (each[0], [name]) for name, each in logs.items()}
     for at in range(1, len(rows)):
-        before = best
-        best = {}
-        for name in names:
-            cost, taken = min(
-                (before[other][0] + (switch if other != name else 0.0), before[other][1]) for other in names
-            )
+        before, best = best, {}
+        for name in logs:
+            cost, taken = min((cost + switch * (other != name), taken) for other, (cost, taken) in before.items())
             best[name] = (cost + logs[name][at], [*taken, name])
     taken = min(best.values())[1]
     steps = [(1, taken[0])]
@@ -177,19 +170,15 @@ def _check(device: torch.device, rows: Sequence[int], seconds: float, dtypes: Se
         raise DeviceError(describe("device", f"{device} ({why})", "one of this machine", do))
 
 
-def _scheme(given: str | Scheme) -> Scheme:
-    return given if isinstance(given, Scheme) else Scheme.parse(given)
-
-
 def _cases(
-    device: torch.device, schemes: Sequence[Scheme], dtypes: Sequence[str], shape: tuple[int, int]
+    device: torch.device, schemes: Sequence[str | Scheme], dtypes: Sequence[str], shape: tuple[int, int]
 ) -> list[TuningCase]:
     result = []
-    for scheme in schemes:
-        for dtype in dtypes:
-            can = [name for name, kernel in KERNELS.items() if not kernel.why_not(device, dtype, scheme, shape)]
-            if len(can) > 1:
-                result.append(TuningCase(dtype, scheme, tuple(can)))
+    parsed = [each if isinstance(each, Scheme) else Scheme.parse(each) for each in schemes]
+    for scheme, dtype in product(parsed, dtypes):
+        can = [name for name, kernel in KERNELS.items() if not kernel.why_not(device, dtype, scheme, shape)]
+        if len(can) > 1:
+            result.append(TuningCase(dtype, scheme, can))
     if not result:
         do = "Nothing is to be done: every layer takes it"
         raise ConfigError(describe("device", f"{device} with one kernel only", "several to choose between", do))
@@ -200,7 +189,8 @@ def _measure(
     case: TuningCase, device: torch.device, shape: tuple[int, int], rows: tuple[int, ...], seconds: float, say: Say
 ) -> TuningRecord:
     dtype = getattr(torch, case.dtype)
-    say(f"{case}: packing")
+    what = f"{case.scheme}, {case.dtype}"
+    say(f"{what}: packing")
     weight = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
     integers = quantize_weight(weight, case.scheme).to(device)
     packs = {name: _copies(KERNELS[name].pack(integers, dtype)) for name in case.kernels}
@@ -208,7 +198,7 @@ def _measure(
     unsteady = []
     begin = time.monotonic()
     for at, count in enumerate(rows):
-        say(f"{case}: {count} rows")
+        say(f"{what}: {count} rows")
         x = torch.randn(count, shape[1], generator=torch.Generator().manual_seed(count)).to(device, dtype)
         left = max(0.0, seconds - (time.monotonic() - begin)) / (len(rows) - at)
         running = [name for name in case.kernels if not _lost(name, medians)]

@@ -14,6 +14,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -97,7 +98,8 @@ class Container:
         self.path, self.part, self._metadata = local_path("path", path), part, metadata
         # Larger elements first, as safetensors does it: so every tensor lies at a multiple of its element's size.
         self.entries = sorted(entries, key=lambda entry: -entry.dtype.itemsize)
-        self._spans = _spans(self.entries)
+        ends = list(accumulate((entry.nbytes for entry in self.entries), initial=0))
+        self._spans = dict(zip((entry.name for entry in self.entries), pairwise(ends), strict=True))
         self._head = len(self._header(dict.fromkeys(self._spans, hashlib.sha256().hexdigest())))
         self.nbytes = self._head + sum(entry.nbytes for entry in self.entries)
 
@@ -124,13 +126,16 @@ class Container:
         data = raw(tensor)
         start, end = self._spans[name]
         assert len(data) == end - start, f"{name}: {len(data)} bytes for {end - start}"
+        self._write(self._head + start, data)
+        return hashlib.sha256(data).hexdigest()
+
+    def _write(self, start: int, data: bytes | memoryview) -> None:
         try:
             with open(self.part, "rb+") as file:
-                file.seek(self._head + start)
+                file.seek(start)
                 file.write(data)
         except OSError as error:
             raise unwritable(self.part, error, self.nbytes) from error
-        return hashlib.sha256(data).hexdigest()
 
     def sync(self) -> None:
         """Wait until what was written is on the disk."""
@@ -142,15 +147,18 @@ class Container:
         start, end = self._spans[name]
         with open(self.part, "rb") as file:
             file.seek(self._head + start)
-            return _sha256(file.read, end - start)
+            digest, left = hashlib.sha256(), end - start
+            while left and (chunk := file.read(min(left, 1 << 20))):
+                digest.update(chunk)
+                left -= len(chunk)
+        return digest.hexdigest()
 
     def seal(self, checksums: Mapping[str, str]) -> None:
         """Write the header: from then on it is a whole file."""
         header = self._header(checksums)
         assert len(header) == self._head, "the length of the header depends on the checksums"
+        self._write(0, header)
         try:
-            with open(self.part, "rb+") as file:
-                file.write(header)
             self.sync()
         except OSError as error:
             raise unwritable(self.part, error, self.nbytes) from error
@@ -211,19 +219,3 @@ def unwritable(path: Path, error: OSError, needed: int) -> ConfigError | StateEr
         return ConfigError(describe(str(path.parent), reason.lower(), "a folder that can be written", do))
     do = "Make room, or name a folder on another disk, then run it again: what was written is kept"
     return StateError(describe(str(path), f"{reason.lower()}", f"room for {needed / 1e6:,.1f} MB", do))
-
-
-def _spans(entries: Sequence[TensorEntry]) -> dict[str, tuple[int, int]]:
-    spans, end = {}, 0
-    for entry in entries:
-        spans[entry.name] = (end, end + entry.nbytes)
-        end += entry.nbytes
-    return spans
-
-
-def _sha256(read: Callable[[int], bytes], nbytes: int) -> str:
-    digest, left = hashlib.sha256(), nbytes
-    while left and (chunk := read(min(left, 1 << 20))):
-        digest.update(chunk)
-        left -= len(chunk)
-    return digest.hexdigest()

@@ -111,7 +111,6 @@ class FileSet:
             container.publish()
         if self.path.suffix != SUFFIX:
             self._index()
-            self._remove_older()
 
     def discard(self) -> None:
         """Remove what is unfinished."""
@@ -124,28 +123,21 @@ class FileSet:
         names = {entry.name for entry in entries}
         weights = {name: weight for name, weight in self.weights.items() if f"{name}.packed" in names}
         tied = {name: other for name, other in self.tied.items() if other in names or other in weights}
-        return FileDescription(
-            weights, {name: sums.get(name, NO_CHECKSUM) for name in sorted(names)}, tied, self._whole
-        )
+        checksums = {name: sums.get(name, NO_CHECKSUM) for name in sorted(names)}
+        return FileDescription(weights, checksums, tied, self._whole)
 
     def _index(self) -> None:
-        path = self.folder / INDEX
-        if len(self._containers) == 1:
+        path, files = self.folder / INDEX, self.files
+        if len(files) == 1:
             path.unlink(missing_ok=True)
-            return
-        total = sum(entry.nbytes for container in self._containers for entry in container.entries)
-        files = self.files
-        index = {
-            "metadata": {"total_size": total, KEY: self._whole},
-            "weight_map": {name: files[k] for name, k in sorted(self._home.items())},
-        }
-        write_text(path, json.dumps(index, indent=2) + "\n")
-
-    def _remove_older(self) -> None:
-        """A model of another number of files that lay there before is not this one's any more."""
-        for path in self.folder.iterdir():
-            if path.name not in self.files and (path.name == FILE or SHARD.fullmatch(path.name)):
-                path.unlink()
+        else:
+            total = sum(entry.nbytes for container in self._containers for entry in container.entries)
+            names = {name: files[k] for name, k in sorted(self._home.items())}
+            index = {"metadata": {"total_size": total, KEY: self._whole}, "weight_map": names}
+            write_text(path, json.dumps(index, indent=2) + "\n")
+        for older in self.folder.iterdir():  # of a model of another number of files, that lay there before
+            if older.name not in files and (older.name == FILE or SHARD.fullmatch(older.name)):
+                older.unlink()
 
 
 def names_of(count: int) -> list[str]:
@@ -155,9 +147,7 @@ def names_of(count: int) -> list[str]:
         >>> names_of(1), names_of(2)[1]
         (['quantized.safetensors'], 'quantized-00002-of-00002.safetensors')
     """
-    if count == 1:
-        return [FILE]
-    return [f"quantized-{k + 1:05d}-of-{count:05d}{SUFFIX}" for k in range(count)]
+    return [FILE] if count == 1 else [f"quantized-{k + 1:05d}-of-{count:05d}{SUFFIX}" for k in range(count)]
 
 
 def files_of(path: Path) -> list[Path]:
@@ -172,25 +162,28 @@ def files_of(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if (path / INDEX).is_file():
-        return _indexed(path)
+        return sorted(set(indexed_files(path / INDEX).values()))
     if (path / FILE).is_file():
         return [path / FILE]
     got = f"no {FILE} and no {INDEX}" if path.is_dir() else "nothing"
     raise StateError(describe(str(path), got, "what assay.quantize.save wrote", "Check the path"))
 
 
-def _indexed(folder: Path) -> list[Path]:
+def indexed_files(path: Path) -> dict[str, Path]:
+    """The files of an index of shards, by the names of their tensors.
+
+    Raises:
+        StateError: it is no index, or files of it are missing.
+    """
+    do = "Copy all files of the model again"
     try:
-        index = json.loads((folder / INDEX).read_text("utf-8"))["weight_map"]
-        names = sorted({str(name) for name in index.values()})
+        index = json.loads(path.read_text("utf-8"))["weight_map"]
+        files = {str(name): path.parent / str(file) for name, file in index.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         got = f"no index ({type(error).__name__}: {error})"
-        raise StateError(describe(str(folder / INDEX), got, "a weight_map of tensors and files", _AGAIN)) from error
-    missing = [name for name in names if not (folder / name).is_file()]
+        raise StateError(describe(str(path), got, "a weight_map of tensors and files", do)) from error
+    missing = sorted({file.name for file in files.values() if not file.is_file()})
     if missing:
         got = f"no {', '.join(missing[:3])}" + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-        raise StateError(describe(str(folder), got, "every file of its index", _AGAIN))
-    return [folder / name for name in names]
-
-
-_AGAIN = "Copy all files of the model again"
+        raise StateError(describe(str(path.parent), got, "every file of its index", do))
+    return files

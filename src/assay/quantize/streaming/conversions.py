@@ -70,9 +70,8 @@ def plan_conversions(
         ConfigError: nothing can be quantized, a rule takes no layer, or the source lacks a weight of the model.
         StateError: the layers are not those of the plan.
     """
-    conversions = Conversions(
-        {name: TensorConversion(stored, (_entry(stored),)) for name, stored in source.tensors.items()}
-    )
+    copies = {name: (stored, TensorEntry(name, stored.dtype, stored.shape)) for name, stored in source.tensors.items()}
+    conversions = Conversions({name: TensorConversion(stored, (entry,)) for name, (stored, entry) in copies.items()})
     modules = _modules(source, model, conversions.notes)
     holders, _ = candidates(modules)
     if isinstance(recipe, Plan):
@@ -106,7 +105,8 @@ def _modules(source: TensorSource, model: ModelLike, notes: list[str]) -> nn.Mod
 def _place(choice: Choice, source: TensorSource, conversions: Conversions) -> None:
     """Enter the choice for one layer under the tensor that holds its weight."""
     each = choice.candidate
-    names = [_tensor(name, source) for name in (each.name, *each.tied)]
+    # Ties also name parameters that are no weight of a layer.
+    names = [name if name in source.tensors else f"{name}.weight" for name in (each.name, *each.tied)]
     there = [name for name in names if name in source.tensors]
     if choice.scheme is None:
         conversions.skipped[each.name] = choice.why
@@ -130,12 +130,3 @@ def _place(choice: Choice, source: TensorSource, conversions: Conversions) -> No
     for other in there:
         if other != first:
             conversions.pieces[other] = TensorConversion(source.tensors[other], (), same_as=first)
-
-
-def _tensor(name: str, source: TensorSource) -> str:
-    """The tensor of a layer; ties also name parameters that are no weight of a layer."""
-    return name if name in source.tensors else f"{name}.weight"
-
-
-def _entry(stored: Stored) -> TensorEntry:
-    return TensorEntry(stored.name, stored.dtype, stored.shape)

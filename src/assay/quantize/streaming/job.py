@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
 from assay import __version__
 from assay._atomic import local_path, write_text, write_whole
@@ -153,11 +152,9 @@ class _StreamJob:
 
     def result(self, resumed: int, seconds: float) -> StreamResult:
         """What was written."""
-        files, plan = self._files, self._plan
-        sizes = self._source.nbytes, files.nbytes
-        return StreamResult(
-            self._folder, files.files, len(files.weights), plan.skipped, *sizes, seconds, resumed, tuple(plan.notes)
-        )
+        written = self._folder, self._files.files, len(self._files.weights), self._plan.skipped
+        sizes = self._source.nbytes, self._files.nbytes
+        return StreamResult(*written, *sizes, seconds, resumed, tuple(self._plan.notes))
 
     def _finished(self, bar: ProgressBar) -> bool:
         """Whether an earlier run wrote all of it.
@@ -166,7 +163,8 @@ class _StreamJob:
             ConfigError: there is another model.
             StateError: it was made from another source.
         """
-        there = _weights_in(self._folder)
+        files = sorted(path for path in self._folder.iterdir() if path.suffix in WEIGHTS)
+        there = [path for path in files if not path.name.startswith(".")]
         if (self._folder / JOURNAL).exists() or not there:
             return False
         origins = [_origin_of(file) for file in there]
@@ -175,10 +173,14 @@ class _StreamJob:
             do = "Name another folder, or delete this one"
             raise ConfigError(describe(str(self._folder), got, "a folder without a model", do))
         for name, checksum in (item for origin in origins if origin for item in origin["tensors"].items()):
-            bar.update(description="Checking", text=name, advance=self._source.tensors[name].nbytes)
-            if sha256(self._source.read(name)) != checksum:
-                raise self._changed(name)
+            self._check_source(name, checksum, bar)
         return True
+
+    def _check_source(self, name: str, checksum: str, bar: ProgressBar) -> None:
+        """Raise where a tensor of the source is not the one that an earlier run read."""
+        bar.update(description="Checking", text=name, advance=self._source.tensors[name].nbytes)
+        if sha256(self._source.read(name)) != checksum:
+            raise self._changed(name)
 
     def _work(self, bar: ProgressBar) -> int:
         before = self._stamps()
@@ -215,9 +217,7 @@ class _StreamJob:
     def _resume(self, journal: Journal, bar: ProgressBar) -> int:
         """Check what an earlier run wrote; what is not there any more is done again. Returns how many weights are."""
         for name, done in list(journal.done.items()):
-            bar.update(description="Checking", text=name, advance=self._source.tensors[name].nbytes)
-            if sha256(self._source.read(name)) != done.source:
-                raise self._changed(name)
+            self._check_source(name, done.source, bar)
             if not all(self._files.has(each, checksum) for each, checksum in done.tensors.items()):
                 journal.forget(name)
         return sum(self._plan.pieces[name].weight is not None for name in journal.done)
@@ -233,20 +233,17 @@ class _StreamJob:
                 got, do = f"{name} unlike {piece.same_as}, which the model shares", "Pass the model that they belong to"
                 raise ConfigError(describe(str(self._source.path), got, "the same values", do))
             return WrittenWeight(name, source, {})
-        made = {name: tensor} if piece.weight is None else self._rounded(piece, tensor)
-        sums = {each: self._files.put(each, part) for each, part in made.items()}
+        parts = {name: tensor}
+        if piece.weight is not None:
+            weight = tensor.t().contiguous() if piece.transposed else tensor
+            try:
+                integers = quantize_weight(weight, piece.weight.scheme, self._method, scales=SCALES)
+            except InvalidValuesError as error:
+                raise InvalidValuesError(f"{name} of {piece.stored.file.name}: {error}") from error
+            parts = tensors_of(name, integers)
+        sums = {each: self._files.put(each, part) for each, part in parts.items()}
         self._files.sync(list(sums))
         return WrittenWeight(name, source, sums)
-
-    def _rounded(self, piece: TensorConversion, tensor: Tensor) -> dict[str, Tensor]:
-        assert piece.weight is not None
-        name = piece.stored.name
-        weight = tensor.t().contiguous() if piece.transposed else tensor
-        try:
-            made = quantize_weight(weight, piece.weight.scheme, self._method, scales=SCALES)
-        except InvalidValuesError as error:
-            raise InvalidValuesError(f"{name} of {piece.stored.file.name}: {error}") from error
-        return tensors_of(name, made)
 
     def _beside(self) -> None:
         """Copy configuration and tokenizer; the configuration says that the weights are quantized."""
@@ -309,10 +306,6 @@ def _alone(folder: Path) -> Iterator[None]:
     finally:
         (folder / LOCK).unlink(missing_ok=True)
         lock.release()
-
-
-def _weights_in(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if path.suffix in WEIGHTS and not path.name.startswith(".")]
 
 
 def _origin_of(file: Path) -> dict[str, Any] | None:

@@ -36,10 +36,20 @@ class Journal:
     def __init__(self, path: Path, job: Mapping[str, Any]) -> None:
         self.path = path
         self.done: dict[str, WrittenWeight] = {}
-        if path.exists():
-            self._read(job)
-        else:
+        if not path.exists():
             write_text(path, json.dumps(dict(job), sort_keys=True) + "\n")
+        whole, _, rest = path.read_bytes().rpartition(b"\n")
+        if rest:  # a line that a kill cut short
+            os.truncate(path, len(whole) + 1)
+        do = "Go on as it was begun, or name another folder, or delete this one to start anew"
+        try:
+            first, *lines = (json.loads(line) for line in whole.decode().splitlines())
+            self.done = {line["name"]: WrittenWeight(**line) for line in lines}
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateError(describe(str(path), f"no journal ({error})", "its own lines", do)) from error
+        if others := [name for name in job if first.get(name) != job[name]]:
+            got = f"a job that was begun with another {', '.join(others)}"
+            raise StateError(describe(str(path.parent), got, "the same job", do))
 
     def add(self, done: WrittenWeight) -> None:
         """Note what is on the disk now."""
@@ -56,20 +66,3 @@ class Journal:
     def remove(self) -> None:
         """The work is done."""
         self.path.unlink(missing_ok=True)
-
-    def _read(self, job: Mapping[str, Any]) -> None:
-        whole, _, rest = self.path.read_bytes().rpartition(b"\n")
-        if rest:  # a line that a kill cut short
-            os.truncate(self.path, len(whole) + 1)
-        try:
-            first, *lines = (json.loads(line) for line in whole.decode().splitlines())
-            self.done = {line["name"]: WrittenWeight(**line) for line in lines}
-        except (ValueError, KeyError, TypeError) as error:
-            raise StateError(describe(str(self.path), f"no journal ({error})", "its own lines", ANEW)) from error
-        others = [name for name in job if first.get(name) != job[name]]
-        if others:
-            got = f"a job that was begun with another {', '.join(others)}"
-            raise StateError(describe(str(self.path.parent), got, "the same job", ANEW))
-
-
-ANEW = "Go on as it was begun, or name another folder, or delete this one to start anew"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from assay.errors import ConfigError, StateError, describe
 from assay.quantize.files.container import NAMES
 from assay.quantize.files.description import KEY
+from assay.quantize.files.fileset import indexed_files
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -56,14 +57,13 @@ class TensorSource:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.folder = self.path if self.path.is_dir() else None
-        files = _files(self.path)
+        files, index = _files(self.path)
         self.config = config_of(self.folder)
-        self.tensors: dict[str, Stored] = {}
-        for file in sorted(set(files.values())) if isinstance(files, dict) else files:
-            for stored in _stored(file):
-                self.tensors[stored.name] = stored
-        if isinstance(files, dict):
-            _check_index(self.path / INDEX, files, self.tensors)
+        self.tensors = {stored.name: stored for file in files for stored in _stored(file)}
+        for name, file in index.items():
+            if name not in self.tensors or self.tensors[name].file != file:
+                got, do = f"{name} in {file.name}, where it is not", "Copy all files of one model again"
+                raise StateError(describe(str(self.path / INDEX), got, "the file of each tensor", do))
         if not self.tensors:
             raise ConfigError(describe(str(self.path), "no tensors", "those of a model", "Check the path"))
         self._handle: Any = None
@@ -99,41 +99,21 @@ class TensorSource:
         return [path for path in result if path.suffix not in WEIGHTS and not path.name.endswith(".index.json")]
 
 
-def _files(path: Path) -> list[Path] | dict[str, Path]:
-    """The one file, or the file of each tensor by the index."""
+def _files(path: Path) -> tuple[list[Path], dict[str, Path]]:
+    """The files, and the file of each tensor where there is an index."""
     if path.is_file():
-        return [path]
+        return [path], {}
     if not path.is_dir():
         expected = f"a folder with {FILE}, or a safetensors file"
         raise ConfigError(describe("source", f"{path}, which is not there", expected, "Check the path"))
     if (path / INDEX).is_file():
-        return _index(path / INDEX)
+        index = indexed_files(path / INDEX)
+        return sorted(set(index.values())), index
     if (path / FILE).is_file():
-        return [path / FILE]
+        return [path / FILE], {}
     there = ", ".join(sorted(each.name for each in path.iterdir() if each.suffix in WEIGHTS)[:3]) or "no weights"
     do = "Save it with save_pretrained(..., safe_serialization=True), or name one safetensors file"
     raise ConfigError(describe("source", f"{path} with {there}", f"{FILE} or {INDEX}", do))
-
-
-def _index(path: Path) -> dict[str, Path]:
-    try:
-        header = json.loads(path.read_text("utf-8"))["weight_map"]
-        files = {str(name): path.parent / str(file) for name, file in header.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        got = f"no index ({type(error).__name__}: {error})"
-        raise StateError(describe(str(path), got, "a weight_map of tensors and files", "Copy it again")) from error
-    missing = sorted({file.name for file in files.values() if not file.is_file()})
-    if missing:
-        got = f"no {', '.join(missing[:3])}" + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-        raise StateError(describe(str(path.parent), got, "every file of its index", "Copy the missing ones"))
-    return files
-
-
-def _check_index(path: Path, files: Mapping[str, Path], tensors: Mapping[str, Stored]) -> None:
-    for name, file in files.items():
-        if name not in tensors or tensors[name].file != file:
-            got = f"{name} in {file.name}, where it is not"
-            raise StateError(describe(str(path), got, "the file of each tensor", "Copy all files of one model again"))
 
 
 def _stored(file: Path) -> Iterator[Stored]:
@@ -191,7 +171,14 @@ def from_names(tensors: Iterable[Stored]) -> nn.Module:
     for stored in by_name.values():
         *path, last = stored.name.split(".")
         if last == "weight" and len(stored.shape) == 2 and stored.dtype.is_floating_point and path:
-            _reach(root, path[:-1])._modules[path[-1]] = _layer(".".join(path), stored)
+            (rows, width), dtype, is_embedding = stored.shape, stored.dtype, EMBEDDINGS.search(".".join(path))
+            with torch.device("meta"):
+                layer = (
+                    nn.Embedding(rows, width, dtype=dtype)
+                    if is_embedding
+                    else nn.Linear(width, rows, False, dtype=dtype)
+                )
+            _reach(root, path[:-1])._modules[path[-1]] = layer
     for stored in by_name.values():
         *path, last = stored.name.split(".")
         parent = _reach(root, path)
@@ -199,13 +186,6 @@ def from_names(tensors: Iterable[Stored]) -> nn.Module:
             held = nn.Parameter(torch.empty(stored.shape, dtype=stored.dtype, device="meta"), requires_grad=False)
             parent._parameters[last] = held
     return root
-
-
-def _layer(name: str, stored: Stored) -> nn.Module:
-    rows, width = stored.shape
-    if EMBEDDINGS.search(name):
-        return nn.Embedding(rows, width, dtype=stored.dtype, device="meta")
-    return nn.Linear(width, rows, bias=False, dtype=stored.dtype, device="meta")
 
 
 def _reach(root: nn.Module, path: Iterable[str]) -> nn.Module:
