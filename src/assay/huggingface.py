@@ -113,12 +113,7 @@ def _check_whole(folder: Path, loaded: Any) -> None:
 
 
 def tell_unused(folder: Path, loaded: Mapping[str, Any]) -> None:
-    """Warn of weights that the model has no place for: then the folder may be one of another model.
-
-    Args:
-        folder: where they are.
-        loaded: what `from_pretrained` says of what it loaded.
-    """
+    """Warn of weights that the model has no place for: then the folder may be one of another model."""
     if unused := sorted(map(str, loaded.get("unexpected_keys") or ())):
         got = f"weights that the model has no place for: {_some(unused)}"
         do = "Correct config.json if it names another model than that of the weights"
@@ -147,9 +142,8 @@ def _tokenizer(folder: Path, package: Any) -> Tokenizer | None:
             package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         )
     except Exception as error:
-        raise StateError(
-            describe(str(folder), _short(error), "a tokenizer that can be read", "Save it again")
-        ) from error
+        expected = "a tokenizer that can be read"
+        raise StateError(describe(str(folder), _short(error), expected, "Save it again")) from error
 
 
 def _short(error: Exception) -> str:
@@ -157,14 +151,7 @@ def _short(error: Exception) -> str:
 
 
 def transformers(purpose: str = "models in folders") -> Any:
-    """The package, imported when it is needed.
-
-    Args:
-        purpose: what it is needed for, for the message.
-
-    Raises:
-        MissingDependencyError: it is not there.
-    """
+    """The package, imported when it is needed; a MissingDependencyError says what for."""
     try:
         import transformers as package
     except ImportError as error:

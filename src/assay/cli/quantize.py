@@ -18,7 +18,7 @@ from assay.devices.policies import default_device
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.quantize.files.file import save
 from assay.quantize.files.meta_models import from_config
-from assay.quantize.planning.matrix import markdown, matrix
+from assay.quantize.planning.matrix import markdown
 from assay.quantize.streaming.job import quantize_shards
 from assay.quantize.streaming.source import TensorSource, from_names
 from assay.quantize.tuning import DTYPES, SCHEMES, show, tune
@@ -31,7 +31,7 @@ def run(options: QuantizeCommand) -> None:
     A folder as Hugging Face writes it is quantized tensor by tensor and need not fit into memory.
     """
     if options.matrix:
-        print(markdown(matrix()), end="")
+        print(markdown(), end="")
     elif options.tune:
         _tune(options)
     elif not options.model:

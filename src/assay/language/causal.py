@@ -84,15 +84,11 @@ def logits_of(outputs: Any) -> Tensor:
     Raises:
         ConfigError: there are none.
     """
-    for result in (outputs, getattr(outputs, "logits", None), _first(outputs)):
+    first = outputs[0] if isinstance(outputs, tuple | list) and outputs else None
+    named = outputs.get("logits") if isinstance(outputs, dict) else getattr(outputs, "logits", None)
+    for result in (outputs, named, first):
         if isinstance(result, Tensor):
             return result
     expected = "a tensor, or an output with logits"
     do = "Pass a causal language model, or wrap it in a function that gives its logits"
     raise ConfigError(describe("outputs of the model", type(outputs).__name__, expected, do))
-
-
-def _first(outputs: Any) -> Any:
-    if isinstance(outputs, dict):
-        return outputs.get("logits")
-    return outputs[0] if isinstance(outputs, tuple | list) and outputs else None

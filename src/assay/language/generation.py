@@ -55,53 +55,34 @@ class Generation:
         return self.prompt + self.text
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How the next token is chosen.
+def _chooser(temperature: float, top_k: int | None, seed: int) -> Callable[[Tensor], int]:
+    """A function from the logits `(V,)` of the next token to the token.
 
     Tokens are drawn on the CPU from probabilities in float64, so a seed means the same on every device that gives the
     same logits.
-
-    Args:
-        temperature: 0 for the most probable token, else what logits are divided by.
-        top_k: draw from the k most probable tokens only; None for all.
-        seed: where the random numbers start.
-
-    Raises:
-        ConfigError: a temperature or seed below 0, or `top_k` below 1.
     """
+    if not temperature >= 0 or math.isinf(temperature):
+        do = "Pass 0 for the most probable token, or about 0.8 to draw"
+        raise ConfigError(describe("temperature", temperature, "a number of 0 or more", do))
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ConfigError(describe("seed", repr(seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
+    if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
+        do = "Leave top_k out to draw from all tokens"
+        raise ConfigError(describe("top_k", repr(top_k), "an integer above 0", do))
+    generator = torch.Generator().manual_seed(seed)
 
-    temperature: float = 0.0
-    top_k: int | None = None
-    seed: int = 0
+    def choose(logits: Tensor) -> int:
+        scores = to_host(logits).double()
+        if scores.isnan().any():
+            do = "Look at the model: its weights may be damaged, or its dtype too narrow"
+            raise InvalidValuesError(describe("logits", "NaN", "numbers", do))
+        if not temperature:
+            return int((scores == scores.max()).nonzero()[0])  # of equal ones the first, on every device
+        if top_k is not None and top_k < len(scores):
+            scores = scores.masked_fill(scores < scores.topk(top_k).values[-1], -math.inf)
+        return int(torch.multinomial((scores / temperature).softmax(0), 1, generator=generator))
 
-    def __post_init__(self) -> None:
-        if not self.temperature >= 0 or math.isinf(self.temperature):
-            do = "Pass 0 for the most probable token, or about 0.8 to draw"
-            raise ConfigError(describe("temperature", self.temperature, "a number of 0 or more", do))
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
-        if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
-            do = "Leave top_k out to draw from all tokens"
-            raise ConfigError(describe("top_k", repr(self.top_k), "an integer above 0", do))
-
-    def chooser(self) -> Callable[[Tensor], int]:
-        """A function from the logits `(V,)` of the next token to the token; it goes through the random numbers."""
-        generator = torch.Generator().manual_seed(self.seed)
-
-        def choose(logits: Tensor) -> int:
-            scores = to_host(logits).double()
-            if scores.isnan().any():
-                do = "Look at the model: its weights may be damaged, or its dtype too narrow"
-                raise InvalidValuesError(describe("logits", "NaN", "numbers", do))
-            if not self.temperature:
-                return int((scores == scores.max()).nonzero()[0])  # of equal ones the first, on every device
-            if self.top_k is not None and self.top_k < len(scores):
-                least = scores.topk(self.top_k).values[-1]
-                scores = scores.masked_fill(scores < least, -math.inf)
-            return int(torch.multinomial((scores / self.temperature).softmax(0), 1, generator=generator))
-
-        return choose
+    return choose
 
 
 def generate(
@@ -148,7 +129,7 @@ def generate(
     if not isinstance(prompt, str):
         raise ConfigError(describe("prompt", type(prompt).__name__, "a text to continue", "Give at least a word"))
     tokenizer = tokenizer or ByteTokenizer()
-    choose = Sampling(temperature, top_k, seed).chooser()
+    choose = _chooser(temperature, top_k, seed)
     ids = [*tokenizer.start, *tokenizer.encode(prompt)]
     _check(ids, max_new_tokens, positions_of(model))
     assigned = assign(device, locations(model)).device.value

@@ -235,9 +235,8 @@ class PackedWeight:
         for what, tensor in (("scales", self.scales), ("zeros", self.zeros)):
             if tensor is not None and not bool(tensor.isfinite().all()):
                 got = f"{int((~tensor.isfinite()).sum())} that are NaN or infinite"
-                raise InvalidValuesError(
-                    describe(f"{what} of {name}", got, "finite numbers", "Quantize or load it again")
-                )
+                do = "Quantize or load it again"
+                raise InvalidValuesError(describe(f"{what} of {name}", got, "finite numbers", do))
         return self
 
     def __repr__(self) -> str:

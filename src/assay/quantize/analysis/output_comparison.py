@@ -150,15 +150,8 @@ def compare_outputs(
 
     The loop is that of `assay.evaluate`: its report proves that every sample was counted once.
 
-    Args:
-        before: the model that the others are compared with.
-        others: the others by name.
-        data: a loader, a data set, or batches.
-        data_spec: how it is done.
-        title: what to call it.
-
     Returns:
-        The comparisons by name, and the report of the loop.
+        The comparisons of the others with `before`, by their names, and the report of the loop.
 
     Raises:
         ConfigError: several processes, data that cannot be read.
@@ -231,6 +224,5 @@ def _check_values(columns: dict[str, Floats], name: str) -> None:
             got, do = f"NaN in {bad:,} of {len(values):,} samples", "Look at the weights, or at the dtype"
             raise InvalidValuesError(describe(f"outputs of the model before or of {name}", got, "numbers", do))
         got = f"classes that the model does not have, in {bad:,} of {len(values):,} samples"
-        raise InvalidValuesError(
-            describe("target", got, "indices of classes", "Pass ignore_index= for targets to leave out")
-        )
+        do = "Pass ignore_index= for targets to leave out"
+        raise InvalidValuesError(describe("target", got, "indices of classes", do))

@@ -29,15 +29,7 @@ def section(
     worst: int,
     sample_text: Callable[[int], str] | None = None,
 ) -> Section:
-    """Lay out an outcome.
-
-    Args:
-        outcome: what was found.
-        name: the title.
-        confidence_level: of the intervals; samples are windows where the data are a text.
-        worst: how many samples to list, those with the largest KL divergence first.
-        sample_text: a sample in words, by its id.
-    """
+    """What was measured as a section of a report, with `worst` samples, in words where `sample_text` gives them."""
     samples = _samples(outcome)
     values = [_with_interval(value, samples, confidence_level) for value in _values(outcome)]
     tables = [_spread(outcome), _worst(outcome, worst, sample_text)]

@@ -123,19 +123,9 @@ def _quality(
     """The user's metrics of both models, and their differences."""
 
     def run(model: Any) -> Report:
-        return evaluate(
-            model,
-            data,
-            metrics,
-            device=data_spec.device,
-            inputs=data_spec.inputs,
-            target=data_spec.target,
-            preds=data_spec.preds,
-            precision=data_spec.precision,
-            batch_size=data_spec.batch_size or 64,
-            progress=data_spec.progress,
-            title="Quality",
-        )
+        names = ("device", "inputs", "target", "preds", "precision", "progress")
+        options = {name: getattr(data_spec, name) for name in names}
+        return evaluate(model, data, metrics, batch_size=data_spec.batch_size or 64, title="Quality", **options)
 
     comparison = compare(run(before), run(after), names=(BEFORE, AFTER), confidence_level=confidence_level, seed=seed)
     if not comparison.deltas:

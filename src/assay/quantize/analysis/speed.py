@@ -26,16 +26,9 @@ def nbytes(model: Any) -> int:
 
 
 def paces(models: Mapping[str, Callable[[Any], Any]], batch: Any, size: int, device: torch.device) -> dict[str, float]:
-    """Time models on a batch made of the rows of another, taking turns.
+    """The median of the seconds that models take for a batch of a size, by their names; they are run in turns.
 
-    Args:
-        models: by name, functions that run one on a batch.
-        batch: some samples; its rows are repeated.
-        size: how many samples at once.
-        device: where they run.
-
-    Returns:
-        The median of the seconds of one batch, by model.
+    The batch is made of the rows of another, which are repeated.
     """
     rows = row_count(batch)
     assert rows, "a batch has rows"

@@ -12,7 +12,8 @@ import json
 import math
 import os
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -105,14 +106,12 @@ class Container:
 
     def reserve(self) -> None:
         """Take the room on the disk, so that a full disk raises before the work. What was filled before stays."""
-        try:
+        with writing(self.part, self.nbytes):
             self.part.parent.mkdir(parents=True, exist_ok=True)
             with open(self.part, "ab") as file:
                 if hasattr(os, "posix_fallocate") and self.nbytes:
                     os.posix_fallocate(file.fileno(), 0, self.nbytes)
                 file.truncate(self.nbytes)
-        except OSError as error:
-            raise unwritable(self.part, error, self.nbytes) from error
 
     def put(self, name: str, tensor: Tensor) -> str:
         """Write one tensor to its place.
@@ -130,12 +129,9 @@ class Container:
         return hashlib.sha256(data).hexdigest()
 
     def _write(self, start: int, data: bytes | memoryview) -> None:
-        try:
-            with open(self.part, "rb+") as file:
-                file.seek(start)
-                file.write(data)
-        except OSError as error:
-            raise unwritable(self.part, error, self.nbytes) from error
+        with writing(self.part, self.nbytes), open(self.part, "rb+") as file:
+            file.seek(start)
+            file.write(data)
 
     def sync(self) -> None:
         """Wait until what was written is on the disk."""
@@ -158,17 +154,13 @@ class Container:
         header = self._header(checksums)
         assert len(header) == self._head, "the length of the header depends on the checksums"
         self._write(0, header)
-        try:
+        with writing(self.part, self.nbytes):
             self.sync()
-        except OSError as error:
-            raise unwritable(self.part, error, self.nbytes) from error
 
     def publish(self) -> None:
         """Take the name, in one step."""
-        try:
+        with writing(self.path, self.nbytes):
             os.replace(self.part, self.path)
-        except OSError as error:
-            raise unwritable(self.path, error, self.nbytes) from error
 
     def _header(self, checksums: Mapping[str, str]) -> bytes:
         fields: dict[str, object] = {"__metadata__": self._metadata(checksums)}
@@ -211,11 +203,20 @@ def in_shards(groups: Iterable[Sequence[TensorEntry]], shard_bytes: int) -> list
     return shards
 
 
-def unwritable(path: Path, error: OSError, needed: int) -> ConfigError | StateError:
-    """What to raise when the system refuses to write."""
-    reason = error.strerror or str(error)
-    if isinstance(error, PermissionError | FileExistsError | NotADirectoryError | IsADirectoryError):
-        do = "Name another one, or change its rights"
-        return ConfigError(describe(str(path.parent), reason.lower(), "a folder that can be written", do))
-    do = "Make room, or name a folder on another disk, then run it again: what was written is kept"
-    return StateError(describe(str(path), f"{reason.lower()}", f"room for {needed / 1e6:,.1f} MB", do))
+@contextmanager
+def writing(path: Path, needed: int) -> Iterator[None]:
+    """Write a file that needs so many bytes.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+        StateError: the disk is full, or fails.
+    """
+    try:
+        yield
+    except (PermissionError, FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+        got, do = (error.strerror or str(error)).lower(), "Name another one, or change its rights"
+        raise ConfigError(describe(str(path.parent), got, "a folder that can be written", do)) from error
+    except OSError as error:
+        got, do = (error.strerror or str(error)).lower(), "Make room, or name a folder on another disk"
+        do += ", then run it again: what was written is kept"
+        raise StateError(describe(str(path), got, f"room for {needed / 1e6:,.1f} MB", do)) from error

@@ -166,20 +166,7 @@ def merged(parts: Iterable[FileDescription]) -> FileDescription:
 
 def tensors_of(name: str, integers: PackedWeight) -> dict[str, torch.Tensor]:
     """The tensors of a weight by their names in a file."""
-    parts = zip(FIELDS, (integers.packed, integers.scales, integers.zeros), strict=True)
-    return {f"{name}.{part}": tensor for part, tensor in parts if tensor is not None}
-
-
-def integers_of(weight: WeightDescription, name: str, tensors: Mapping[str, torch.Tensor]) -> PackedWeight:
-    """The canonical form of a weight from its tensors.
-
-    Raises:
-        AssayError: they do not belong together, or are not finite.
-    """
-    packed, scales, zeros = (tensors.get(f"{name}.{part}") for part in FIELDS)
-    assert packed is not None
-    assert scales is not None
-    return PackedWeight(packed, scales, zeros, weight.scheme, weight.shape).check(name)
+    return {f"{name}.{part}": tensor for part, tensor in zip(FIELDS, integers.tensors, strict=False)}
 
 
 def _check_version(version: object, where: str) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError, ConfigError, MissingDependencyError, StateError, describe
 from assay.quantize.files.container import TensorEntry, sha256
-from assay.quantize.files.description import KEY, FileDescription, WeightDescription, integers_of, merged, tensors_of
+from assay.quantize.files.description import KEY, FileDescription, WeightDescription, merged, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.files.model_loader import ModelLoader
@@ -232,8 +232,10 @@ def _tensors(file: Path, description: FileDescription) -> dict[str, Tensor]:
 
 
 def _integers(name: str, description: FileDescription, tensors: Mapping[str, Tensor], where: str) -> PackedWeight:
+    weight, zeros = description.weights[name], tensors.get(f"{name}.zeros")
     try:
-        return integers_of(description.weights[name], name, tensors)
+        packed, scales = tensors[f"{name}.packed"], tensors[f"{name}.scales"]
+        return PackedWeight(packed, scales, zeros, weight.scheme, weight.shape).check(name)
     except AssayError as error:
         raise StateError(describe(f"{where}, {name}", str(error), "a weight of its scheme", _AGAIN)) from error
 

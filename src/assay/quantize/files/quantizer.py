@@ -20,12 +20,7 @@ _Quantizer: Any = HfQuantizer
 
 @register_quantization_config(METHOD)
 class AssayQuantizationConfig(_Config):  # type: ignore[misc]
-    """``quantization_config`` of ``config.json``.
-
-    Args:
-        weights: what :func:`weights_of` gave.
-        dtype: of the model.
-    """
+    """``quantization_config`` of ``config.json``: the weights that :func:`weights_of` lists, and the model's dtype."""
 
     def __init__(self, weights: dict[str, Any] | None = None, dtype: str = "", **_: Any) -> None:
         self.quant_method = METHOD

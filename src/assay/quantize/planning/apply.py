@@ -71,17 +71,7 @@ _AGAIN = "Plan again"
 
 
 def check_planned(plan: Plan, holders: Sequence[Candidate], where: str, *, dtypes: bool = True) -> None:
-    """Raise where the layers of a model are not those of a plan.
-
-    Args:
-        plan: the plan.
-        holders: the layers of the model.
-        where: the model, in messages.
-        dtypes: whether the dtypes of weights must be the planned ones, too.
-
-    Raises:
-        StateError: they are not.
-    """
+    """Raise a StateError where the layers of a model are not those of a plan, or (``dtypes``) have other dtypes."""
 
     def identity(each: LayerPlan | Candidate) -> str:
         tied = f", tied to {' and '.join(each.tied)}" if each.tied else ""
@@ -106,13 +96,7 @@ def _check_calibration(method: str, calibration: Calibration | None) -> None:
 
 
 def quantized_weight(choice: Choice, method: str, calibration: Calibration | None = None) -> QuantizedWeight:
-    """The weight of a layer as integers: by GPTQ where its inputs were collected, else by the method alone.
-
-    Args:
-        choice: the layer and its scheme.
-        method: how weights are rounded; with GPTQ, how the scales of a group are chosen.
-        calibration: the inputs of every `torch.nn.Linear`.
-    """
+    """The weight of a layer as integers: by GPTQ where its inputs were collected, else by the method alone."""
     layer, scheme, weight = choice.candidate, choice.scheme, choice.candidate.weight()
     assert scheme is not None, layer.name
     if calibration is not None and isinstance(layer.module, nn.Linear):

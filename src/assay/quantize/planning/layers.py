@@ -33,13 +33,7 @@ class Choice:
 def choose(
     layers: Sequence[Candidate], recipe: Recipe, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> list[Choice]:
-    """Give each candidate a scheme, or the reason why it is skipped.
-
-    Args:
-        layers: the candidates of a model.
-        recipe: the rules.
-        include: patterns; where there are any, other layers are skipped.
-        exclude: patterns of layers that are skipped.
+    """Give each candidate of a model a scheme, or the reason why it is skipped; `include` and `exclude` are patterns.
 
     Raises:
         ConfigError: a pattern or a rule that no layer falls under, or nothing that could be quantized.

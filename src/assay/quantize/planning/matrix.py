@@ -1,10 +1,8 @@
-"""What works on which device: for every scheme and dtype the kernels of a layer, looked up, and as a Markdown table."""
+"""What works on which device: for every scheme and dtype the kernels of a layer, as a Markdown table."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from assay._atomic import write_text
@@ -12,7 +10,6 @@ from assay.devices.capabilities import DEVICES
 from assay.quantize.dispatch import DispatchTable, regimes
 from assay.quantize.planning.plan_view import kernels, spelled
 from assay.quantize.scheme import Scheme
-from assay.quantize.tuning_records import Steps
 
 SCHEMES = ("int8", "int8:g128", "int4", "int4:g32:sym", "int4:channel", "int3:g64", "int8:dynamic", "int4:dynamic")
 DTYPES = ("bfloat16", "float16", "float32")
@@ -20,46 +17,22 @@ SHAPE = (4096, 4096)
 BEGIN, END = "<!-- written by: assay quantize --matrix -->", "<!-- end -->"
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The kernels of a layer of one scheme, for one dtype of activations, on one device."""
+def markdown() -> str:
+    """The kernels of a layer as a table with a column for each device; dtypes that do the same everywhere share a row.
 
-    scheme: Scheme
-    dtype: str
-    device: str
-    steps: Steps
-
-
-def matrix(schemes: Sequence[str] = SCHEMES, shape: tuple[int, int] = SHAPE, release: str | None = None) -> list[Cell]:
-    """Look up every scheme, dtype and device, with the crossings that come with assay.
-
-    Args:
-        schemes: as :meth:`Scheme.parse` reads them.
-        shape: of the weight; a width or a height that kernels do not take has other kernels.
-        release: of torch; by default the installed one.
+    The crossings are those that come with assay; a width or a height that kernels do not take has other kernels.
 
     Example:
-        >>> [cell.steps for cell in matrix(["int4"]) if (cell.dtype, cell.device) == ("float32", "cuda")]
-        [((1, 'dequantize'),)]
+        >>> [line for line in markdown().splitlines() if line.startswith("| int8:g128")][0].count("dequantize")
+        4
     """
-    parsed = [Scheme.parse(scheme) for scheme in schemes]
-    return [
-        Cell(scheme, dtype, device, regimes(dtype, device, scheme, shape, DispatchTable(), release))
-        for scheme in parsed
-        for dtype in DTYPES
-        for device in DEVICES
-    ]
-
-
-def markdown(cells: Sequence[Cell]) -> str:
-    """The cells as a table with a column for each device; dtypes that do the same everywhere share a row."""
     lines = [f"| scheme | activations | {' | '.join(DEVICES)} |", "|---|---|" + "---|" * len(DEVICES)]
-    for scheme in dict.fromkeys(cell.scheme for cell in cells):
+    for scheme in map(Scheme.parse, SCHEMES):
         alike: dict[tuple[str, ...], list[str]] = {}
         for dtype in DTYPES:
-            row = tuple(kernels(cell.steps) for cell in cells if (cell.scheme, cell.dtype) == (scheme, dtype))
+            row = tuple(kernels(regimes(dtype, device, scheme, SHAPE, DispatchTable())) for device in DEVICES)
             alike.setdefault(row, []).append(dtype)
-        lines += [f"| {spelled(scheme)} | {', '.join(kinds)} | {' | '.join(row)} |" for row, kinds in alike.items()]
+        lines += [f"| {spelled(scheme)} | {', '.join(dtypes)} | {' | '.join(row)} |" for row, dtypes in alike.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -72,7 +45,7 @@ def filled(page: str) -> str:
     """
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{markdown(matrix())}\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{markdown()}\n{END}{after}"
 
 
 if __name__ == "__main__":

@@ -126,7 +126,9 @@ class Recipe:
         """
         named = {"device": self.device, "dtype": self.dtype, "method": self.method}
         head = [f"{key} = {json.dumps(value)}" for key, value in named.items() if value]
-        rules = [f"{json.dumps(rule.key)} = {json.dumps(_written(rule))}" for rule in self.rules]
+        schemes = [[str(scheme) for scheme in rule.schemes] or [SKIP] for rule in self.rules]
+        values = [each if len(each) > 1 else each[0] for each in schemes]
+        rules = [f"{json.dumps(rule.key)} = {json.dumps(each)}" for rule, each in zip(self.rules, values, strict=True)]
         return "\n".join([*head, *([""] if head else []), "[layers]", *rules, ""])
 
 
@@ -141,11 +143,6 @@ def matches(pattern: str, name: str) -> bool:
         (True, False, True)
     """
     return fnmatchcase(f".{name}.", f"*.{pattern}.*")
-
-
-def _written(rule: RecipeRule) -> str | list[str]:
-    texts = [str(scheme) for scheme in rule.schemes]
-    return texts if len(texts) > 1 else texts[0] if texts else SKIP
 
 
 def _of_file(path: Path) -> Recipe:

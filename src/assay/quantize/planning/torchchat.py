@@ -179,9 +179,8 @@ def _scheme(key: str, arguments: dict[str, Any], quantizer: _Quantizer) -> Schem
     if type(bits) is not int or bits not in quantizer.bits:
         why = "; one bit is not held here" if bits == 1 else ""
         expected = f"one of {', '.join(map(str, sorted(quantizer.bits)))}{why}"
-        raise ConfigError(
-            describe(f"{key}: bitwidth", repr(bits), expected, "Write a recipe of assay for other widths")
-        )
+        do = "Write a recipe of assay for other widths"
+        raise ConfigError(describe(f"{key}: bitwidth", repr(bits), expected, do))
     is_channel = not quantizer.groups and size in CHANNEL
     if not is_channel and (type(size) is not int or size < 1 or (quantizer.groups and size not in quantizer.groups)):
         sizes = f"one of {', '.join(map(str, quantizer.groups))}"

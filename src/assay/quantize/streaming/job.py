@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,13 @@ from assay import __version__
 from assay._atomic import local_path, write_text, write_whole
 from assay.errors import AssayError, ConfigError, InvalidValuesError, StateError, describe
 from assay.progress import ProgressBar
-from assay.quantize.files.container import Metadata, sha256, unwritable
+from assay.quantize.files.container import Metadata, sha256, writing
 from assay.quantize.files.description import NO_CHECKSUM, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet
 from assay.quantize.planning.plan import Plan
 from assay.quantize.planning.recipe import Recipe, RecipeLike
 from assay.quantize.rounding import quantize_weight
 from assay.quantize.streaming.conversions import SCALES, Conversions, ModelLike, TensorConversion, plan_conversions
-from assay.quantize.streaming.journal import Journal, WrittenWeight
 from assay.quantize.streaming.source import CONFIG, WEIGHTS, TensorSource
 
 JOURNAL, LOCK, ORIGIN = ".assay-journal.jsonl", ".assay-lock", "assay.origin"
@@ -126,6 +125,61 @@ def quantize_shards(
     return work.result(resumed, time.monotonic() - start)
 
 
+@dataclass(frozen=True)
+class WrittenWeight:
+    """One weight that is written: the SHA-256 of its source, and of each tensor that was made from it."""
+
+    name: str
+    source: str
+    tensors: Mapping[str, str]
+
+
+class Journal:
+    """A file whose first line is the job, and each further line one weight that is on the disk.
+
+    Args:
+        path: where it is.
+        job: what must be the same to go on.
+
+    Raises:
+        StateError: it belongs to another job.
+    """
+
+    def __init__(self, path: Path, job: Mapping[str, Any]) -> None:
+        self.path = path
+        self.done: dict[str, WrittenWeight] = {}
+        if not path.exists():
+            write_text(path, json.dumps(dict(job), sort_keys=True) + "\n")
+        whole, _, rest = path.read_bytes().rpartition(b"\n")
+        if rest:  # a line that a kill cut short
+            os.truncate(path, len(whole) + 1)
+        do = "Go on as it was begun, or name another folder, or delete this one to start anew"
+        try:
+            first, *lines = (json.loads(line) for line in whole.decode().splitlines())
+            self.done = {line["name"]: WrittenWeight(**line) for line in lines}
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateError(describe(str(path), f"no journal ({error})", "its own lines", do)) from error
+        if others := [name for name in job if first.get(name) != job[name]]:
+            got = f"a job that was begun with another {', '.join(others)}"
+            raise StateError(describe(str(path.parent), got, "the same job", do))
+
+    def add(self, done: WrittenWeight) -> None:
+        """Note what is on the disk now."""
+        self.done[done.name] = done
+        with open(self.path, "a", encoding="utf-8", newline="\n") as file:
+            file.write(json.dumps(asdict(done)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def forget(self, name: str) -> None:
+        """What was written is not there any more: it is done again."""
+        self.done.pop(name, None)
+
+    def remove(self) -> None:
+        """The work is done."""
+        self.path.unlink(missing_ok=True)
+
+
 class _StreamJob:
     """One job: the pieces of a source, the files that they go to, and what of it is done."""
 
@@ -145,10 +199,8 @@ class _StreamJob:
         with ProgressBar("Quantizing", self._source.nbytes, progress, unit="bytes") as bar:
             if self._finished(bar):
                 return len(self._files.weights)
-            try:
+            with writing(self._folder / JOURNAL, self._files.nbytes):
                 return self._work(bar)
-            except OSError as error:
-                raise unwritable(self._folder / JOURNAL, error, self._files.nbytes) from error
 
     def result(self, resumed: int, seconds: float) -> StreamResult:
         """What was written."""
@@ -283,10 +335,8 @@ def _target(source: TensorSource, folder: Path) -> Path:
         raise ConfigError(describe("target", str(folder), "another folder than that of the source", "Name another one"))
     if folder.suffix == SUFFIX or folder.is_file():
         raise ConfigError(describe("target", f"{folder}, which is a file", "a folder", "Name a folder"))
-    try:
+    with writing(folder / JOURNAL, 0):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder / JOURNAL, error, 0) from error
     return folder
 
 
@@ -294,13 +344,12 @@ def _target(source: TensorSource, folder: Path) -> Path:
 def _alone(folder: Path) -> Iterator[None]:
     """Hold the target, so that two runs do not write into it at the same time."""
     lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        got = "a folder that another run writes into"
-        raise StateError(describe(str(folder), got, "one of its own", "Wait for it, or name another one")) from error
-    except OSError as error:
-        raise unwritable(folder / LOCK, error, 0) from error
+    with writing(folder / LOCK, 0):
+        try:
+            lock.acquire()
+        except Timeout as error:
+            got, do = "a folder that another run writes into", "Wait for it, or name another one"
+            raise StateError(describe(str(folder), got, "one of its own", do)) from error
     try:
         yield
     finally:
