@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError, ConfigError, MissingDependencyError, StateError, describe
 from assay.quantize.files.container import TensorEntry, sha256
-from assay.quantize.files.description import KEY, FileDescription, WeightDescription, merged, tensors_of
+from assay.quantize.files.description import FIELDS, KEY, FileDescription, WeightDescription, merged, tensors_of
 from assay.quantize.files.fileset import SHARD_BYTES, SUFFIX, FileSet, files_of
 from assay.quantize.files.meta_models import from_config
 from assay.quantize.files.model_loader import ModelLoader
@@ -75,7 +75,10 @@ def save(model: nn.Module | Mapping[str, PackedWeight], path: PathLike, *, shard
         got = f"{path}, which is a {'folder' if path.is_dir() else 'file'}"
         raise ConfigError(describe("path", got, f"a folder, or a file that ends in {SUFFIX}", "Name another one"))
     contents = _of_model(model) if isinstance(model, nn.Module) else _of_integers(model)
-    files = _fileset(contents, path, shard_bytes)
+    weights = {name: weight for name, (weight, _) in contents.weights.items()}
+    groups = [weights[name].entries(name, integers.scales.dtype) for name, (_, integers) in contents.weights.items()]
+    groups += [[TensorEntry.of(name, tensor)] for name, tensor in contents.tensors.items()]
+    files = FileSet(path, groups, weights, contents.tied, shard_bytes, mark=f"{secrets.token_hex(4)}.part")
     try:
         files.reserve()
         for name, (_, integers) in contents.weights.items():
@@ -117,9 +120,7 @@ def load(
     if not isinstance(model, nn.Module):
         do = "Make the model, then load into it"  # type: ignore[unreachable]
         raise ConfigError(describe("model", type(model).__name__, "a torch.nn.Module", do))
-    description, tensors = read(path)
-    weights = {name: _integers(name, description, tensors, str(path)) for name in description.weights}
-    unquantized = {name: tensors[name] for name in description.unquantized()}
+    description, weights, unquantized = _read(path)
     ModelLoader(model, description, str(path), device).replacements(weights, unquantized, strict).apply()
     mark(model)
     return model
@@ -157,8 +158,7 @@ def load_packed_weights(path: PathLike) -> dict[str, PackedWeight]:
     Raises:
         StateError: as :func:`load`.
     """
-    description, tensors = read(path)
-    return {name: _integers(name, description, tensors, str(path)) for name in description.weights}
+    return _read(path)[1]
 
 
 def describe_file(path: PathLike) -> FileDescription:
@@ -167,7 +167,7 @@ def describe_file(path: PathLike) -> FileDescription:
     Raises:
         StateError: as :func:`load`, but for the bytes of the tensors.
     """
-    return _described(files_of(Path(path)), str(path))[0]
+    return _described(Path(path))[0]
 
 
 def is_quantized(path: PathLike) -> bool:
@@ -180,27 +180,36 @@ def is_quantized(path: PathLike) -> bool:
         return False
 
 
-def read(path: PathLike) -> tuple[FileDescription, dict[str, Tensor]]:
-    """All tensors of a quantized model, on the CPU, after their checksums were found to be right.
-
-    Raises:
-        StateError: a file is cut short, changed, missing, or of another version or set.
-    """
-    files = files_of(Path(path))
-    whole, parts = _described(files, str(path))
+def _read(path: PathLike) -> tuple[FileDescription, dict[str, PackedWeight], dict[str, Tensor]]:
+    """A quantized model, on the CPU, after its checksums were found to be right: its weights, and its other tensors."""
+    whole, parts = _described(Path(path))
     tensors: dict[str, Tensor] = {}
-    for file, part in zip(files, parts, strict=True):
-        tensors |= _tensors(file, part)
-    return whole, tensors
+    for file, part in parts.items():
+        with safe_open(file, framework="pt") as handle:
+            for name, checksum in part.tensors.items():
+                tensors[name] = handle.get_tensor(name).clone()  # a mapping of the file would change when the file does
+                if sha256(tensors[name]) != checksum:
+                    raise StateError(describe(str(file), f"other bytes of {name}", "those of its checksum", _AGAIN))
+    weights = {}
+    for name, weight in whole.weights.items():
+        packed, scales, zeros = (tensors.get(f"{name}.{part}") for part in FIELDS)
+        assert packed is not None
+        assert scales is not None
+        try:
+            weights[name] = PackedWeight(packed, scales, zeros, weight.scheme, weight.shape).check(name)
+        except AssayError as error:
+            raise StateError(describe(f"{path}, {name}", str(error), "a weight of its scheme", _AGAIN)) from error
+    return whole, weights, {name: tensors[name] for name in whole.unquantized()}
 
 
-def _described(files: list[Path], where: str) -> tuple[FileDescription, list[FileDescription]]:
-    parts = [_header(file) for file in files]
-    whole = merged(parts)
-    for file, part in zip(files, parts, strict=True):
+def _described(path: Path) -> tuple[FileDescription, dict[Path, FileDescription]]:
+    """What all files of a model say together, and what each says."""
+    parts = {file: _header(file) for file in files_of(path)}
+    whole = merged(parts.values())
+    for file, part in parts.items():
         if part.whole != whole.whole:
-            got = f"{file.name} of another model than the rest" if len(files) > 1 else "one file of several"
-            raise StateError(describe(where, got, "all files of one model", _AGAIN))
+            got = f"{file.name} of another model than the rest" if len(parts) > 1 else "one file of several"
+            raise StateError(describe(str(path), got, "all files of one model", _AGAIN))
     return whole, parts
 
 
@@ -220,44 +229,15 @@ def _header(file: Path) -> FileDescription:
     return description
 
 
-def _tensors(file: Path, description: FileDescription) -> dict[str, Tensor]:
-    """The tensors of one file, as copies: a mapping of the file would change when the file does."""
-    result = {}
-    with safe_open(file, framework="pt") as handle:
-        for name, checksum in description.tensors.items():
-            result[name] = handle.get_tensor(name).clone()
-            if sha256(result[name]) != checksum:
-                raise StateError(describe(str(file), f"other bytes of {name}", "those of its checksum", _AGAIN))
-    return result
-
-
-def _integers(name: str, description: FileDescription, tensors: Mapping[str, Tensor], where: str) -> PackedWeight:
-    weight, zeros = description.weights[name], tensors.get(f"{name}.zeros")
-    try:
-        packed, scales = tensors[f"{name}.packed"], tensors[f"{name}.scales"]
-        return PackedWeight(packed, scales, zeros, weight.scheme, weight.shape).check(name)
-    except AssayError as error:
-        raise StateError(describe(f"{where}, {name}", str(error), "a weight of its scheme", _AGAIN)) from error
-
-
-def _fileset(contents: _Contents, path: Path, shard_bytes: int) -> FileSet:
-    weights = {name: weight for name, (weight, _) in contents.weights.items()}
-    groups = [weights[name].entries(name, integers.scales.dtype) for name, (_, integers) in contents.weights.items()]
-    groups += [[TensorEntry.of(name, tensor)] for name, tensor in contents.tensors.items()]
-    return FileSet(path, groups, weights, contents.tied, shard_bytes, mark=f"{secrets.token_hex(4)}.part")
-
-
 def _of_integers(packed_weights: Mapping[str, PackedWeight]) -> _Contents:
     strange = next((name for name, each in packed_weights.items() if not isinstance(each, PackedWeight)), None)
     if not packed_weights or strange is not None:
         got = f"{type(packed_weights[strange]).__name__} under {strange!r}" if strange is not None else "nothing"
         raise ConfigError(describe("model", got, "a module, or PackedWeight by name", "Quantize weights first"))
-    return _Contents(
-        {
-            name: (WeightDescription("linear", each.scheme, each.shape, each.scales.dtype), each)
-            for name, each in packed_weights.items()
-        }
-    )
+    contents = _Contents()
+    for name, each in packed_weights.items():
+        contents.weights[name] = WeightDescription("linear", each.scheme, each.shape, each.scales.dtype), each
+    return contents
 
 
 def _of_model(model: nn.Module) -> _Contents:
@@ -280,20 +260,15 @@ def _of_model(model: nn.Module) -> _Contents:
     for name, tensor in model.state_dict(keep_vars=True).items():
         if name in taken:
             continue
-        _check(name, tensor)
+        if not isinstance(tensor, Tensor) or type(tensor) not in (Tensor, nn.Parameter):
+            do = "Turn it into a plain tensor; what get_extra_state gives cannot be saved"
+            raise ConfigError(describe(name, f"a {type(tensor).__name__}", "a plain tensor", do))
+        if tensor.is_meta or tensor.is_sparse:
+            got = f"a {'meta' if tensor.is_meta else 'sparse'} tensor"
+            raise ConfigError(describe(name, got, "a dense one with values", "Load the model first"))
         memory = (tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride())
         if tensor.numel() and first.setdefault(memory, name) != name:
             contents.tied[name] = first[memory]
         else:
             contents.tensors[name] = tensor.detach()
     return contents
-
-
-def _check(name: str, tensor: object) -> None:
-    """Raise where the format has no place for a part of a state."""
-    if not isinstance(tensor, Tensor) or type(tensor) not in (Tensor, nn.Parameter):
-        do = "Turn it into a plain tensor; what get_extra_state gives cannot be saved"
-        raise ConfigError(describe(name, f"a {type(tensor).__name__}", "a plain tensor", do))
-    if tensor.is_meta or tensor.is_sparse:
-        kind = "meta" if tensor.is_meta else "sparse"
-        raise ConfigError(describe(name, f"a {kind} tensor", "a dense one with values", "Load the model first"))

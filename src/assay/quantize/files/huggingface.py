@@ -90,19 +90,22 @@ def add_empty_layers(
     """
     by_module = {each.module: each for each in candidates(model)[0]}
     places = {name: by_module.get(each) for name, each in model.named_modules(remove_duplicate=False)}
-    made = {name: _layer(name, places.get(name), entry, dtypes) for name, entry in _listed(weights).items()}
+    layers = {name: _layer(name, places.get(name), entry, dtypes) for name, entry in _listed(weights).items()}
     keys: dict[str, str] = getattr(model, "all_tied_weights_keys", {})
-    load_state = LoadState(keys={name: keys.pop(name) for name in [*keys] if name.removesuffix(".weight") in made})
-    own = {name: layer for name, layer in made.items() if "tied" not in weights[name]}
-    for name, layer in made.items():
+    load_state = LoadState(keys={name: keys.pop(name) for name in [*keys] if name.removesuffix(".weight") in layers})
+    own = {name: layer for name, layer in layers.items() if "tied" not in weights[name]}
+    for name, layer in layers.items():
         candidate = places[name]
         assert candidate is not None
         candidate.install(layer)
+        entry = weights[name]
         if name in own:
-            held = layer.weight.state_dict(prefix=f"{name}.weight.")  # type: ignore[union-attr]
-            load_state.dtypes |= {part: tensor.dtype for part, tensor in held.items()}
+            tensors = layer.weight.state_dict(prefix=f"{name}.weight.")  # type: ignore[union-attr]
+            load_state.dtypes |= {part: tensor.dtype for part, tensor in tensors.items()}
         else:
-            load_state.tied.append((layer, _source(name, weights, own)))
+            if entry["tied"] not in own or entry["shape"] != weights[entry["tied"]]["shape"]:
+                raise _refused(name, entry, "it is tied to no weight of its shape")
+            load_state.tied.append((layer, own[entry["tied"]]))
             layer._modules["weight"] = None  # until the other one is loaded
     return load_state
 
@@ -122,14 +125,6 @@ def check_files(weights: Mapping[str, Any], files: Iterable[str | os.PathLike[st
             stored += sum(name.endswith(f".weight.{FIELDS[0]}") for name in handle.keys())  # noqa: SIM118
     if listed != stored:
         raise StateError(describe(_WHERE, f"{listed} weights", f"the {stored} of the safetensors files", _AGAIN))
-
-
-def _source(name: str, weights: Mapping[str, Any], own: Mapping[str, nn.Module]) -> nn.Module:
-    """The layer whose weight a tied one shares."""
-    entry = weights[name]
-    if entry["tied"] not in own or entry["shape"] != weights[entry["tied"]]["shape"]:
-        raise _refused(name, entry, "it is tied to no weight of its shape")
-    return own[entry["tied"]]
 
 
 def _listed(weights: Any) -> Mapping[str, Mapping[str, Any]]:
