@@ -142,13 +142,13 @@ def test_what_is_not_deterministic_is_noted_or_alerted(
     deterministic: str, asked: bool, warn_only: bool, noted: bool, alerts: bool
 ):
     rule = OperatorRule("aten::x", nondeterminism=(Nondeterminism("x_cuda", "always", deterministic),))
-    (verdict,) = nondeterminism(rule, {}, asked=asked, warn_only=warn_only)
+    (verdict,) = nondeterminism(rule, {}, deterministic=asked, warn_only=warn_only)
     assert (verdict.named, verdict.noted, verdict.alerts) == ("x_cuda", noted, alerts)
 
 
 def test_a_way_that_does_not_apply_is_not_named():
     rule = OperatorRule("aten::x", nondeterminism=(Nondeterminism("x_cuda", "weights", "raises"),))
-    assert list(nondeterminism(rule, {"weights": None}, asked=True, warn_only=False)) == []
+    assert list(nondeterminism(rule, {"weights": None}, deterministic=True, warn_only=False)) == []
 
 
 def test_copies_have_the_names_of_the_facts():

@@ -75,10 +75,10 @@ class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         if isinstance(func, OpOverload):
             names = [argument.name for argument in func._schema.arguments]
-            given = dict(zip(names, args, strict=False)) | (kwargs or {})
-            on_host = not any(tensor.device != _CPU for tensor in _tensors([list(given.values()), result]))
+            arguments = dict(zip(names, args, strict=False)) | (kwargs or {})
+            on_host = not any(tensor.device != _CPU for tensor in _tensors([list(arguments.values()), result]))
             self._block.device |= not on_host
-            if why := self._look(func, given, result):
+            if why := self._look(func, arguments, result):
                 line = next((line for line in stack(sys._getframe()) if line.file != __file__), None)
                 self._block.violations.append(Violation(operator_name(func), line, why, on_host))
         return result
@@ -164,40 +164,40 @@ def _listening(pretended: PretendDevice, block: Block) -> Iterator[None]:
         pretended.recorder.listeners.remove(take)
 
 
-def _waits(func: OpOverload, given: dict[str, Any], result: Any) -> str:
+def _waits(func: OpOverload, arguments: dict[str, Any], result: Any) -> str:
     """Why this operator synchronizes with the device; empty if it does not."""
-    kinds = [device_type(tensor.device) for tensor in _tensors([list(given.values()), result])]
+    kinds = [device_type(tensor.device) for tensor in _tensors([list(arguments.values()), result])]
     kind = next((kind for kind in kinds if kind in DEVICES), _STANDS_FOR)
     known = rules(kind)
-    if copied := _copied(func, given, result):
+    if copied := _copied(func, arguments, result):
         copies = known.copies.get(copied)
         return f"copies {copied}" if copies and copies.waits else ""
     rule = known.operator(operator_name(func))
-    return rule.why_waits if applies(rule.waits_when, given) else ""
+    return rule.why_waits if applies(rule.waits_when, arguments) else ""
 
 
-def _copied(func: OpOverload, given: dict[str, Any], result: Any) -> str:
+def _copied(func: OpOverload, arguments: dict[str, Any], result: Any) -> str:
     """Which way a copy between the CPU and a device goes, as the rules name it; empty for anything else."""
     name = func.overloadpacket.__name__
     if name not in ("copy_", "_to_copy"):
         return ""
-    source = given["src"] if name == "copy_" else given["self"]
+    source = arguments["src"] if name == "copy_" else arguments["self"]
     host = [tensor for tensor in (source, result) if tensor.device == _CPU]
     if len(host) != 1:
         return ""
     way = "to device" if host[0] is source else "to host"
     pinned = ", pinned" if host[0].is_pinned() else ""
-    return way + pinned + (", non_blocking" if given.get("non_blocking") else "")
+    return way + pinned + (", non_blocking" if arguments.get("non_blocking") else "")
 
 
-def _widens(_func: OpOverload, given: dict[str, Any], result: Any) -> str:
+def _widens(_func: OpOverload, arguments: dict[str, Any], result: Any) -> str:
     """Of what this operator makes float64; empty if it does not, or if its inputs have it already."""
-    made = [tensor for tensor in _tensors(result) if tensor.dtype in _WIDE]
-    brought = [tensor.dtype for tensor in _tensors(list(given.values()))]
-    if not made or any(dtype in _WIDE for dtype in brought):
+    wide = [tensor for tensor in _tensors(result) if tensor.dtype in _WIDE]
+    brought = [tensor.dtype for tensor in _tensors(list(arguments.values()))]
+    if not wide or any(dtype in _WIDE for dtype in brought):
         return ""
     of = f" of {_short(brought[0])}" if brought else ""
-    return f"makes {_short(made[0].dtype)}{of}"
+    return f"makes {_short(wide[0].dtype)}{of}"
 
 
 def _tensors(tree: Any) -> list[Tensor]:

@@ -133,8 +133,8 @@ class Collector:
             line = where(refusal.stack, self.roots)
             operands, strays = operands_of(error, line), self._strays(error, line)
             unregistered = unregistered_of(error, line)
-            made = (origin for tensor, name in strays for origin in self.origin(tensor, name))
-            origins = tuple(dict.fromkeys(made))
+            traced = (origin for tensor, name in strays for origin in self.origin(tensor, name))
+            origins = tuple(dict.fromkeys(traced))
             observation = of_event(refusal, self.run)
             self.add(replace(observation, raised=True, operands=operands, origins=origins, unregistered=unregistered))
         elif isinstance(error, PretendError) and refusal is None:
@@ -147,10 +147,10 @@ class Collector:
         from assay.audit.hard_coded import names_of
 
         *_, first = chain(error)
-        found = names_of(first, frames_of(error), self.run.device.partition(":")[0])
-        if found is None:
+        mention = names_of(first, frames_of(error), self.run.device.partition(":")[0])
+        if mention is None:
             return False
-        kind, device, called = found
+        kind, device, called = mention
         stack, text = stack_of(error), str(first).strip().partition("\n")[0].partition(". ")[0]
         what = f"{type(first).__name__}: {text}"
         line = where(stack, self.roots)
@@ -187,13 +187,13 @@ class Collector:
 
     def origin(self, tensor: Any, name: str) -> tuple[Origin, ...]:
         """Where a tensor was made or moved to where it is, as far as that was noted."""
-        made = self.origins.of(tensor) if self.origins is not None else None
-        line = where(made.lines, self.roots) if made else None
-        if made is None or line is None:
+        creation = self.origins.of(tensor) if self.origins is not None else None
+        line = where(creation.lines, self.roots) if creation else None
+        if creation is None or line is None:
             return ()
         subject = f"`{name}`" if name else "the tensor"
-        to = f"{'on' if made.how == 'made' else 'to'} {tensor.device}"
-        return (Origin(f"{subject} was {made.how} {to}", line.file, line.line),)
+        to = f"{'on' if creation.how == 'made' else 'to'} {tensor.device}"
+        return (Origin(f"{subject} was {creation.how} {to}", line.file, line.line),)
 
     def _unexplained(self, error: Exception) -> None:
         """What ran on the CPU fails for the device.
@@ -241,9 +241,9 @@ class Collector:
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
     """An error and those it came from."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    ids: set[int] = set()
+    while error is not None and id(error) not in ids:
+        ids.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 
@@ -264,11 +264,11 @@ def frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
     """The frames of the error that came first in the chain, innermost first, with the line in each."""
     *_, first = chain(error)
     trace: TracebackType | None = first.__traceback__
-    found = []
+    frames = []
     while trace is not None:
-        found.append((trace.tb_frame, trace.tb_lineno))
+        frames.append((trace.tb_frame, trace.tb_lineno))
         trace = trace.tb_next
-    return found[::-1]
+    return frames[::-1]
 
 
 def stack_of(error: BaseException) -> tuple[Frame, ...]:
@@ -308,13 +308,13 @@ def tensors_at(error: BaseException, line: Frame | None) -> list[tuple[str, Any]
 def tensors_below(error: BaseException, line: Frame | None) -> list[tuple[str, Any]]:
     """The tensors that the functions hold which the line called, such as the input of a layer."""
     at = _frame_at(error, line)
-    found: list[tuple[str, Any]] = []
+    tensors: list[tuple[str, Any]] = []
     for frame, _ in frames_of(error):
         if frame is at:
             break
-        given = frame.f_locals.get("args")
-        found += [("", value) for value in (*frame.f_locals.values(), *(given or ())) if is_tensor(value)]
-    return found if at is not None else []
+        arguments = frame.f_locals.get("args")
+        tensors += [("", value) for value in (*frame.f_locals.values(), *(arguments or ())) if is_tensor(value)]
+    return tensors if at is not None else []
 
 
 def unregistered_of(error: BaseException, line: Frame | None) -> tuple[str, ...]:

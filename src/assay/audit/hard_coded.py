@@ -83,7 +83,7 @@ def _is_torch(frame: FrameType) -> bool:
 
 @contextmanager
 def watch_availability(
-    own: str, asked: Callable[[str, tuple[Frame, ...]], object], disabled: Callable[[str, tuple[Frame, ...]], object]
+    own: str, question: Callable[[str, tuple[Frame, ...]], object], disabled: Callable[[str, tuple[Frame, ...]], object]
 ) -> Iterator[None]:
     """Note where a program asks for devices, and where torch turns off what is not for ``own``, the kind there is.
 
@@ -99,7 +99,7 @@ def watch_availability(
                 if (what := _turned_off(passed)) and kind != own:
                     disabled(what, stack(sys._getframe(1)))
             elif set(names) <= {"is_available", "device_count"} and is_program(passed[-1].f_back if passed else None):
-                asked(kind, stack(sys._getframe(1)))
+                question(kind, stack(sys._getframe(1)))
             return original()
 
         return answer
@@ -107,7 +107,7 @@ def watch_availability(
     def of_mps(original: Callable[[], bool]) -> Callable[[], bool]:
         def is_available() -> bool:  # it remembers its answer, so what it calls does not see who asks
             if is_program(sys._getframe(1)):
-                asked("mps", stack(sys._getframe(1)))
+                question("mps", stack(sys._getframe(1)))
             return original()
 
         is_available.cache_clear = original.cache_clear  # type: ignore[attr-defined]
@@ -122,17 +122,17 @@ def watch_availability(
 
 def _passed(frame: FrameType | None) -> list[FrameType]:
     """torch's own frames between here and the program, innermost first."""
-    found: list[FrameType] = []
+    frames: list[FrameType] = []
     while frame is not None and _is_torch(frame):
-        found.append(frame)
+        frames.append(frame)
         frame = frame.f_back
-    return found
+    return frames
 
 
 def _turned_off(passed: list[FrameType]) -> str:
     for frame in passed:
-        name, given = frame.f_code.co_qualname, frame.f_locals
-        if name == "autocast.__init__" and given.get("enabled", True):
+        name, arguments = frame.f_code.co_qualname, frame.f_locals
+        if name == "autocast.__init__" and arguments.get("enabled", True):
             return "torch.autocast"
         if name == "GradScaler.__init__":
             return "torch.amp.GradScaler"

@@ -58,11 +58,12 @@ def _of_origins(observation: Observation, line: Frame | None) -> Iterator[Findin
         return
     kind, _, index = observation.run.device.partition(":")
     for origin in observation.origins:
-        made = Frame(origin.file, origin.line, "")
-        here = line is not None and (line.file, line.line) == (made.file, made.line)
-        if index not in ("", "0") and not here and device_expression(made, kind):
+        source = Frame(origin.file, origin.line, "")
+        here = line is not None and (line.file, line.line) == (source.file, source.line)
+        if index not in ("", "0") and not here and device_expression(source, kind):
             what = f"{origin.what}, by its name; the device in use is {observation.run.device}"
-            yield _finding(replace(observation, kind="foreign", operator=""), Verdict("hard-coded-device", what), made)
+            foreign = replace(observation, kind="foreign", operator="")
+            yield _finding(foreign, Verdict("hard-coded-device", what), source)
     lines = [Frame(origin.file, origin.line, "") for origin in observation.origins] + [each for each in (line,) if each]
     for other in (each for each in KINDS_OF_DEVICE if each != kind and not observation.run.replaced):
         chosen = next((chosen for each in lines if (chosen := chosen_by(each, other))), None)

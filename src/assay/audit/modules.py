@@ -60,9 +60,9 @@ def case_of(thing: Any, name: str, inputs: Sequence[str] = ()) -> Case:
 def _case(name: str, thing: Any, batch: tuple[Tensor, ...], usages: tuple[str, ...]) -> Case:
     fed: WeakKeyDictionary[nn.Module, tuple[Any, ...]] = WeakKeyDictionary()
 
-    def update(module: nn.Module, given: tuple[Any, ...]) -> None:
-        fed[module] = given
-        _step(module, given)
+    def update(module: nn.Module, batch: tuple[Any, ...]) -> None:
+        fed[module] = batch
+        _step(module, batch)
 
     def compute(module: nn.Module) -> Any:
         return _evaluated(module, fed[module])

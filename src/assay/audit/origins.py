@@ -43,14 +43,14 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        given: list[Tensor] | None = None
-        made: Creation | None = None
+        inputs: list[Tensor] | None = None
+        creation: Creation | None = None
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and self.of(tensor) is None and (storage := _storage(tensor)) is not None:
-                given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)] if given is None else given
-                known = (self.of(x) for x in given if x.device == tensor.device)
-                made = next((each for each in known if each), None) or made or self._here(tensor, given)
-                self._noted[storage._cdata] = StorageWeakRef(storage), made  # type: ignore[no-untyped-call]
+                inputs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)] if inputs is None else inputs
+                known = (self.of(x) for x in inputs if x.device == tensor.device)
+                creation = next((each for each in known if each), None) or creation or self._here(tensor, inputs)
+                self._noted[storage._cdata] = StorageWeakRef(storage), creation  # type: ignore[no-untyped-call]
         self._purge()
         return result
 
@@ -60,8 +60,8 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
         noted = self._noted.get(storage._cdata) if storage is not None else None
         return noted[1] if noted and not _is_gone(noted[0]) else None
 
-    def _here(self, tensor: Tensor, given: list[Tensor]) -> Creation:
-        moved = any(x.device != tensor.device for x in given)
+    def _here(self, tensor: Tensor, inputs: list[Tensor]) -> Creation:
+        moved = any(x.device != tensor.device for x in inputs)
         return Creation("moved" if moved else "made", stack(sys._getframe(2)))
 
     def _purge(self) -> None:

@@ -95,13 +95,13 @@ def collectives(case: Case, metric: Any, pretended: PretendDevice) -> list[tuple
     kind, backend = pretended.type, BACKENDS.get(pretended.type)
     if backend is None:
         return []
-    seen: list[tuple[tuple[Frame, ...], str]] = []
+    uses: list[tuple[tuple[Frame, ...], str]] = []
 
     def note(name: str, tensors: list[Tensor], group: Any = None) -> None:
         for tensor in tensors if _backend(group, backend) == backend else ():
             if tensor.device == torch.device("cpu"):
                 shape = f"a CPU tensor of shape {tuple(tensor.shape)}"
-                seen.append(
+                uses.append(
                     (stack(sys._getframe(2)), f"{name} is given {shape}; {backend} takes tensors of {kind} only")
                 )
 
@@ -109,10 +109,10 @@ def collectives(case: Case, metric: Any, pretended: PretendDevice) -> list[tuple
         try:
             (case.sync or case.compute)(metric)
         except Exception as error:
-            if seen:  # the first is the finding; what comes after it in a process group of two never happens
-                return seen
+            if uses:  # the first is the finding; what comes after it in a process group of two never happens
+                return uses
             raise error
-    return seen
+    return uses
 
 
 @contextmanager

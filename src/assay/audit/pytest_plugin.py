@@ -65,8 +65,8 @@ class Summary:
             terminalreporter.section("devices")
         for place, counts in sorted(self._outcomes.items()):
             name, how = place.split(" ")
-            told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-            terminalreporter.line(f"{name:<8} {how:<8} {told}")
+            text = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+            terminalreporter.line(f"{name:<8} {how:<8} {text}")
         for name in missing:
             terminalreporter.line(f"{name:<8} was required, and no test ran on it", red=True, bold=True)
 
@@ -150,16 +150,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _takes_our_device(metafunc: pytest.Metafunc) -> bool:
     """Whether `device` is this file's fixture: a project may have one of its own, which is nothing of ours."""
-    found = metafunc._arg2fixturedefs.get("device", ())
-    return bool(found) and found[-1].func.__module__ == __name__ and "device" not in _given(metafunc)
+    fixtures = metafunc._arg2fixturedefs.get("device", ())
+    return bool(fixtures) and fixtures[-1].func.__module__ == __name__ and "device" not in _given(metafunc)
 
 
 def _given(metafunc: pytest.Metafunc) -> set[str]:
     """The arguments that the test is parametrized with by itself."""
     names: set[str] = set()
     for mark in metafunc.definition.iter_markers("parametrize"):
-        given = mark.args[0] if mark.args else mark.kwargs["argnames"]
-        names.update(re.split(r"\s*,\s*", given.strip()) if isinstance(given, str) else given)
+        argnames = mark.args[0] if mark.args else mark.kwargs["argnames"]
+        names.update(re.split(r"\s*,\s*", argnames.strip()) if isinstance(argnames, str) else argnames)
     return names
 
 
@@ -222,8 +222,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def _asked(config: pytest.Config, option: str) -> list[str]:
     """The devices of an option, or of the setting that is its default."""
-    given = config.getoption(_dest(option))
-    names = given if given is not None else ",".join(config.getini(_dest(option)))
+    value = config.getoption(_dest(option))
+    names = value if value is not None else ",".join(config.getini(_dest(option)))
     return [name for name in re.split(r"[\s,]+", names) if name]
 
 

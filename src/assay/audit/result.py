@@ -42,7 +42,7 @@ class Audit(Record, Viewable, schema="assay.audit/2"):
     @property
     def open(self) -> tuple[Finding, ...]:
         """The findings that no comment explains."""
-        return tuple(found for found in self.findings if not found.suppressed)
+        return tuple(finding for finding in self.findings if not finding.suppressed)
 
     def exit_code(self, fail_on: str = "warning") -> int:
         """0: nothing found; 1: findings of at least this severity; 2: no finding, and a part could not be audited.
@@ -55,7 +55,7 @@ class Audit(Record, Viewable, schema="assay.audit/2"):
         Returns:
             The exit code of the command.
         """
-        if any(at_least(found.severity, fail_on) for found in self.open):
+        if any(at_least(finding.severity, fail_on) for finding in self.open):
             return FOUND
         nothing_ran = len({part.subject for part in self.unrun if not part.device}) >= self.subjects
         return NOT_RUN if nothing_ran or any(not part.known for part in self.unrun) else NONE
@@ -63,8 +63,8 @@ class Audit(Record, Viewable, schema="assay.audit/2"):
     def table(self) -> dict[str, Counter[str]]:
         """Rule -> device -> how many lines, of the findings that no comment explains."""
         counts = {name: Counter[str]() for name in rules()}
-        for found in self.open:
-            counts[found.rule].update(found.devices or ("",))
+        for finding in self.open:
+            counts[finding.rule].update(finding.devices or ("",))
         return {name: count for name, count in counts.items() if count}
 
     def to_document(self, *, notes: bool = True) -> Document:

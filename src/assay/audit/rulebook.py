@@ -54,11 +54,11 @@ def rules() -> dict[str, AuditRule]:
         'warning'
     """
     text = files(__package__).joinpath("rulebook.toml").read_text("utf-8")
-    found = {}
+    by_id = {}
     for name, table in tomllib.loads(text).items():
         fix_of = table.pop("fix_of", {})
-        found[name] = AuditRule(id=name, **{key: value.strip("\n") for key, value in table.items()}, fix_of=fix_of)
-    return found
+        by_id[name] = AuditRule(id=name, **{key: value.strip("\n") for key, value in table.items()}, fix_of=fix_of)
+    return by_id
 
 
 def chosen(only: Iterable[str] = (), without: Iterable[str] = ()) -> frozenset[str]:

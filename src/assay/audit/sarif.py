@@ -37,7 +37,7 @@ def to_sarif(audit: Audit, base: Path) -> dict[str, Any]:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"uri": base.resolve().as_uri() + "/"}},
-        "results": [_result(found, ids, base.resolve()) for found in audit.findings],
+        "results": [_result(finding, ids, base.resolve()) for finding in audit.findings],
         "invocations": [
             {
                 "executionSuccessful": all(part.known for part in audit.unrun),
@@ -60,28 +60,28 @@ def _rule(rule: AuditRule) -> dict[str, Any]:
     }
 
 
-def _result(found: Finding, ids: list[str], base: Path) -> dict[str, Any]:
+def _result(finding: Finding, ids: list[str], base: Path) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": found.rule,
-        "ruleIndex": ids.index(found.rule),
-        "level": found.severity,
-        "message": {"text": f"{found.what}\n{found.why}.\n{found.fix}."},
-        "occurrenceCount": max(found.count, 1),
+        "ruleId": finding.rule,
+        "ruleIndex": ids.index(finding.rule),
+        "level": finding.severity,
+        "message": {"text": f"{finding.what}\n{finding.why}.\n{finding.fix}."},
+        "occurrenceCount": max(finding.count, 1),
         "properties": {
-            "devices": list(found.devices),
-            "usages": list(found.usages),
-            "subjects": list(found.subjects),
-            "operators": list(found.operators),
-            "replaced": found.replaced,
+            "devices": list(finding.devices),
+            "usages": list(finding.usages),
+            "subjects": list(finding.subjects),
+            "operators": list(finding.operators),
+            "replaced": finding.replaced,
         },
     }
-    if found.file:
-        region = {"startLine": max(found.line, 1), "snippet": {"text": found.code}}
-        result["locations"] = [{"physicalLocation": {"artifactLocation": _place(found.file, base), "region": region}}]
-    if found.origins:
-        result["relatedLocations"] = [_origin(origin, number, base) for number, origin in enumerate(found.origins)]
-    if found.suppressed:
-        result["suppressions"] = [{"kind": "inSource", "justification": found.suppressed}]
+    if finding.file:
+        region = {"startLine": max(finding.line, 1), "snippet": {"text": finding.code}}
+        result["locations"] = [{"physicalLocation": {"artifactLocation": _place(finding.file, base), "region": region}}]
+    if finding.origins:
+        result["relatedLocations"] = [_origin(origin, number, base) for number, origin in enumerate(finding.origins)]
+    if finding.suppressed:
+        result["suppressions"] = [{"kind": "inSource", "justification": finding.suppressed}]
     return result
 
 

@@ -57,13 +57,13 @@ def tree_of(file: str) -> ast.Module | None:
 def statement(frame: Frame) -> ast.stmt | None:
     """The innermost statement that covers the line; none where several stand on it, side by side."""
     tree = tree_of(frame.file)
-    found: ast.stmt | None = None
+    inner: ast.stmt | None = None
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.stmt) and node.lineno <= frame.line <= (node.end_lineno or node.lineno):
-            if found is not None and node.lineno == found.end_lineno and node.col_offset >= (found.end_col_offset or 0):
+            if inner is not None and node.lineno == inner.end_lineno and node.col_offset >= (inner.end_col_offset or 0):
                 return None
-            found = node  # ast.walk goes from the outside in
-    return found
+            inner = node  # ast.walk goes from the outside in
+    return inner
 
 
 def head(node: ast.stmt) -> list[ast.AST]:
@@ -142,8 +142,8 @@ def naming(frame: Frame, device: str) -> list[Frame]:
     names = {each.rpartition(".")[2] for part in head(node) for each in names_in(part)}
     statements = [each for each in ast.walk(tree) if isinstance(each, ast.stmt)]
     lines = [each for each in statements if any(names_device(part, device) for part in head(each))]
-    given = [each for each in lines if names.intersection(_targets(each))]
-    return [Frame(frame.file, each.lineno, frame.function) for each in (given or lines)[:1]]
+    assignments = [each for each in lines if names.intersection(_targets(each))]
+    return [Frame(frame.file, each.lineno, frame.function) for each in (assignments or lines)[:1]]
 
 
 def _targets(node: ast.stmt) -> set[str]:
@@ -158,15 +158,15 @@ def names_device(node: ast.AST, device: str) -> ast.expr | None:
         >>> ast.unparse(names_device(ast.parse("x = f(y.to('cuda:0'))"), "cuda"))
         "y.to('cuda:0')"
     """
-    found: ast.expr | None = None
+    innermost: ast.expr | None = None
     for each in ast.walk(node):  # from the outside in
         if isinstance(each, ast.Call):
             own = [each.func, *each.args, *(keyword.value for keyword in each.keywords)]
             if _called(each) == device or any(_says(part, device) for part in own):
-                found = each
-        elif found is None and isinstance(each, ast.expr) and _says(each, device):
-            found = each
-    return found
+                innermost = each
+        elif innermost is None and isinstance(each, ast.expr) and _says(each, device):
+            innermost = each
+    return innermost
 
 
 def _says(node: ast.AST, device: str) -> bool:
@@ -179,13 +179,13 @@ def chosen_by(frame: Frame, device: str) -> Frame | None:
     """The line of the ``if`` that asks for this kind of device and so decides whether a line runs, if there is one."""
     tree = tree_of(frame.file)
     asks = (f".is_{device}", f"{device}.is_available(", f"== '{device}'")
-    found: Frame | None = None
+    question: Frame | None = None
     for node in ast.walk(tree) if tree else ():
         if not isinstance(node, ast.If | ast.IfExp) or not _decides(node, frame.line, tree):
             continue
         if any(ask in ast.unparse(node.test) for ask in asks):
-            found = Frame(frame.file, node.test.lineno, frame.function)
-    return found
+            question = Frame(frame.file, node.test.lineno, frame.function)
+    return question
 
 
 def _decides(node: ast.If | ast.IfExp, line: int, tree: ast.AST | None) -> bool:
@@ -200,8 +200,8 @@ def _decides(node: ast.If | ast.IfExp, line: int, tree: ast.AST | None) -> bool:
 def device_expression(frame: Frame, device: str) -> str:
     """The expression of a line that names a kind of device; ``""`` where none does."""
     node = statement(frame)
-    found = next((found for part in head(node) if (found := names_device(part, device))), None) if node else None
-    return shorten(_text(found, frame.file)) if found is not None else ""
+    named = next((named for part in head(node) if (named := names_device(part, device))), None) if node else None
+    return shorten(_text(named, frame.file)) if named is not None else ""
 
 
 def shorten(text: str) -> str:
@@ -222,14 +222,14 @@ def names_in(node: ast.AST) -> list[str]:
         >>> names_in(ast.parse("self.total + f(preds)[0]"))
         ['self.total', 'preds']
     """
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     inside = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}  # of x.sum(), x is what is read
     names = [each for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)]
     for each in sorted(names, key=lambda name: (name.lineno, name.col_offset, -(name.end_col_offset or 0))):
         if id(each) not in inside and _dotted(each):
-            found[ast.unparse(each)] = None
+            unique[ast.unparse(each)] = None
             inside |= {id(part) for part in ast.walk(each)}
-    return list(found)
+    return list(unique)
 
 
 def _dotted(node: ast.expr) -> bool:

@@ -226,11 +226,11 @@ def _subjects(target: Target, module: Any) -> list[tuple[str, Any]]:
             expected = "a class with update and compute, or a torch.nn.Module"
             raise ConfigError(describe("target", f"{target.text}, which is none", expected, todo))
         return [(f"{module.__name__}.{target.name}", thing)]
-    found = subjects_of(module)
-    if not found:
+    subjects = subjects_of(module)
+    if not subjects:
         todo = "Define audit(device) or audit_cases() in it, or name a class in it as module:Class"
         raise ConfigError(describe("target", f"{target.text} without a metric class", "something to run", todo))
-    return found
+    return subjects
 
 
 def subjects_of(module: Any) -> list[tuple[str, Any]]:

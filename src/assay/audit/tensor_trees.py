@@ -62,16 +62,16 @@ def for_device(tree: Any, device: str) -> Any:
     return mapped(tree, lambda tensor: tensor.float() if tensor.dtype == torch.float64 else tensor)
 
 
-def _walk(thing: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _walk(thing: Any, path: str, depth: int, ids: set[int]) -> Iterator[tuple[str, Any]]:
     if is_tensor(thing):
         yield path, thing
         return
-    if depth < 0 or id(thing) in seen:
+    if depth < 0 or id(thing) in ids:
         return
-    seen.add(id(thing))
+    ids.add(id(thing))
     for name, branch in _branches(thing, root=depth == DEPTH):
         joined = path + name if name.startswith("[") else f"{path}.{name}".lstrip(".")
-        yield from _walk(branch, joined, depth - 1, seen)
+        yield from _walk(branch, joined, depth - 1, ids)
 
 
 def _branches(thing: Any, *, root: bool) -> Iterator[tuple[str, Any]]:
@@ -109,8 +109,8 @@ def values_of(tree: Any) -> dict[str, Any]:
             return torch.as_tensor(numpy.asarray(leaf))
         return leaf
 
-    found = {path: tensor.detach().cpu() for path, tensor in tensors_of(_numbers(tree, number)).items()}
-    return {path: (torch.view_as_real(x) if x.is_complex() else x).double() for path, x in found.items()}
+    tensors = {path: tensor.detach().cpu() for path, tensor in tensors_of(_numbers(tree, number)).items()}
+    return {path: (torch.view_as_real(x) if x.is_complex() else x).double() for path, x in tensors.items()}
 
 
 def _numbers(tree: Any, number: Callable[[Any], Any]) -> Any:

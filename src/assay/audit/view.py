@@ -25,10 +25,11 @@ AFTER = "seen in a second run, in which the hard-coded device was taken for the 
 
 def audit_document(audit: Audit, *, notes: bool) -> Document:
     """What is shown of an audit."""
-    shown = [found for found in audit.open if notes or found.severity != "note"]
+    shown = [finding for finding in audit.open if notes or finding.severity != "note"]
+    shown.sort(key=lambda finding: (finding.file, finding.line))
     chapters = [
         Chapter(relative(file, Path.cwd()) if file else "no line of Python", tuple(map(_finding, group)))
-        for file, group in groupby(sorted(shown, key=lambda found: (found.file, found.line)), lambda found: found.file)
+        for file, group in groupby(shown, lambda finding: finding.file)
     ]
     if audit.table():
         chapters.append(Chapter("", (_grid(audit),)))
@@ -38,25 +39,25 @@ def audit_document(audit: Audit, *, notes: bool) -> Document:
     return Document(f"Audit of {audit.target}", (*chapters, _end(audit, len(audit.open) - len(shown))))
 
 
-def _finding(found: Finding) -> KeyValues:
-    where = "; ".join(", ".join(part) for part in (found.devices, found.usages) if part)
+def _finding(finding: Finding) -> KeyValues:
+    where = "; ".join(", ".join(part) for part in (finding.devices, finding.usages) if part)
     head = (
-        Span(f"{found.line}", "strong"),
+        Span(f"{finding.line}", "strong"),
         "  ",
-        Span(found.severity, STYLES[found.severity]),
+        Span(finding.severity, STYLES[finding.severity]),
         "  ",
-        Span(found.rule, "strong"),
+        Span(finding.rule, "strong"),
         Span(f"  {where}", "faint"),
     )
-    rows = [*lines_of("", found.code, "good"), *lines_of("what", found.what), ("why", f"{found.why}.")]
-    for origin in found.origins:
+    rows = [*lines_of("", finding.code, "good"), *lines_of("what", finding.what), ("why", f"{finding.why}.")]
+    for origin in finding.origins:
         rows.append(("from", f"{origin.what} at {relative(origin.file, Path.cwd())}:{origin.line}"))
         rows.append(("", Span(linecache.getline(origin.file, origin.line).strip(), "good")))
-    rows += [("when", AFTER)] if found.replaced else []
-    rows.append(("fix", f"{found.fix}."))
-    if found.subjects and found.subjects != (found.file,):
-        rest = len(found.subjects) - NAMED
-        names = ", ".join(found.subjects[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    rows += [("when", AFTER)] if finding.replaced else []
+    rows.append(("fix", f"{finding.fix}."))
+    if finding.subjects and finding.subjects != (finding.file,):
+        rest = len(finding.subjects) - NAMED
+        names = ", ".join(finding.subjects[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
         rows.append(("in", Span(names, "faint")))
     return KeyValues(tuple(rows), head)
 
@@ -89,8 +90,8 @@ def _unrun(parts: list[Unrun], *, known: bool) -> Chapter:
 def _end(audit: Audit, hidden: int) -> Chapter:
     explained = len(audit.findings) - len(audit.open)
     failed = not audit.open and audit.exit_code() != 0  # a part could not be audited
-    found = plural(len({(found.file, found.line, found.rule) for found in audit.open}), "finding")
-    verdict = found if audit.open else "not audited" if failed else "no finding"
+    count = plural(len({(count.file, count.line, count.rule) for count in audit.open}), "finding")
+    verdict = count if audit.open else "not audited" if failed else "no finding"
     summary = f"{verdict}: {plural(audit.subjects, 'target')} on {', '.join(audit.devices)}, in {audit.seconds:.0f} s"
     notes = [f"Devices are pretended, by the rules of torch {audit.torch}; values are the CPU's."]
     notes += [f"{plural(explained, 'finding')} explained by comments (assay: allow)."] if explained else []

@@ -26,7 +26,7 @@ class DeviceAssignment:
     non_blocking: PolicyDecision[bool]
 
 
-def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | None = None) -> DeviceAssignment:
+def assign(device: str | torch.device, at: set[torch.device], local_rank: int | None = None) -> DeviceAssignment:
     """Decide where to run.
 
     Args:
@@ -41,7 +41,7 @@ def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | N
         >>> assign("cpu", set()).device.reason
         'asked for'
     """
-    chosen = _chosen(str(asked), at, local_rank)
+    chosen = _chosen(str(device), at, local_rank)
     rule = policy(chosen.value)
     pinned = supports(chosen.value, "pinned_memory")
     pin = rule.non_blocking.value and pinned.supported is True
@@ -49,26 +49,26 @@ def assign(asked: str | torch.device, at: set[torch.device], local_rank: int | N
     return DeviceAssignment(chosen, PolicyDecision(pin, reason), rule.non_blocking)
 
 
-def _chosen(asked: str, at: set[torch.device], local_rank: int | None) -> PolicyDecision[torch.device]:
+def _chosen(name: str, at: set[torch.device], local_rank: int | None) -> PolicyDecision[torch.device]:
     accelerators = [device for device in available() if device.type != "cpu"]
     elsewhere = [device for device in at if device.type != "cpu"]
-    if asked == "auto":
+    if name == "auto":
         if elsewhere:
             return PolicyDecision(min(elsewhere, key=str), "the model is there")
         if not accelerators:
             return PolicyDecision(torch.device("cpu"), "there is no accelerator here")
         return _of_rank(accelerators, local_rank, "the first accelerator of this machine")
     try:
-        device = torch.device(asked)
+        device = torch.device(name)
     except RuntimeError as error:
         do = "Check the spelling of the device"
-        raise ConfigError(describe("device", repr(asked), "a device such as cpu or cuda:1", do)) from error
+        raise ConfigError(describe("device", repr(name), "a device such as cpu or cuda:1", do)) from error
     if device.type == "cpu":
         return PolicyDecision(torch.device("cpu"), "asked for")
     same = [each for each in accelerators if each.type == device.type]
     if not same or (device.index is not None and device not in same):
         here = ", ".join(map(str, available()))
-        raise ConfigError(describe("device", repr(asked), f"one of this machine ({here})", "Use one of those"))
+        raise ConfigError(describe("device", repr(name), f"one of this machine ({here})", "Use one of those"))
     return PolicyDecision(device, "asked for") if device.index is not None else _of_rank(same, local_rank, "asked for")
 
 

@@ -49,17 +49,17 @@ def cost(device: str | torch.device) -> Iterator[Cost]:
         True
     """
     device = torch.device(device)
-    found = Cost()
+    result = Cost()
     wait(device)
     reset = _reset_peak(device)
     start = time.perf_counter()
     try:
-        yield found
+        yield result
     finally:
         wait(device)
-        found.seconds = time.perf_counter() - start
+        result.seconds = time.perf_counter() - start
         if reset:
-            found.peak_bytes, found.memory = _peak(device)
+            result.peak_bytes, result.memory = _peak(device)
 
 
 def _reset_peak(device: torch.device) -> bool:

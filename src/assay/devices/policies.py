@@ -57,7 +57,7 @@ class Policy:
 
     def __str__(self) -> str:
         width = max(map(len, self.decisions))
-        lines = (f"  {name:{width}} = {made.value}: {made.reason}" for name, made in self.decisions.items())
+        lines = (f"  {name:{width}} = {decision.value}: {decision.reason}" for name, decision in self.decisions.items())
         return "\n".join([f"policy on {self.device}", *lines])
 
 
@@ -99,11 +99,11 @@ def _policy(device: torch.device) -> Policy:
 
 def available() -> list[torch.device]:
     """The devices of this machine: the CPU first, then every accelerator that torch can use."""
-    found = [torch.device("cpu")]
+    devices = [torch.device("cpu")]
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and torch.accelerator.is_available():
-        found += [torch.device(accelerator.type, index) for index in range(torch.accelerator.device_count())]
-    return found
+        devices += [torch.device(accelerator.type, index) for index in range(torch.accelerator.device_count())]
+    return devices
 
 
 def default_device() -> torch.device:

@@ -48,94 +48,94 @@ def metric_call(
     source: SourceText, call: ast.Call, entry: Counterpart, library: LibraryTable, known: Mapping[str, int]
 ) -> MetricCall:
     """Read a call; `known` is what the caller says of the data: `num_classes`, `num_labels`, `num_outputs`."""
-    made = MetricCall(entry)
+    request = MetricCall(entry)
     nodes = [*call.args, *(each.value for each in call.keywords)]
     if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
-        _lose(made, "its arguments are not written out")
-        return made
+        _lose(request, "its arguments are not written out")
+        return request
     order = [each.name for each in entry.takes if each.positional]
     if len(call.args) > len(order):
-        _lose(made, f"it has {len(call.args)} arguments by position, and {len(order)} are known")
-        return made
-    made.names = [*order[: len(call.args)], *(str(each.arg) for each in call.keywords)]
+        _lose(request, f"it has {len(call.args)} arguments by position, and {len(order)} are known")
+        return request
+    request.names = [*order[: len(call.args)], *(str(each.arg) for each in call.keywords)]
     if entry.tasks:
-        _choose_task(made, nodes, library)
-    given = dict(zip(made.names, map(source.of, nodes), strict=True))
-    values = {**made.entry.defaults(), **entry.defaults(), **given}
-    for index, (name, node) in enumerate(zip(made.names, nodes, strict=True)):
-        _take(made, entry, index, name, node, source)
-    _complete(made, entry, known)
-    if made.entry.unsure:
-        made.doubts.append(made.entry.unsure)
-    made.checks = [each.text for each in made.entry.checks if each.applies(values)]
-    return made
+        _choose_task(request, nodes, library)
+    arguments = dict(zip(request.names, map(source.of, nodes), strict=True))
+    values = {**request.entry.defaults(), **entry.defaults(), **arguments}
+    for index, (name, node) in enumerate(zip(request.names, nodes, strict=True)):
+        _take(request, entry, index, name, node, source)
+    _complete(request, entry, known)
+    if request.entry.unsure:
+        request.doubts.append(request.entry.unsure)
+    request.checks = [each.text for each in request.entry.checks if each.applies(values)]
+    return request
 
 
-def _choose_task(made: MetricCall, nodes: list[ast.expr], library: LibraryTable) -> None:
+def _choose_task(request: MetricCall, nodes: list[ast.expr], library: LibraryTable) -> None:
     """Follow `task=` to the name that it stands for."""
-    task = dict(zip(made.names, nodes, strict=True)).get("task")
+    task = dict(zip(request.names, nodes, strict=True)).get("task")
     value = task.value if isinstance(task, ast.Constant) else None
-    found = [each for each in made.entry.tasks if isinstance(value, str) and each.lower().startswith(value)]
-    if not found or value not in ("binary", "multiclass", "multilabel"):
-        _lose(made, "task is not written out")
+    entries = [each for each in request.entry.tasks if isinstance(value, str) and each.lower().startswith(value)]
+    if not entries or value not in ("binary", "multiclass", "multilabel"):
+        _lose(request, "task is not written out")
         return
-    made.entry = library.entries[found[0]]
+    request.entry = library.entries[entries[0]]
 
 
-def _take(made: MetricCall, called: Counterpart, index: int, name: str, node: ast.expr, source: SourceText) -> None:
+def _take(request: MetricCall, called: Counterpart, index: int, name: str, node: ast.expr, source: SourceText) -> None:
     """Follow the rule of one argument."""
-    unread = called.tasks and _has(called, name) and not _has(made.entry, name)  # as num_classes of binary data
+    unread = called.tasks and _has(called, name) and not _has(request.entry, name)  # as num_classes of binary data
     if unread or (called.tasks and name == "task"):
         return
-    rule, value = made.entry.rules.get(name, ""), source.of(node)
+    rule, value = request.entry.rules.get(name, ""), source.of(node)
     kind, _, rest = rule.partition(" ")
     if kind == "data":
-        made.batch[index] = _BATCH[name]
+        request.batch[index] = _BATCH[name]
     elif kind == "transform":
-        made.transform = value
+        request.transform = value
     elif not rule:
-        _lose(made, f"{name} is no argument that is known")
+        _lose(request, f"{name} is no argument that is known")
     elif kind in ("only", "among") and not any(_is(node, each) for each in rest.split(", ")):
-        _lose(made, f"{name}={value} has no counterpart, and without it the value is another")
+        _lose(request, f"{name}={value} has no counterpart, and without it the value is another")
     elif kind in ("same", "among") or kind.startswith("="):
         into = kind[1:] if kind.startswith("=") else name
-        other = made.entry.values.get(name, {}).get(_plain(node))
-        made.fields[into] = value if other is None else _quoted(other)
-        made.kept[index] = into
+        other = request.entry.values.get(name, {}).get(_plain(node))
+        request.fields[into] = value if other is None else _quoted(other)
+        request.kept[index] = into
 
 
-def _lose(made: MetricCall, reason: str) -> None:
+def _lose(request: MetricCall, reason: str) -> None:
     """Note that an argument has no place in assay's metric."""
-    made.loses = True
-    made.doubts.append(reason)
+    request.loses = True
+    request.doubts.append(reason)
 
 
 def _has(entry: Counterpart, name: str) -> bool:
     return any(each.name == name for each in entry.takes)
 
 
-def _complete(made: MetricCall, called: Counterpart, known: Mapping[str, int]) -> None:
+def _complete(request: MetricCall, called: Counterpart, known: Mapping[str, int]) -> None:
     """Write what is not given but differs by default, and what has to be known."""
-    takes = {each.name for each in made.entry.takes}
+    takes = {each.name for each in request.entry.takes}
     for name, value in called.writes.items():
-        if name not in made.fields and (not called.tasks or name in takes):
-            made.fields[name] = _quoted(value)
-    if made.entry.by_shape and known.get("num_outputs", 1) != 1:
-        made.fields["num_outputs"] = str(known["num_outputs"])
-    needs = made.entry.needs
-    if not needs or made.fields.get(needs, "None") != "None":
+        if name not in request.fields and (not called.tasks or name in takes):
+            request.fields[name] = _quoted(value)
+    if request.entry.by_shape and known.get("num_outputs", 1) != 1:
+        request.fields["num_outputs"] = str(known["num_outputs"])
+    needs = request.entry.needs
+    if not needs or request.fields.get(needs, "None") != "None":
         return
     option = "--" + needs.replace("_", "-")
     if needs not in known:
-        made.fields[needs] = "..."
-        made.doubts.append(
+        request.fields[needs] = "..."
+        request.doubts.append(
             f"{needs} is not written here, and assay does not guess it; say {option} if all have the same"
         )
     elif needs == "num_outputs":
         if known[needs] != 1:
-            made.doubts.append("it sums over outputs, and assay takes their mean")
+            request.doubts.append("it sums over outputs, and assay takes their mean")
     else:
-        made.fields = {needs: str(known[needs]), **{n: v for n, v in made.fields.items() if n != needs}}
+        request.fields = {needs: str(known[needs]), **{n: v for n, v in request.fields.items() if n != needs}}
 
 
 def _quoted(value: str) -> str:

@@ -116,18 +116,18 @@ def _members(source: SourceText, held: list[ast.expr]) -> tuple[list[Member], tu
     """The metrics that are written out; none where one is not."""
     first = held[0]
     if isinstance(first, ast.Dict) and len(held) == 1:
-        found = []
+        members = []
         for key, value in zip(first.keys, first.values, strict=True):
             if not (isinstance(key, ast.Constant) and isinstance(key.value, str) and isinstance(value, ast.Call)):
                 return [], None
-            found.append(Member(value, key.value, (source.span(key)[0], source.span(value)[0])))
-        return found, _ends(source, first)
+            members.append(Member(value, key.value, (source.span(key)[0], source.span(value)[0])))
+        return members, _ends(source, first)
     inner = first.elts if isinstance(first, ast.List | ast.Tuple) and len(held) == 1 else held
     if not all(isinstance(each, ast.Call) for each in inner):
         return [], None
-    found = [Member(each) for each in inner if isinstance(each, ast.Call)]
+    members = [Member(each) for each in inner if isinstance(each, ast.Call)]
     bracketed = isinstance(first, ast.List) or (isinstance(first, ast.Tuple) and source.of(first).startswith("("))
-    return found, _ends(source, first) if bracketed else None
+    return members, _ends(source, first) if bracketed else None
 
 
 def _ends(source: SourceText, node: ast.expr) -> tuple[int, int]:

@@ -91,15 +91,15 @@ def _migrated(path: Path, known: Mapping[str, int] | None) -> FileMigration:
         return FileMigration(path, "", None, f"cannot be read: {error.strerror or error}")
 
 
-def write(found: FileMigration) -> None:
+def write(migration: FileMigration) -> None:
     """Write a changed file, whole or not at all, with the encoding, ends of lines and permissions that it had.
 
     Raises:
         OSError: it cannot be written; it is then as it was.
     """
-    if found.result is None or not found.changed:
+    if migration.result is None or not migration.changed:
         return
-    content, path = found.result.after.encode(found.encoding), found.path.resolve()
+    content, path = migration.result.after.encode(migration.encoding), migration.path.resolve()
 
     def fill(part: Path) -> None:
         part.write_bytes(content)

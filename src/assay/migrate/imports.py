@@ -42,10 +42,10 @@ class Imports:
         roots = {root for each in gone if (root := _root(each)) is not None}
         uses = [node for node in ast.walk(self.source.tree) if isinstance(node, ast.Name)]
         used = {node.id for node in uses}
-        kept = {node.id for node in uses if node not in roots}
+        remaining = {node.id for node in uses if node not in roots}
         fixed = {name for node, _, name in self.names.imports if not self._alone(node)}
         shown = {each for each in self.names.imported if _is_shown(self.source.tree, each)}
-        return frozenset(name for name in self.names.imported if name not in used or name in kept | fixed | shown)
+        return frozenset(name for name in self.names.imported if name not in used or name in remaining | fixed | shown)
 
     def edits(self, gone: set[ast.AST]) -> list[Edit]:
         """Take away imports that are no longer used, and write those of assay."""

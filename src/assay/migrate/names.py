@@ -55,32 +55,32 @@ class Names:
 
 def names_of(source: SourceText) -> Names:
     """Read the imports and bindings of a file."""
-    found = Names()
+    names = Names()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             for index, each in enumerate(node.names):
                 inside = each.name.partition(".")[0]
-                _bind(found, node, index, each.asname or inside, each.name if each.asname else inside)
+                _bind(names, node, index, each.asname or inside, each.name if each.asname else inside)
         elif isinstance(node, ast.ImportFrom):
             for index, each in enumerate(node.names):
                 path = "" if node.level else f"{node.module}.{each.name}"
                 if each.name == "*" and path.partition(".")[0] in LIBRARIES:
-                    found.stars.append(node)
-                _bind(found, node, index, each.asname or each.name, path)
+                    names.stars.append(node)
+                _bind(names, node, index, each.asname or each.name, path)
         else:
-            found.bound.update(_binds(node))
-    return found
+            names.bound.update(_binds(node))
+    return names
 
 
-def _bind(found: Names, node: Import, index: int, name: str, path: str) -> None:
-    if path.startswith("assay.") and name not in found.imported:
-        found.own[name] = path
+def _bind(names: Names, node: Import, index: int, name: str, path: str) -> None:
+    if path.startswith("assay.") and name not in names.imported:
+        names.own[name] = path
         return
-    if path.partition(".")[0] not in LIBRARIES or found.imported.get(name, path) != path:
-        found.bound[name] += 1
+    if path.partition(".")[0] not in LIBRARIES or names.imported.get(name, path) != path:
+        names.bound[name] += 1
         return
-    found.imported[name] = path
-    found.imports.append((node, index, name))
+    names.imported[name] = path
+    names.imports.append((node, index, name))
 
 
 def _binds(node: ast.AST) -> list[str]:
@@ -132,7 +132,7 @@ def variable_of(source: SourceText, call: ast.Call, updates: int, keywords: froz
     kinds = [_use(source, each, updates, keywords) for each in uses]
     if None in kinds or "update" not in [kind for kind, _ in filter(None, kinds)]:
         return None
-    computes = tuple(made for kind, made in filter(None, kinds) if kind == "compute")
+    computes = tuple(use for kind, use in filter(None, kinds) if kind == "compute")
     if len({source.span(each) for each in computes}) < len(computes):  # f-strings, see Source.exact
         return None
     return Variable(target.id, computes)
@@ -154,13 +154,13 @@ def _use(source: SourceText, name: ast.Name, updates: int, keywords: frozenset[s
     call = source.parent.get(attribute)
     if not (isinstance(attribute, ast.Attribute) and isinstance(call, ast.Call) and call.func is attribute):
         return None
-    given = len(call.args) + len(call.keywords)
-    if attribute.attr == "compute" and not given:
+    count = len(call.args) + len(call.keywords)
+    if attribute.attr == "compute" and not count:
         return ("compute", call) if source.exact(call) else None
     if not isinstance(source.parent[call], ast.Expr):
         return None
-    if attribute.attr == "reset" and not given:
+    if attribute.attr == "reset" and not count:
         return "reset", call
     plain = not any(isinstance(each, ast.Starred) for each in call.args)
     named = all(each.arg in keywords for each in call.keywords)
-    return ("update", call) if attribute.attr == "update" and given == updates and plain and named else None
+    return ("update", call) if attribute.attr == "update" and count == updates and plain and named else None

@@ -56,12 +56,12 @@ class _Rewrite:
     def note(self, node: ast.AST, kind: str, reason: str, write: str = "") -> None:
         self.notes.append(Note(node.lineno, kind, reason, write))  # type: ignore[attr-defined]
 
-    def changed_call(self, node: ast.expr, made: MetricCall, title: str) -> None:
+    def changed_call(self, node: ast.expr, request: MetricCall, title: str) -> None:
         """Note that a call was changed."""
         self.done.add(node)
         self.gone.add(node)
-        for text in made.checks:
-            self.note(node, "check", f"{title} {made.entry.name}: {text}")
+        for text in request.checks:
+            self.note(node, "check", f"{title} {request.entry.name}: {text}")
 
 
 def rewrite(text: str, known: Mapping[str, int] | None = None) -> RewriteResult:
@@ -111,12 +111,12 @@ def _merged(notes: list[Note]) -> list[Note]:
     lines: dict[Note, list[int]] = {}
     for note in sorted(notes, key=lambda each: (each.line, each.kind, each.reason)):
         lines.setdefault(replace(note, line=0), []).append(note.line)
-    found = []
+    merged = []
     for note, at in lines.items():
         further = list(dict.fromkeys(at))[1:]
         also = f" (also line {', '.join(map(str, further))})" if further else ""
-        found.append(replace(note, line=at[0], reason=note.reason + also))
-    return sorted(found, key=lambda each: each.line)
+        merged.append(replace(note, line=at[0], reason=note.reason + also))
+    return sorted(merged, key=lambda each: each.line)
 
 
 def _leftover(work: _Rewrite, node: ast.Name | ast.Attribute) -> None:
@@ -152,23 +152,23 @@ def _call(work: _Rewrite, call: ast.Call) -> None:
     entry = of.entries.get(name)
     if entry is None:
         return
-    made = metric_call(work.source, call, entry, of, work.known)
+    request = metric_call(work.source, call, entry, of, work.known)
     start, end = work.source.span(call)
     if work.source.in_string(call):
-        made.doubts.append("it is inside of an f-string")
+        request.doubts.append("it is inside of an f-string")
     if any(a <= start and end <= b for a, b in work.moved):
-        made.doubts.append("it is inside of an argument that was moved")
-    outer = "" if made.entry.function or of.name != "torchmetrics" else _inside(work, call)
+        request.doubts.append("it is inside of an argument that was moved")
+    outer = "" if request.entry.function or of.name != "torchmetrics" else _inside(work, call)
     if outer:
-        made.doubts.append(f"it is an argument of {outer}, which stays")
-    place = None if made.doubts else _place(work, call, made, of)
+        request.doubts.append(f"it is an argument of {outer}, which stays")
+    place = None if request.doubts else _place(work, call, request, of)
     if place is None:
-        reason = "; ".join(made.doubts) or "its variable is used in other ways than update, compute and reset"
-        work.note(call, "todo", f"{of.title} {name}: {reason}", _would_be(made, of))
+        reason = "; ".join(request.doubts) or "its variable is used in other ways than update, compute and reset"
+        work.note(call, "todo", f"{of.title} {name}: {reason}", _would_be(request, of))
         work.done.add(call.func)
         return
-    _change(work, call, made, place)
-    work.changed_call(call.func, made, of.title)
+    _change(work, call, request, place)
+    work.changed_call(call.func, request, of.title)
 
 
 def _inside(work: _Rewrite, call: ast.Call) -> str:
@@ -186,15 +186,15 @@ def _inside(work: _Rewrite, call: ast.Call) -> str:
     return ""
 
 
-def _would_be(made: MetricCall, of: LibraryTable) -> str:
+def _would_be(request: MetricCall, of: LibraryTable) -> str:
     """What a reader may write; nothing where arguments would be lost."""
-    if made.loses:
+    if request.loses:
         return ""
     if of.name == "ignite":
-        return f"as_ignite({made.written}{f', {made.transform}' if made.transform else ''})"
-    if made.entry.function:
-        return f"{made.written}(preds, target)"
-    return f"as_torchmetric({made.written})" if of.name == "torchmetrics" else f"Meter({made.written})"
+        return f"as_ignite({request.written}{f', {request.transform}' if request.transform else ''})"
+    if request.entry.function:
+        return f"{request.written}(preds, target)"
+    return f"as_torchmetric({request.written})" if of.name == "torchmetrics" else f"Meter({request.written})"
 
 
 @dataclass(frozen=True)
@@ -207,34 +207,34 @@ class _Place:
     value: str = ""
 
 
-def _place(work: _Rewrite, call: ast.Call, made: MetricCall, of: LibraryTable) -> _Place | None:
+def _place(work: _Rewrite, call: ast.Call, request: MetricCall, of: LibraryTable) -> _Place | None:
     """What is around a call after it was changed; None where nothing can be."""
-    if made.entry.function:
-        return _Place() if set(made.batch.values()) in ({"preds", "target"}, {"preds"}) else None
+    if request.entry.function:
+        return _Place() if set(request.batch.values()) in ({"preds", "target"}, {"preds"}) else None
     if of.name == "ignite":
         return _Place("as_ignite")
-    variable = variable_of(work.source, call, made.entry.updates, UPDATE_NAMES[of.name])
+    variable = variable_of(work.source, call, request.entry.updates, UPDATE_NAMES[of.name])
     sync = ".sync()" if of.name == "torchmetrics" else ""
     if variable is not None:
-        return _Place("Meter", variable, f"{sync}.compute()", made.entry.assay)
+        return _Place("Meter", variable, f"{sync}.compute()", request.entry.assay)
     return _Place("as_torchmetric") if of.name == "torchmetrics" else None
 
 
-def _change(work: _Rewrite, call: ast.Call, made: MetricCall, place: _Place) -> None:
+def _change(work: _Rewrite, call: ast.Call, request: MetricCall, place: _Place) -> None:
     """Change one call, in its place, argument by argument."""
     start, end = work.source.span(call)
-    name = work.imports.metric(made.entry.assay)
+    name = work.imports.metric(request.entry.assay)
     if place.around:
         around = work.imports.around(place.around)
         work.edits.append(Edit(start, start, f"{around}("))
-        behind = f", {made.transform}" if made.transform else ""
+        behind = f", {request.transform}" if request.transform else ""
         work.edits.append(Edit(end, end, f"{behind})"))
     _rename(work, call.func, name)
-    if made.entry.function:
-        fields = ", ".join(f"{each}={value}" for each, value in made.fields.items())
+    if request.entry.function:
+        fields = ", ".join(f"{each}={value}" for each, value in request.fields.items())
         opened = work.source.span(call.func)[1]
         work.edits.append(Edit(opened, opened, f"({fields})"))
-    _arguments(work, call, made)
+    _arguments(work, call, request)
     if place.variable:
         _read_from(work, place.variable, place.computed, place.value)
 
@@ -244,11 +244,11 @@ def _rename(work: _Rewrite, node: ast.expr, name: str) -> None:
     work.edits.append(Edit(start, end, name))
 
 
-def _arguments(work: _Rewrite, call: ast.Call, made: MetricCall) -> None:
+def _arguments(work: _Rewrite, call: ast.Call, request: MetricCall) -> None:
     """Rename, drop and add arguments."""
     source = work.source
     opened, _, parts = source.arguments(call)
-    stays = made.batch if made.entry.function else made.kept
+    stays = request.batch if request.entry.function else request.kept
     values = [*call.args, *(each.value for each in call.keywords)]
     order = sorted(range(len(values)), key=lambda index: source.span(values[index])[0])
     dropped = set()
@@ -260,21 +260,21 @@ def _arguments(work: _Rewrite, call: ast.Call, made: MetricCall) -> None:
             work.moved.append((part.start, part.end))
             continue
         into = stays[index]
-        if keyword is None and not made.entry.function:
+        if keyword is None and not request.entry.function:
             work.edits.append(Edit(part.start, part.start, f"{into}="))
         elif keyword is not None and keyword.arg != into:
             work.edits.append(Edit(part.start, part.start + len(str(keyword.arg)), into))
-        if not made.entry.function and made.fields[into] != source.of(value):
-            work.edits.append(Edit(*source.span(value), made.fields[into]))
+        if not request.entry.function and request.fields[into] != source.of(value):
+            work.edits.append(Edit(*source.span(value), request.fields[into]))
     work.edits += source.without(parts, dropped)
-    if not made.entry.function:
-        _add(work, opened, [parts[at].end for at in range(len(parts)) if at not in dropped], made)
+    if not request.entry.function:
+        _add(work, opened, [parts[at].end for at in range(len(parts)) if at not in dropped], request)
 
 
-def _add(work: _Rewrite, opened: int, ends: list[int], made: MetricCall) -> None:
+def _add(work: _Rewrite, opened: int, ends: list[int], request: MetricCall) -> None:
     """Write the arguments that were not given."""
-    given = set(made.kept.values())
-    extra = ", ".join(f"{name}={value}" for name, value in made.fields.items() if name not in given)
+    present = set(request.kept.values())
+    extra = ", ".join(f"{name}={value}" for name, value in request.fields.items() if name not in present)
     if extra:
         at = ends[-1] if ends else opened
         work.edits.append(Edit(at, at, f", {extra}" if ends else extra))
@@ -282,28 +282,30 @@ def _add(work: _Rewrite, opened: int, ends: list[int], made: MetricCall) -> None
 
 def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
     """Change a MetricCollection, with all its metrics or none of them."""
-    found = collection_of(work.source, call, work.imports.names)
-    if isinstance(found, str):
-        work.note(call, "todo", f"{of.title} MetricCollection: {found}", "as_torchmetrics({name: metric, ...})")
+    collection = collection_of(work.source, call, work.imports.names)
+    if isinstance(collection, str):
+        work.note(call, "todo", f"{of.title} MetricCollection: {collection}", "as_torchmetrics({name: metric, ...})")
         work.done |= {node.func for node in ast.walk(call) if isinstance(node, ast.Call)}
         return
-    members = [metric_call(work.source, each.call, _entry(work, each.call), of, work.known) for each in found.members]
-    for each, made in zip(found.members, members, strict=True):
-        each.name = each.name or made.entry.name
-    doubts = [f"{made.entry.name}: {'; '.join(made.doubts)}" for made in members if made.doubts]
+    calls = [each.call for each in collection.members]
+    requests = [metric_call(work.source, each, _entry(work, each), of, work.known) for each in calls]
+    pairs = list(zip(collection.members, requests, strict=True))
+    for each, request in pairs:
+        each.name = each.name or request.entry.name
+    doubts = [f"{request.entry.name}: {'; '.join(request.doubts)}" for request in requests if request.doubts]
     if doubts:
-        text = ", ".join(f'"{each.name}": {made.written}' for each, made in zip(found.members, members, strict=True))
-        advice = "" if any(made.loses for made in members) else f"as_torchmetrics({{{text}}})"
+        text = ", ".join(f'"{each.name}": {request.written}' for each, request in pairs)
+        advice = "" if any(request.loses for request in requests) else f"as_torchmetrics({{{text}}})"
         work.note(call, "todo", f"{of.title} MetricCollection: {', '.join(doubts)}", advice)
-        work.done |= {call.func, *(each.call.func for each in found.members)}
+        work.done |= {call.func, *(each.func for each in calls)}
         return
     variable = variable_of(work.source, call, 2, UPDATE_NAMES["torchmetrics"])
-    plain = variable if found.plain and found.named else None
+    plain = variable if collection.plain and collection.named else None
     _rename(work, call.func, work.imports.around("Meter" if plain else "as_torchmetrics"))
-    work.edits += found.as_keywords() if plain else found.as_mapping()
-    for each, made in zip(found.members, members, strict=True):
-        _change(work, each.call, made, _Place())
-        work.changed_call(each.call.func, made, of.title)
+    work.edits += collection.as_keywords() if plain else collection.as_mapping()
+    for each, request in pairs:
+        _change(work, each.call, request, _Place())
+        work.changed_call(each.call.func, request, of.title)
     work.done.add(call.func)
     work.gone.add(call.func)
     if plain:

@@ -77,11 +77,11 @@ class SourceText:
 
     def _strings(self, node: ast.AST) -> int:
         """How many f-strings a node is inside of."""
-        found = 0
+        count = 0
         while node in self.parent:
             node = self.parent[node]
-            found += isinstance(node, ast.FormattedValue)
-        return found
+            count += isinstance(node, ast.FormattedValue)
+        return count
 
     def quote(self, node: ast.AST) -> str:
         """The quotation mark that may be written at a node: in an f-string, the one that it does not use."""
@@ -93,18 +93,18 @@ class SourceText:
 
     def parts(self, start: int, end: int) -> list[SourcePart]:
         """What is between commas from one place to another, brackets and comments respected."""
-        found: list[SourcePart] = []
+        parts: list[SourcePart] = []
         depth, first, last = 0, -1, -1
         for token, begins, ends in self._tokens:
             if begins < start or ends > end or token[0] in _SPACE:
                 continue
             if token.string == "," and depth == 0:
-                found.append(SourcePart(first, last, begins))
+                parts.append(SourcePart(first, last, begins))
                 first = -1
                 continue
             depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
             first, last = (begins if first < 0 else first), ends
-        return [*found, SourcePart(first, last, None)] if first >= 0 else found
+        return [*parts, SourcePart(first, last, None)] if first >= 0 else parts
 
     def arguments(self, call: ast.Call) -> tuple[int, int, list[SourcePart]]:
         """Where the inside of a call's brackets starts and ends, and its arguments."""
@@ -131,9 +131,9 @@ class SourceText:
             end = part.comma + 1
             end += len(self.text[end:]) - len(self.text[end:].lstrip(" \t"))
         else:
-            kept = [each for i, each in enumerate(parts[:index]) if i not in dropped]
-            if kept and "#" not in self.text[kept[-1].end : start]:
-                return Edit(kept[-1].end, end, "")
+            remaining = [each for i, each in enumerate(parts[:index]) if i not in dropped]
+            if remaining and "#" not in self.text[remaining[-1].end : start]:
+                return Edit(remaining[-1].end, end, "")
         line = self.text.rfind("\n", 0, start) + 1
         rest = re.compile(r"\r?\n").match(self.text, end)
         if rest and not self.text[line:start].strip():

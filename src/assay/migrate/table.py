@@ -149,12 +149,12 @@ def _entry(name: str, about: Mapping[str, Any], raw: Mapping[str, Any]) -> Count
 
 def parameters(takes: str) -> tuple[Parameter, ...]:
     """The parameters of a signature that is written as source; `**kwargs` is none of them."""
-    made = ast.parse(f"def f({takes}): ...").body[0]
-    assert isinstance(made, ast.FunctionDef)
-    of = made.args
+    function = ast.parse(f"def f({takes}): ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    of = function.args
     missing = len(of.args) - len(of.defaults)
     defaults = [None] * missing + [ast.unparse(each) for each in of.defaults]
-    found = [Parameter(each.arg, default, True) for each, default in zip(of.args, defaults, strict=True)]
+    result = [Parameter(each.arg, default, True) for each, default in zip(of.args, defaults, strict=True)]
     for each, value in zip(of.kwonlyargs, of.kw_defaults, strict=True):
-        found.append(Parameter(each.arg, None if value is None else ast.unparse(value), False))
-    return tuple(found)
+        result.append(Parameter(each.arg, None if value is None else ast.unparse(value), False))
+    return tuple(result)

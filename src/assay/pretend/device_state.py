@@ -82,9 +82,9 @@ class DeviceState:
     def stream(self, index: int) -> torch.Stream:
         """The current stream, as ``torch.accelerator`` gives it."""
         stream_id, device_index, device_type = self.streams.current(index)
-        made = CurrentStream(stream_id=stream_id, device_index=device_index, device_type=device_type)
-        made.streams = self.streams
-        return made
+        stream = CurrentStream(stream_id=stream_id, device_index=device_index, device_type=device_type)
+        stream.streams = self.streams
+        return stream
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,8 +104,8 @@ class DeviceState:
     def _on_event(self, event: Event) -> None:
         # torch.cuda.synchronize and Event.synchronize do not ask for the mode, nor do they on a real device
         # (c10/cuda/CUDAFunctions.h in pytorch/pytorch: memcpy_and_sync and stream_synchronize do).
-        asked = event.operator in ("torch.cuda.synchronize", "torch.cuda.Event.synchronize")
-        if event.kind != "sync" or asked or not self.sync_debug:
+        explicit = event.operator in ("torch.cuda.synchronize", "torch.cuda.Event.synchronize")
+        if event.kind != "sync" or explicit or not self.sync_debug:
             return
         if self.sync_debug == 2:
             raise RuntimeError("called a synchronizing CUDA operation")

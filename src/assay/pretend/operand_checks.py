@@ -212,7 +212,7 @@ class NondeterminismAlert:
 
 
 def nondeterminism(
-    rule: OperatorRule, arguments: Mapping[str, Any], *, asked: bool, warn_only: bool
+    rule: OperatorRule, arguments: Mapping[str, Any], *, deterministic: bool, warn_only: bool
 ) -> Iterable[NondeterminismAlert]:
     """What is to be said of a call, for each way in which its result may differ from run to run.
 
@@ -223,8 +223,8 @@ def nondeterminism(
     """
     for way in rule.nondeterminism:
         if applies(way.when, arguments):
-            alerts = asked and way.deterministic == "raises"
-            noted = not asked or way.deterministic == "ignores" or (alerts and warn_only)
+            alerts = deterministic and way.deterministic == "raises"
+            noted = not deterministic or way.deterministic == "ignores" or (alerts and warn_only)
             yield NondeterminismAlert(way.named, noted, alerts)
 
 

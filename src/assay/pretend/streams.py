@@ -79,14 +79,14 @@ def stream_methods(streams: Streams) -> dict[str, object]:
     def new(cls: type, priority: int = 0, stream_id: int = 0, device_index: int = -1, **_: object) -> Any:
         import torch
 
-        made: Any = object.__new__(cls)
-        made.device_index = streams.get() if device_index < 0 else device_index
-        made.stream_id = stream_id if device_index >= 0 else next(streams.ids)
-        made.device_type = streams.number
-        made.priority = priority
-        made.device = torch.device(streams.kind, made.device_index)
-        made.cuda_stream = made.sycl_queue = made.native_handle = made.stream_id
-        return made
+        stream: Any = object.__new__(cls)
+        stream.device_index = streams.get() if device_index < 0 else device_index
+        stream.stream_id = stream_id if device_index >= 0 else next(streams.ids)
+        stream.device_type = streams.number
+        stream.priority = priority
+        stream.device = torch.device(streams.kind, stream.device_index)
+        stream.cuda_stream = stream.sycl_queue = stream.native_handle = stream.stream_id
+        return stream
 
     def synchronize(stream: Any) -> None:
         streams.waited(f"torch.{streams.kind}.Stream.synchronize", stream.device_index)

@@ -9,6 +9,7 @@ Source: https://github.com/pytorch/ignite, ``ignite/metrics``, release 0.5.5.
 from __future__ import annotations
 
 import importlib
+import operator
 from typing import Any
 
 import torch
@@ -92,10 +93,6 @@ def _regression() -> list[MetricSpec]:
     ]
 
 
-def _loss(get: Get, device: torch.device) -> Any:
-    return get("Loss")(functional.nll_loss, device=device)
-
-
 def _epoch_metric(get: Get, device: torch.device) -> Any:
     return get("EpochMetric")(
         lambda preds, target: float((preds - target).abs().mean()), device=device, check_compute_fn=False
@@ -103,17 +100,14 @@ def _epoch_metric(get: Get, device: torch.device) -> Any:
 
 
 def _group(get: Get, device: torch.device) -> Any:
-    return get("MetricGroup")({"accuracy": get("Accuracy")(device=device), "loss": _loss(get, device)})
+    loss = get("Loss")(functional.nll_loss, device=device)
+    return get("MetricGroup")({"accuracy": get("Accuracy")(device=device), "loss": loss})
 
 
 def _combined(get: Get, device: torch.device) -> Any:
     precision = get("Precision")(average=False, device=device)
     recall = get("Recall")(average=False, device=device)
     return get("MetricsLambda")(lambda p, r: (2 * p * r / (p + r + 1e-9)).mean(), precision, recall)
-
-
-def _running(get: Get, device: torch.device) -> Any:
-    return get("RunningAverage")(output_transform=lambda loss: loss, device=device)
 
 
 def _by_group(name: str) -> Any:
@@ -133,29 +127,21 @@ def _with_features(name: str) -> Any:
 def _combinations() -> list[MetricSpec]:
     groups = {"groups": [0, 1]}
     return [
-        MetricSpec("Loss", inputs.multiclass, make=_loss),
+        MetricSpec("Loss", inputs.multiclass, {"loss_fn": functional.nll_loss}),
         MetricSpec("EpochMetric", inputs.regression, make=_epoch_metric),
         MetricSpec("MetricGroup", inputs.multiclass, make=_group),
         MetricSpec("MetricsLambda", inputs.multiclass, make=_combined),
-        MetricSpec("RunningAverage", inputs.number, make=_running),
+        MetricSpec("RunningAverage", inputs.number, {"output_transform": lambda loss: loss}),
         MetricSpec("Average", inputs.values, sizes=EVEN),
         MetricSpec("GeometricAverage", inputs.positive_values, sizes=EVEN),
-        MetricSpec("VariableAccumulation", inputs.values, make=_accumulation, sizes=EVEN),
+        MetricSpec("VariableAccumulation", inputs.values, {"op": operator.add}, sizes=EVEN),
         MetricSpec("Frequency", why_not="reads the clock, so its value differs from run to run"),
-        *(MetricSpec(f"fairness.{name}", inputs.multiclass_groups, groups) for name in _FAIRNESS),
-        *(
-            MetricSpec(f"fairness.{n}", inputs.multiclass_groups, make=_by_group(n))
-            for n in ("SubgroupMetric", "SubgroupDifference")
-        ),
+        MetricSpec("fairness.SubgroupAccuracyDifference", inputs.multiclass_groups, groups),
+        MetricSpec("fairness.DemographicParityDifference", inputs.multiclass_groups, groups),
+        MetricSpec("fairness.SubgroupMetric", inputs.multiclass_groups, make=_by_group("SubgroupMetric")),
+        MetricSpec("fairness.SubgroupDifference", inputs.multiclass_groups, make=_by_group("SubgroupDifference")),
         MetricSpec("fairness.SelectionRate", inputs.multiclass),
     ]
-
-
-_FAIRNESS = ("SubgroupAccuracyDifference", "DemographicParityDifference")
-
-
-def _accumulation(get: Get, device: torch.device) -> Any:
-    return get("VariableAccumulation")(lambda total, value: total + value, device=device)
 
 
 def _others() -> list[MetricSpec]:
@@ -179,13 +165,13 @@ def _others() -> list[MetricSpec]:
 
 def _sync(metric: Any) -> Any:
     """Ignite keeps for good what it found about the processes at first use: what it found here must not stay."""
-    found = importlib.import_module("ignite.distributed.utils")
-    before = {name: getattr(found, name) for name in ("_model", "_need_to_sync")}
+    utils = importlib.import_module("ignite.distributed.utils")
+    before = {name: getattr(utils, name) for name in ("_model", "_need_to_sync")}
     try:
         return metric.compute()
     finally:
         for name, value in before.items():
-            setattr(found, name, value)
+            setattr(utils, name, value)
 
 
 LIBRARY = LibraryMetrics(

@@ -225,18 +225,18 @@ def detections(g: Generator, n: int) -> Batch:
 
     preds, target = [], []
     for _ in range(max(n // 4, 2)):
-        found = {"boxes": boxes(4), "labels": torch.randint(3, (4,), generator=g)}
-        preds.append(found | {"scores": torch.rand(4, generator=g)})
-        target.append({"boxes": found["boxes"][:3] + 1.0, "labels": found["labels"][:3]})
+        image = {"boxes": boxes(4), "labels": torch.randint(3, (4,), generator=g)}
+        preds.append(image | {"scores": torch.rand(4, generator=g)})
+        target.append({"boxes": image["boxes"][:3] + 1.0, "labels": image["labels"][:3]})
     return preds, target
 
 
 def ignite_detections(g: Generator, n: int) -> Batch:
     """The same under the names that Ignite uses."""
     preds, target = detections(g, n)
-    found = [{"bbox": p["boxes"], "scores": p["scores"], "labels": p["labels"]} for p in preds]
+    guesses = [{"bbox": p["boxes"], "scores": p["scores"], "labels": p["labels"]} for p in preds]
     true = [{"bbox": t["boxes"], "labels": t["labels"], "iscrowd": torch.zeros(3, dtype=torch.bool)} for t in target]
-    return found, true
+    return guesses, true
 
 
 def sound(g: Generator, n: int) -> Batch:
@@ -280,9 +280,9 @@ def tokens(g: Generator, n: int) -> Batch:
 def answers(g: Generator, n: int) -> Batch:
     """Answers to questions, as SQuAD stores them."""
     preds, target = sentences(g, n)
-    found = [{"prediction_text": text, "id": str(i)} for i, text in enumerate(preds)]
+    guesses = [{"prediction_text": text, "id": str(i)} for i, text in enumerate(preds)]
     true = [{"answers": {"answer_start": [0], "text": [text]}, "id": str(i)} for i, text in enumerate(target)]
-    return found, true
+    return guesses, true
 
 
 def language(g: Generator, n: int) -> Batch:

@@ -6,16 +6,18 @@ Source: https://github.com/Lightning-AI/torchmetrics, ``src/torchmetrics``, rele
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from assay.audit.other_libraries import inputs
-from assay.audit.other_libraries.descriptions import Get, LibraryMetrics, MetricSpec, plain, variants
+from assay.audit.other_libraries.descriptions import Get, LibraryMetrics, Make, MetricSpec, plain, variants
 
 NO_WEIGHTS = "its network is downloaded"
 FACADE = "makes one of the Binary, Multiclass and Multilabel metrics, which are run"
 ABSTRACT = "a base class"
+IN_NUMPY = "which computes in NumPy on the CPU"
 
 TASKS: dict[str, tuple[inputs.Draw, dict[str, Any]]] = {
     "Binary": (inputs.binary, {}),
@@ -181,7 +183,11 @@ def _images() -> list[MetricSpec]:
     )
     data_range = {"data_range": 1.0}
     features: dict[str, Any] = {"feature": inputs.FeatureExtractor()}
-    with_features: dict[str, Any] = {"sizes": inputs.TURNS, "keywords": ("real",)}
+    compare_features: dict[str, dict[str, Any]] = {
+        "fid.FrechetInceptionDistance": {},
+        "kid.KernelInceptionDistance": {"subset_size": 8},
+        "MemorizationInformedFrechetInceptionDistance": {},
+    }
     return [
         *plain(inputs.images, "image.", pairs.split()),
         *plain(inputs.images, "image.", ["PeakSignalNoiseRatio", "StructuralSimilarityIndexMeasure"], **data_range),
@@ -196,12 +202,9 @@ def _images() -> list[MetricSpec]:
         MetricSpec("image.TotalVariation", inputs.one_image),
         MetricSpec("image.SpatialDistortionIndex", inputs.pan_images),
         MetricSpec("image.QualityWithNoReference", inputs.pan_images),
-        MetricSpec("image.fid.FrechetInceptionDistance", inputs.real_and_fake, features, **with_features),
-        MetricSpec(
-            "image.kid.KernelInceptionDistance", inputs.real_and_fake, features | {"subset_size": 8}, **with_features
-        ),
-        MetricSpec(
-            "image.MemorizationInformedFrechetInceptionDistance", inputs.real_and_fake, features, **with_features
+        *(
+            MetricSpec(f"image.{name}", inputs.real_and_fake, features | more, sizes=inputs.TURNS, keywords=("real",))
+            for name, more in compare_features.items()
         ),
         MetricSpec("image.inception.InceptionScore", inputs.one_image, features | {"splits": 2}),
         MetricSpec("image.lpip.LearnedPerceptualImagePatchSimilarity", needs=("torchvision",), why_not=NO_WEIGHTS),
@@ -222,12 +225,8 @@ def _sound() -> list[MetricSpec]:
         MetricSpec("audio.SourceAggregatedSignalDistortionRatio", inputs.speakers),
         MetricSpec("audio.ComplexScaleInvariantSignalNoiseRatio", inputs.spectra),
         MetricSpec("audio.PermutationInvariantTraining", inputs.speakers, make=_permutation_invariant),
-        MetricSpec(
-            "audio.pesq.PerceptualEvaluationSpeechQuality", why_not="needs pesq, which computes in NumPy on the CPU"
-        ),
-        MetricSpec(
-            "audio.stoi.ShortTimeObjectiveIntelligibility", why_not="needs pystoi, which computes in NumPy on the CPU"
-        ),
+        MetricSpec("audio.pesq.PerceptualEvaluationSpeechQuality", why_not=f"needs pesq, {IN_NUMPY}"),
+        MetricSpec("audio.stoi.ShortTimeObjectiveIntelligibility", why_not=f"needs pystoi, {IN_NUMPY}"),
         MetricSpec("audio.srmr.SpeechReverberationModulationEnergyRatio", why_not="needs gammatone and torchaudio"),
         MetricSpec("audio.nisqa.NonIntrusiveSpeechQualityAssessment", why_not=NO_WEIGHTS),
         MetricSpec("audio.dnsmos.DeepNoiseSuppressionMeanOpinionScore", why_not=NO_WEIGHTS),
@@ -277,51 +276,38 @@ def _collection(get: Get, device: torch.device) -> Any:
     )
 
 
+def _wrapping(name: str, make: Callable[[Any, Get], Any]) -> Make:
+    return lambda get, _: make(get(f"wrappers.{name}"), get)
+
+
 def _wrappers() -> list[MetricSpec]:
     def accuracy(get: Get, **options: Any) -> Any:
         return get("classification.MulticlassAccuracy")(num_classes=inputs.CLASSES, **options)
 
+    def binary(get: Get, name: str) -> Any:
+        return get(f"classification.Binary{name}")()
+
     def error(get: Get) -> Any:
         return get("regression.MeanSquaredError")()
 
-    def tasks(get: Get, device: torch.device) -> Any:
-        return get("wrappers.MultitaskWrapper")({"label": get("classification.BinaryAccuracy")(), "number": error(get)})
-
-    return [
-        MetricSpec(
-            "wrappers.BootStrapper", inputs.regression, make=lambda get, _: get("wrappers.BootStrapper")(error(get))
+    wrap: dict[str, tuple[inputs.Draw, Callable[[Any, Get], Any]]] = {  # the class, and how its metrics are made
+        "BootStrapper": (inputs.regression, lambda cls, get: cls(error(get))),
+        "ClasswiseWrapper": (inputs.multiclass, lambda cls, get: cls(accuracy(get, average=None))),
+        "MinMaxMetric": (inputs.multiclass, lambda cls, get: cls(accuracy(get))),
+        "MultioutputWrapper": (inputs.regression_outputs, lambda cls, get: cls(error(get), inputs.OUTPUTS)),
+        "MultitaskWrapper": (
+            _two_tasks,
+            lambda cls, get: cls({"label": binary(get, "Accuracy"), "number": error(get)}),
         ),
-        MetricSpec(
-            "wrappers.ClasswiseWrapper",
-            inputs.multiclass,
-            make=lambda get, _: get("wrappers.ClasswiseWrapper")(accuracy(get, average=None)),
-        ),
-        MetricSpec(
-            "wrappers.MinMaxMetric", inputs.multiclass, make=lambda get, _: get("wrappers.MinMaxMetric")(accuracy(get))
-        ),
-        MetricSpec(
-            "wrappers.MultioutputWrapper",
-            inputs.regression_outputs,
-            make=lambda get, _: get("wrappers.MultioutputWrapper")(error(get), inputs.OUTPUTS),
-        ),
-        MetricSpec("wrappers.MultitaskWrapper", _two_tasks, make=tasks),
-        MetricSpec(
-            "wrappers.Running", inputs.regression, make=lambda get, _: get("wrappers.Running")(error(get), window=2)
-        ),
-        MetricSpec(
-            "wrappers.BinaryTargetTransformer",
-            inputs.positive,
-            make=lambda get, _: get("wrappers.BinaryTargetTransformer")(
-                get("classification.BinaryAUROC")(), threshold=0.5
-            ),
-        ),
-        MetricSpec(
-            "wrappers.LambdaInputTransformer",
+        "Running": (inputs.regression, lambda cls, get: cls(error(get), window=2)),
+        "BinaryTargetTransformer": (inputs.positive, lambda cls, get: cls(binary(get, "AUROC"), threshold=0.5)),
+        "LambdaInputTransformer": (
             inputs.binary,
-            make=lambda get, _: get("wrappers.LambdaInputTransformer")(
-                get("classification.BinaryAccuracy")(), lambda preds: 1 - preds
-            ),
+            lambda cls, get: cls(binary(get, "Accuracy"), lambda preds: 1 - preds),
         ),
+    }
+    return [
+        *(MetricSpec(f"wrappers.{name}", draw, make=_wrapping(name, make)) for name, (draw, make) in wrap.items()),
         MetricSpec("wrappers.MetricInputTransformer", why_not=ABSTRACT),
         MetricSpec("wrappers.abstract.WrapperMetric", why_not=ABSTRACT),
         MetricSpec(
@@ -344,25 +330,12 @@ def _others() -> list[MetricSpec]:
     ]
 
 
+PARTS = (
+    *(_classification, _regression, _aggregation, _retrieval, _segmentation, _tables),
+    *(_images, _sound, _text, _detection, _wrappers, _others),
+)
 LIBRARY = LibraryMetrics(
     "torchmetrics",
-    tuple(
-        row
-        for rows in (
-            _classification(),
-            _regression(),
-            _aggregation(),
-            _retrieval(),
-            _segmentation(),
-            _tables(),
-            _images(),
-            _sound(),
-            _text(),
-            _detection(),
-            _wrappers(),
-            _others(),
-        )
-        for row in rows
-    ),
+    tuple(row for part in PARTS for row in part()),
     hidden=("_cache", "_computed", "_defaults", "_forward_cache"),
 )

@@ -15,13 +15,13 @@ Plan = list[tuple[Call, int | None]]
 def align(steps: list[OperatorStep], calls: list[Call]) -> Plan:
     """Each call of the device with the index of the CPU's step it stands for; ``None`` if the CPU did not run it."""
     ours, theirs = _segments([step.call for step in steps]), _segments(calls)
-    found: list[int | None] = [None] * len(calls)
+    indices: list[int | None] = [None] * len(calls)
     for segment, other in _pairs(ours, theirs):
         for offset, (cpu, device) in enumerate(zip(segment.calls, other.calls, strict=False)):
             if cpu != device:
                 break  # what comes after it may look alike and be something else
-            found[other.start + offset] = segment.start + offset
-    return list(zip(calls, found, strict=True))
+            indices[other.start + offset] = segment.start + offset
+    return list(zip(calls, indices, strict=True))
 
 
 @dataclass(frozen=True)

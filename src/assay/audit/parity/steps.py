@@ -125,10 +125,10 @@ def operands_of(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     """The arguments of a call, lists of tensors taken apart."""
     arguments = func._schema.arguments
     named = {argument.name: argument for argument in arguments}
-    given = [*zip(arguments, args, strict=False), *((named[name], value) for name, value in kwargs.items())]
+    pairs = [*zip(arguments, args, strict=False), *((named[name], value) for name, value in kwargs.items())]
     return tuple(
         Argument(argument.name, leaf, argument.alias_info is not None and argument.alias_info.is_write)
-        for argument, value in given
+        for argument, value in pairs
         for leaf in tree_leaves(value)
     )
 

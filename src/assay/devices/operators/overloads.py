@@ -61,12 +61,12 @@ def overloads() -> dict[str, Overload]:
     Raises:
         AssayError: the installed torch does not carry ``native_functions.yaml``.
     """
-    kept = _kept_at()
-    rows = _read(kept) if kept else None
+    cache_file = _kept_at()
+    rows = _read(cache_file) if cache_file else None
     if rows is None:
         rows = derive()
-        if kept:
-            _keep(kept, rows)
+        if cache_file:
+            _keep(cache_file, rows)
     return {row.name: row for row in rows}
 
 
@@ -151,8 +151,8 @@ def _kept_at() -> Path | None:
 
 def _read(file: Path) -> list[Overload] | None:
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        rows = kept["rows"] if is_sealed(kept) else None
+        data = json.loads(file.read_text(encoding="utf-8"))
+        rows = data["rows"] if is_sealed(data) else None
         return rows and [Overload(**row | {name: tuple(row[name]) for name in ("kernels", "sparse")}) for row in rows]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):  # not there, or not ours: it is made again
         return None

@@ -131,8 +131,8 @@ def _not_borrowed(kind: str, operator: str) -> str:
     """Why a pretend device that is open cannot run what the real one can; empty where none is open."""
     if pretended_kind() != kind:
         return ""
-    found = overloads()[f"aten::{operator}"]
-    can = found.composite or "CPU" in found.kernels
+    overload = overloads()[f"aten::{operator}"]
+    can = overload.composite or "CPU" in overload.kernels
     return (
         "" if can else f"a pretended {kind} cannot run {operator}, of which torch has no kernel for the CPU to borrow"
     )
@@ -140,11 +140,11 @@ def _not_borrowed(kind: str, operator: str) -> str:
 
 @cache
 def _has(kind: str, operator: str, release: str | None) -> bool:
-    found = overloads().get(f"aten::{operator}")
-    if found is None or kind not in LOOKED_UP:
+    overload = overloads().get(f"aten::{operator}")
+    if overload is None or kind not in LOOKED_UP:
         return False
     if kind == HOST:
-        return "CPU" in found.kernels or found.composite
+        return "CPU" in overload.kernels or overload.composite
     known = as_of(rules(kind), release) if release else rules(kind)
     rule = known.operator(f"aten::{operator}")
     return rule.available and not rule.on_cpu
@@ -152,8 +152,8 @@ def _has(kind: str, operator: str, release: str | None) -> bool:
 
 @cache
 def _kernels() -> dict[tuple[str, str], OperatorLimits]:
-    found = (
+    limits = (
         OperatorLimits(**{**row, "dtypes": tuple(row["dtypes"]), "groups": tuple(row["groups"])})
         for row in fact_file("quantization")["kernels"]
     )
-    return {(each.operator, each.device): each for each in found}
+    return {(each.operator, each.device): each for each in limits}

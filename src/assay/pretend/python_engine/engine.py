@@ -79,8 +79,8 @@ class PythonEngine:
 
     def _leave_gradients_inside(self) -> None:
         """What outlives the device must not itself require gradients: autograd would ask for the device and abort."""
-        for made in list(self._made.values()):
-            made.unwrap()
+        for tensor in list(self._made.values()):
+            tensor.unwrap()
 
     # The machine ------------------------------------------------------------------------------------------------------
 
@@ -170,9 +170,9 @@ class PythonEngine:
                 self.operators.has(dtype, f"aten::{name}", target)
             if layout not in (None, torch.strided):
                 raise self.operators.cannot(f"aten::{name}", target, f"a tensor of layout {layout}")
-            made = self.operators.wrap(on_cpu(*args, dtype=dtype, device=CPU, **kwargs), target, f"aten::{name}")
-            self._made[id(made)] = made
-            return made
+            tensor = self.operators.wrap(on_cpu(*args, dtype=dtype, device=CPU, **kwargs), target, f"aten::{name}")
+            self._made[id(tensor)] = tensor
+            return tensor
 
         return make
 

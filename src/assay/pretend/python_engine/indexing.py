@@ -177,7 +177,7 @@ def _tensor_index(tensor: Tensor, view: Tensor, dim: int, item: Any) -> tuple[Te
         return view.unsqueeze(dim), one
     if isinstance(item, Tensor):
         return view, item
-    made = torch.as_tensor(item)
-    if made.dtype not in (torch.bool, torch.uint8):
-        made = made.to(torch.int64)
-    return view, made.to(tensor.device)
+    index = torch.as_tensor(item)
+    if index.dtype not in (torch.bool, torch.uint8):
+        index = index.to(torch.int64)
+    return view, index.to(tensor.device)

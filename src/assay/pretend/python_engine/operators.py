@@ -111,11 +111,11 @@ class OperatorRunner:
     def run_on_cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an operator in one piece."""
         plan = self._plans.get(func) or self._plan(func)
-        found: list[Tensor] = []
-        host_args = [_host(value, found) for value in args]
-        host_kwargs = {name: _host(value, found) for name, value in kwargs.items()}
-        device = self._result_device(kwargs, found)
-        self._judge(plan, device, found, args, kwargs)
+        tensors: list[Tensor] = []
+        host_args = [_host(value, tensors) for value in args]
+        host_kwargs = {name: _host(value, tensors) for name, value in kwargs.items()}
+        device = self._result_device(kwargs, tensors)
+        self._judge(plan, device, tensors, args, kwargs)
         if plan.draws:
             host_kwargs["generator"] = self._engine.on_cpu(kwargs.get("generator"), device)
         for place in plan.tensors:  # a number that torch made a tensor of has come here as a number again
@@ -125,10 +125,10 @@ class OperatorRunner:
             host_args = [host_args[0].float(), host_args[1], False]
         result = func(*host_args, **host_kwargs)
         if plan.written:
-            for tensor in found:
+            for tensor in tensors:
                 if isinstance(tensor, PretendTensor):
                     tensor.follow()
-        return self._outer(result, found, device, plan.name)
+        return self._outer(result, tensors, device, plan.name)
 
     def _whole(self, result: Any, plan: OperatorPlan) -> Any:
         """What torch made of other operators; refused if its C code made a tensor of the device past Python."""
@@ -185,21 +185,21 @@ class OperatorRunner:
         )
         return plan
 
-    def _result_device(self, kwargs: dict[str, Any], found: list[Tensor]) -> torch.device:
+    def _result_device(self, kwargs: dict[str, Any], tensors: list[Tensor]) -> torch.device:
         device = kwargs.get("device")
         if device is not None:
             return CPU if device.type == "cpu" else self._engine.indexed(device)
-        return next(tensor.device for tensor in found if isinstance(tensor, PretendTensor))
+        return next(tensor.device for tensor in tensors if isinstance(tensor, PretendTensor))
 
-    def _outer(self, result: Any, found: list[Tensor], device: torch.device, operator: str) -> Any:
+    def _outer(self, result: Any, tensors: list[Tensor], device: torch.device, operator: str) -> Any:
         """Results as tensors of the device; what was written to in place stays the object it was."""
         if isinstance(result, Tensor):
-            for tensor in found:
+            for tensor in tensors:
                 if result is tensor or (isinstance(tensor, PretendTensor) and result is tensor.host):
                     return tensor
             return result if device is CPU else self.wrap(result, device, operator)
         if isinstance(result, list | tuple):
-            return type(result)(self._outer(item, found, device, operator) for item in result)
+            return type(result)(self._outer(item, tensors, device, operator) for item in result)
         return result
 
     # Rules ------------------------------------------------------------------------------------------------------------
@@ -208,21 +208,21 @@ class OperatorRunner:
         self,
         plan: OperatorPlan,
         device: torch.device,
-        found: list[Tensor],
+        tensors: list[Tensor],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        there = device if device is not CPU else self._result_device({}, found)
-        sparse = kwargs.get("layout") is torch.sparse_coo or any(tensor.is_sparse for tensor in found)
+        there = device if device is not CPU else self._result_device({}, tensors)
+        sparse = kwargs.get("layout") is torch.sparse_coo or any(tensor.is_sparse for tensor in tensors)
         if plan.rule.on_cpu or not (plan.rule.available_sparse if sparse else plan.rule.available):
             self._available(plan, there)
-        first = found[0].device
-        if any(tensor.device != first for tensor in found):
+        first = tensors[0].device
+        if any(tensor.device != first for tensor in tensors):
             self._same_device(plan, there, args, kwargs)
             if plan.check == "index":
                 self._indices_to_device(there, args[1])
         if plan.rule.missing_dtypes:
-            dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in found)
+            dtypes = (str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
             if why := operand_checks.missing_dtype(plan.rule, dtypes):
                 self.refuse("dtype", plan.name, there, why, NotImplementedError)
         if plan.name.startswith("aten::convolution"):
@@ -267,9 +267,11 @@ class OperatorRunner:
                 self.refuse("devices", plan.name, device, why, RuntimeError)
 
     def _deterministic(self, plan: OperatorPlan, device: torch.device, arguments: dict[str, Any]) -> None:
-        asked = torch.are_deterministic_algorithms_enabled()
+        deterministic = torch.are_deterministic_algorithms_enabled()
         warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-        for verdict in operand_checks.nondeterminism(plan.rule, arguments, asked=asked, warn_only=warn_only):
+        for verdict in operand_checks.nondeterminism(
+            plan.rule, arguments, deterministic=deterministic, warn_only=warn_only
+        ):
             if verdict.noted:
                 why = f"{verdict.named} may differ from run to run"
                 self._recorder.record("nondeterministic", plan.name, str(device), why)
@@ -340,8 +342,8 @@ class OperatorRunner:
 
     def _copy_(self, target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
         self._note_copy(source, target.device, non_blocking)
-        found: list[Tensor] = []
-        _host(target, found).copy_(_host(source, found))
+        tensors: list[Tensor] = []
+        _host(target, tensors).copy_(_host(source, tensors))
         return target
 
     def _note_copy(self, source: Tensor, target: torch.device, non_blocking: bool) -> None:
@@ -366,16 +368,16 @@ class OperatorRunner:
             self._recorder.record("sync", "aten::copy_", there, fact.why or f"copy {name}", **details)
 
 
-def _host(value: Any, found: list[Tensor]) -> Any:
+def _host(value: Any, tensors: list[Tensor]) -> Any:
     """An argument as the CPU's kernels take it; the tensors in it are added to ``found``."""
     if isinstance(value, PretendTensor):
-        found.append(value)
+        tensors.append(value)
         return value.unwrap()
     if isinstance(value, Tensor):
-        found.append(value)
+        tensors.append(value)
         return value
     if isinstance(value, list | tuple):
-        return [_host(item, found) for item in value]
+        return [_host(item, tensors) for item in value]
     return CPU if isinstance(value, torch.device) else value
 
 

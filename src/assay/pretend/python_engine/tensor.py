@@ -77,7 +77,7 @@ class PretendTensor(Tensor):
 
     @staticmethod
     def _around(inner: Tensor, device: torch.device) -> PretendTensor:
-        made: PretendTensor = Tensor._make_wrapper_subclass(
+        outer: PretendTensor = Tensor._make_wrapper_subclass(
             PretendArray if inner.dim() else PretendTensor,
             inner.size(),
             strides=inner.stride() if inner.layout is torch.strided else None,
@@ -86,8 +86,8 @@ class PretendTensor(Tensor):
             layout=inner.layout,
             device=device,
         )
-        made.host = inner
-        return made
+        outer.host = inner
+        return outer
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -171,9 +171,9 @@ class PretendTensor(Tensor):
 
     def new(self, *args: Any) -> Tensor:  # type: ignore[override]
         """A tensor of this size or of these values on the same device."""
-        made = self.unwrap().new(*args)
+        tensor = self.unwrap().new(*args)
         of_values = len(args) == 1 and isinstance(args[0], list | tuple) and not isinstance(args[0], torch.Size)
-        return made.to(self.device) if of_values else self._beside(made)
+        return tensor.to(self.device) if of_values else self._beside(tensor)
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """Where values are not zero."""
@@ -272,10 +272,10 @@ class PretendTensor(Tensor):
         inner = self.unwrap().grad
         if inner is None:
             return None
-        kept = vars(self).get("kept_gradient")
-        if kept is None or kept.host is not inner:
-            kept = self.kept_gradient = self._beside(inner)
-        return kept
+        gradient = vars(self).get("kept_gradient")
+        if gradient is None or gradient.host is not inner:
+            gradient = self.kept_gradient = self._beside(inner)
+        return gradient
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -380,7 +380,7 @@ def become(tensor: Tensor, value: Tensor) -> None:
         new.grad = leaf.grad
     else:
         new = leaf
-    vars(new).update({name: kept for name, kept in vars(tensor).items() if name not in ("host", "kept_gradient")})
+    vars(new).update({name: entry for name, entry in vars(tensor).items() if name not in ("host", "kept_gradient")})
     if isinstance(tensor, torch.nn.Parameter):
         new._is_param = True
     torch.utils.swap_tensors(tensor, new)  # type: ignore[no-untyped-call]
