@@ -6,8 +6,8 @@ import linecache
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -52,13 +52,10 @@ class Block:
     def judge(self) -> None:
         """Raise an AssertionError that names each operator and its line if anything was seen that counts."""
         __tracebackhide__ = True  # pytest: the line that matters is that of the test
-        counted = Counter(
-            Violation(s.operator, s.line, s.why) for s in self.violations if not (s.on_host and self.device)
-        )
-        if counted:
-            raise AssertionError(
-                "\n".join([f"{self.check}:", *(_text(violation, times) for violation, times in counted.items())])
-            )
+        counted = [each for each in self.violations if not (each.on_host and self.device)]
+        counts = Counter(replace(each, on_host=False) for each in counted)
+        if counts:
+            raise AssertionError("\n".join([f"{self.check}:", *(_text(each, n) for each, n in counts.items())]))
 
 
 Look = Callable[[OpOverload, dict[str, Any], Any], str]
@@ -114,11 +111,8 @@ def no_sync() -> Iterator[None]:
     """
     __tracebackhide__ = True
     block = Block("synchronizes with the device")
-    with ExitStack() as opened:
-        if (pretended := current()) is not None:
-            opened.enter_context(_listening(pretended, block))
-        else:
-            opened.enter_context(_Watching(block, _waits))
+    pretended = current()
+    with _Watching(block, _waits) if pretended is None else _listening(pretended, block):
         yield
     block.judge()
 

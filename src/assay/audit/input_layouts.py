@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -28,28 +29,21 @@ def guess_case(thing: type) -> Case:
         if _runs(thing, batches):
             return Case(name, thing, batches)
     todo = "Give a case with inputs by a function audit_cases() in its module"
-    why = describe(
-        "update", "an error from each common layout of inputs", "scores and labels, two vectors, or values", todo
-    )
-    return Case(name, thing, why_not=why)
+    got, expected = "an error from each common layout of inputs", "scores and labels, two vectors, or values"
+    return Case(name, thing, why_not=describe("update", got, expected, todo))
 
 
 def _cannot_build(thing: type) -> str:
+    signature = "unknown"
     try:
         thing()
     except Exception as error:
-        signature = _signature(thing)
+        with suppress(TypeError, ValueError):
+            signature = str(inspect.signature(thing))
         todo = "Give a case that builds it by a function audit_cases() in its module"
         got = f"{type(error).__name__}: {error} (its arguments: {signature})"
         return describe(f"{thing.__qualname__}()", got, "a metric without arguments", todo)
     return ""
-
-
-def _signature(thing: type) -> str:
-    try:
-        return str(inspect.signature(thing))
-    except (TypeError, ValueError):
-        return "unknown"
 
 
 def layouts() -> Iterator[tuple[tuple[Any, ...], ...]]:

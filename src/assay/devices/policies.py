@@ -144,9 +144,8 @@ def _tally_on(device: torch.device) -> PolicyDecision[torch.device]:
         return PolicyDecision(device, f"int64 scatter is exact{_cited(fact)}")
     test = self_test(device)
     if test.passed:
-        return PolicyDecision(
-            device, f"int64 scatter passed the self-test here; the facts say: {fact.why}{_cited(fact)}"
-        )
+        reason = f"int64 scatter passed the self-test here; the facts say: {fact.why}{_cited(fact)}"
+        return PolicyDecision(device, reason)
     return PolicyDecision(torch.device("cpu"), f"{_what_failed(test)}, so batches are counted on the CPU")
 
 
@@ -186,10 +185,8 @@ def _non_blocking(device: torch.device) -> PolicyDecision[bool]:
 
 
 def _compiled(device: torch.device) -> PolicyDecision[bool]:
-    if device.type == "cpu":
-        return PolicyDecision(
-            True, "its tensors are in host memory, where compiled code can sum them; where there is any"
-        )
+    if reads_compiled(device):
+        return PolicyDecision(True, "its tensors are in host memory, where compiled code can sum them, if there is any")
     return PolicyDecision(False, "its tensors are not in host memory, so torch's operators sum them")
 
 

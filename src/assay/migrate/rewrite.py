@@ -134,10 +134,8 @@ def _leftover(work: _Rewrite, node: ast.Name | ast.Attribute) -> None:
         kind = "kept" if instead.startswith("keep it") else "todo"
         work.note(node, kind, f"{of.title} {name} has no counterpart", instead)
     else:
-        write = of.entries[name].assay
-        work.note(
-            node, "todo", f"{of.title} {name} is used in another way than by calling it", f"assay.metrics.{write}"
-        )
+        reason = f"{of.title} {name} is used in another way than by calling it"
+        work.note(node, "todo", reason, f"assay.metrics.{of.entries[name].assay}")
 
 
 def _call(work: _Rewrite, call: ast.Call) -> None:
@@ -229,7 +227,7 @@ def _change(work: _Rewrite, call: ast.Call, request: MetricCall, place: _Place) 
         work.edits.append(Edit(start, start, f"{around}("))
         behind = f", {request.transform}" if request.transform else ""
         work.edits.append(Edit(end, end, f"{behind})"))
-    _rename(work, call.func, name)
+    work.edits.append(Edit(*work.source.span(call.func), name))
     if request.entry.function:
         fields = ", ".join(f"{each}={value}" for each, value in request.fields.items())
         opened = work.source.span(call.func)[1]
@@ -237,11 +235,6 @@ def _change(work: _Rewrite, call: ast.Call, request: MetricCall, place: _Place) 
     _arguments(work, call, request)
     if place.variable:
         _read_from(work, place.variable, place.computed, place.value)
-
-
-def _rename(work: _Rewrite, node: ast.expr, name: str) -> None:
-    start, end = work.source.span(node)
-    work.edits.append(Edit(start, end, name))
 
 
 def _arguments(work: _Rewrite, call: ast.Call, request: MetricCall) -> None:
@@ -301,7 +294,8 @@ def _collection(work: _Rewrite, call: ast.Call, of: LibraryTable) -> None:
         return
     variable = variable_of(work.source, call, 2, UPDATE_NAMES["torchmetrics"])
     plain = variable if collection.plain and collection.named else None
-    _rename(work, call.func, work.imports.around("Meter" if plain else "as_torchmetrics"))
+    around = work.imports.around("Meter" if plain else "as_torchmetrics")
+    work.edits.append(Edit(*work.source.span(call.func), around))
     work.edits += collection.as_keywords() if plain else collection.as_mapping()
     for each, request in pairs:
         _change(work, each.call, request, _Place())

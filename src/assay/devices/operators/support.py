@@ -132,10 +132,9 @@ def _not_borrowed(kind: str, operator: str) -> str:
     if pretended_kind() != kind:
         return ""
     overload = overloads()[f"aten::{operator}"]
-    can = overload.composite or "CPU" in overload.kernels
-    return (
-        "" if can else f"a pretended {kind} cannot run {operator}, of which torch has no kernel for the CPU to borrow"
-    )
+    if overload.composite or "CPU" in overload.kernels:
+        return ""
+    return f"a pretended {kind} cannot run {operator}, of which torch has no kernel for the CPU to borrow"
 
 
 @cache

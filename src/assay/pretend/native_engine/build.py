@@ -23,6 +23,7 @@ from filelock import FileLock
 from assay._cache import cache_folder
 from assay.errors import describe
 from assay.pretend.errors import PretendError
+from assay.progress import ProgressBar
 
 HERE = Path(__file__).parent
 SOURCES = ("operators", "alias", "rules", "devices", "session", "cells", "module")  # the slowest first
@@ -97,16 +98,13 @@ def _key() -> str:
     digest = hashlib.sha256()
     for file in sorted((*HERE.glob("*.cpp"), *HERE.glob("*.h"), Path(__file__))):
         digest.update(file.name.encode() + file.read_bytes())
-    return (
-        f"torch{torch.__version__}-{sys.implementation.cache_tag}-{sysconfig.get_platform()}-{digest.hexdigest()[:16]}"
-    )
+    platform = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
+    return f"torch{torch.__version__}-{platform}-{digest.hexdigest()[:16]}"
 
 
 def _import(library: Path) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader("_engine", str(library))
-    spec = importlib.util.spec_from_loader("_engine", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec("_engine", loader, origin=str(library)))
     loader.exec_module(module)
     return module
 
@@ -122,13 +120,14 @@ def _compile_into(folder: Path) -> Path:
         [tool, "-c", *FLAGS, _abi(), *_includes(), str(HERE / f"{name}.cpp"), "-o", str(target)]
         for name, target in zip(SOURCES, objects, strict=True)
     ]
-    with _Progress(len(jobs) + 1) as progress, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    what = f"assay: compiling the engine of pretend devices for torch {version('torch')} (once, about half a minute)"
+    print(what, file=sys.stderr, flush=True)
+    with ProgressBar("compiling", len(jobs)) as bar, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for done in as_completed([pool.submit(_run, job) for job in jobs]):
             done.result()
-            progress.step()
-        library = folder / "_engine.so"
-        _run([tool, "-shared", *map(str, objects), "-o", str(library), *_links()])
-        progress.step()
+            bar.update(advance=1)
+    library = folder / "_engine.so"
+    _run([tool, "-shared", *map(str, objects), "-o", str(library), *_links()])
     return library
 
 
@@ -158,32 +157,5 @@ def _run(command: Sequence[str]) -> None:
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-15:])
         todo = "Report it with the text above, or ask for engine='python', which compiles nothing"
-        raise PretendError(
-            describe("the engine of pretend devices", f"this from {command[0]}:\n{last}", "to compile", todo)
-        )
-
-
-class _Progress:
-    """One line on stderr that grows while the engine is compiled."""
-
-    def __init__(self, steps: int) -> None:
-        self.steps, self.done = steps, 0
-
-    def __enter__(self) -> _Progress:
-        import torch
-
-        what = (
-            f"assay: compiling the engine of pretend devices for torch {torch.__version__} (once, about half a minute) "
-        )
-        sys.stderr.write(what)
-        sys.stderr.flush()
-        return self
-
-    def step(self) -> None:
-        self.done += 1
-        sys.stderr.write(".")
-        sys.stderr.flush()
-
-    def __exit__(self, *_: object) -> None:
-        sys.stderr.write(" done\n" if self.done == self.steps else " failed\n")
-        sys.stderr.flush()
+        got = f"this from {command[0]}:\n{last}"
+        raise PretendError(describe("the engine of pretend devices", got, "to compile", todo))

@@ -42,16 +42,8 @@ class NativeEngine:
         fallback = self._device == "mps" and os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1"
         exclude_from_compilation(self._row)
         exclude_from_compilation(self._record)
-        self._engine.open(
-            self._device,
-            self._count,
-            self._row,
-            self._record,
-            fallback,
-            rules.missing_dtypes,
-            texts,
-            waits,
-        )
+        functions, facts = (self._row, self._record), (fallback, rules.missing_dtypes, texts, waits)
+        self._engine.open(self._device, self._count, *functions, *facts)
         for (owner, name), replacement in REPLACED.items():
             self._patches.put(owner, name, replacement(getattr(owner, name)))
         self._patches.put(torch.UntypedStorage, "resize_", self._storage_resize(torch.UntypedStorage.resize_))
@@ -126,11 +118,7 @@ def _in_this_thread(run_backward: Function) -> Function:
 
 def _storage_clone(clone: Function) -> Function:
     """``torch.UntypedStorage(device=...)`` knows the devices of the build only; a tensor makes one anywhere."""
-
-    def run(storage: Any) -> Any:
-        return clone(storage) if storage.device.type == "cpu" else _new_storage(storage, storage.device)
-
-    return run
+    return lambda storage: clone(storage) if storage.device.type == "cpu" else _new_storage(storage, storage.device)
 
 
 def _storage_to(to: Function) -> Function:
