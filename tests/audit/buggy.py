@@ -75,7 +75,7 @@ class MovedToDefault(Metric):
         return float(whole.to(self.device.type).sum())  # BUG moved-to-default-device
 
 
-class HostSync(Metric):
+class DeviceSync(Metric):
     def update(self, preds, target):
         if (target < 0).any():  # BUG device-sync
             raise ValueError("negative")

@@ -107,7 +107,7 @@ def test_collectives_are_seen_in_a_metric_that_keeps_the_value_it_read():
 
 
 def test_waits_are_counted_per_update():
-    ((found,), _) = audited("HostSync", "mps")
+    ((found,), _) = audited("DeviceSync", "mps")
     assert found.what.endswith(", once an update")
     assert found.count == 4  # in two usages: three updates, of which the first may make states
     assert found.fix == "Keep `(target < 0).any()` on the device as a tensor, and read it once, at the end"
@@ -133,7 +133,7 @@ def test_a_zero_dimensional_result_on_the_host_matters_less():
     batches = load(parse(str(BUGGY))).BATCHES
     ((found,), _) = seen([Case("Reads", Reads, batches)], "mps")
     assert (found.rule, found.severity, found.usages) == ("result-elsewhere", "note", (MOVED,))
-    (none, _) = seen([Case("Reads", Reads, batches, reads_on_host=True)], "mps")
+    (none, _) = seen([Case("Reads", Reads, batches, computes_on_cpu=True)], "mps")
     assert none == []
 
 

@@ -41,7 +41,7 @@ FIXES = {
     "pinned_on_the_device": "only tensors in host memory can be pinned",
     "plain_attribute": "Register `self.table` with register_buffer",
     "left_behind": "Make `table` on the device of the inputs",
-    "gathered_on_the_host": "Make `outputs` on the device of the inputs",
+    "gathered_on_the_cpu": "Make `outputs` on the device of the inputs",
     "group_of_one_kind": "Leave the backend out",
     "of_the_first_gpu": "Make `offsets` on the device of the inputs",
     "branch_of_one_kind": "instead of asking `values.is_cuda`",

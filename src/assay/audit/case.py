@@ -32,11 +32,11 @@ class Case:
         build: makes a fresh metric, on the CPU.
         batches: the positional arguments of each update: trees (tuples, lists, dictionaries) of CPU tensors.
         update: ``(metric, batch)``; feeds one batch.
-        compute: ``(metric)``; reads the value.
+        compute: ``(metric)``; computes the value.
         move: ``(metric, device)``; gives the metric on the device, as users of the library move it.
         states: ``(metric)``; what the metric keeps, by name. May nest.
-        sync: ``(metric)``; reads the value over all processes, where that is not ``compute``.
-        reads_on_host: whether the value is on the CPU by design; else it should be where the inputs are.
+        sync: ``(metric)``; computes the value over all processes, where that is not ``compute``.
+        computes_on_cpu: whether the value is on the CPU by design; else it should be where the inputs are.
         usages: ways in which it is used: ``"moved first"`` to the device, ``"not moved"``, or both.
         why_not: why it cannot be run here (a download, a package); it is then listed and not run.
 
@@ -65,6 +65,6 @@ class Case:
     move: Callable[[Any, Any], Any] = _move
     states: Callable[[Any], dict[str, Any]] = tensors_of
     sync: Callable[[Any], Any] | None = None
-    reads_on_host: bool = False
+    computes_on_cpu: bool = False
     usages: tuple[str, ...] = USAGES
     why_not: str = ""

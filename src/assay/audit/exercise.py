@@ -144,7 +144,7 @@ class _Exercise:
         self._look_at_value(metric, values_of(value), reference)
 
     def _look_at_result(self, metric: Any, value: Any) -> None:
-        expected = torch.device("cpu") if self.case.reads_on_host else self.pretended.device
+        expected = torch.device("cpu") if self.case.computes_on_cpu else self.pretended.device
         for path, tensor in tensors_of(value).items():
             if tensor.device != expected:
                 name = f"The result{' ' + path if path else ''}"

@@ -35,7 +35,7 @@ def _case(metric: Metric) -> Case:
         update=lambda meter, batch: meter.update(*batch[:-1], **batch[-1]),
         move=_prepare,
         states=lambda meter: {str(device): states for device, states in meter.device_states().items()},
-        reads_on_host=True,
+        computes_on_cpu=True,
     )
 
 

@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def _prepare(job: Job, send: Callable[[str], object]) -> None:
-    """Open the device once, so that an engine that cannot be had is said once, and compiling it is said at all."""
+    """Open the device once, so that a missing engine is reported once, and that it is compiled is reported, too."""
     if job.engine != "python" and compiler() and not built():
         send(to_line("wait", why="compiling the engine"))
     with pretend(job.device, engine=job.engine):  # type: ignore[arg-type]

@@ -142,7 +142,7 @@ def names_inside(call):
     return {event.name for event in seen.events() if event.cpu_parent is not None}
 
 
-def reads_on_host(call):
+def computes_on_cpu(call):
     return bool(names_inside(call) & {"aten::item", "aten::nonzero"})
 
 
@@ -172,7 +172,7 @@ def test_operators_wait_where_the_code_they_share_with_the_cpu_reads_a_value(nam
     for device in devices:
         assert device.upper() in kernels
         waits = rules(device).operator(f"aten::{name}").waits_when == "always"
-        assert waits == reads_on_host(call)
+        assert waits == computes_on_cpu(call)
 
 
 def test_what_checks_values_on_the_device_does_not_wait(rule):

@@ -59,7 +59,7 @@ def _compile_once(library: Path) -> None:
 
 
 def has_engine() -> bool:
-    """Whether an engine for the installed torch lies in the cache; told by its name, without importing torch."""
+    """Whether an engine for the installed torch lies in the cache; by its name, without importing torch."""
     folder = cache_folder()
     try:
         return folder is not None and any(folder.glob(f"engine-torch{version('torch')}-*.so"))
