@@ -31,24 +31,17 @@ class Collector:
     """Sends each observation once, and how often it was made at powers of two and at the end of a phase.
 
     So nothing is lost when the process dies, and a loop of a million steps sends twenty lines.
-
-    Args:
-        send: takes a message as one line.
-        roots: the folders or files of the target.
-        run: what is running now.
-        engine: the engine of the pretend device that is open.
-        origins: where tensors were made, in a second run; of one that is for nothing else only what has an origin
-            is sent.
-        named: whether something was seen that ends or idles the run because the program names another device.
-        strayed: whether a tensor was seen on the wrong device, of which a second run may tell where it was made.
     """
 
-    send: Callable[[str], object]
-    roots: tuple[str, ...] = ()
-    run: AuditRun = field(default_factory=lambda: AuditRun("", "", "", ""))
-    engine: str = ""
+    send: Callable[[str], object]  # takes a message as one line
+    roots: tuple[str, ...] = ()  # the folders or files of the target
+    run: AuditRun = field(default_factory=lambda: AuditRun("", "", "", ""))  # what is running now
+    engine: str = ""  # the engine of the pretend device that is open
+    # where tensors were made, in a second run; of one that is for nothing else only what has an origin is sent
     origins: Origins | None = None
+    # whether something was seen that ends or idles the run because the program names another device
     named: bool = False
+    # whether a tensor was seen on the wrong device, of which a second run may tell where it was made
     strayed: bool = False
     _numbers: dict[Key, int] = field(default_factory=dict)
     _counts: dict[int, int] = field(default_factory=dict)

@@ -49,43 +49,26 @@ class Origin(Record):
 
 @dataclass(frozen=True)
 class Observation:
-    """One thing that was seen, at one line, in one run.
+    """One thing that was seen, at one line, in one run."""
 
-    Attributes:
-        kind: a kind of event (:data:`assay.pretend.events.KINDS`) or one of :data:`OBSERVATIONS`.
-        run: what was running.
-        what: what happened.
-        operator: torch's name of the operator, where there is one.
-        stack: the lines of Python, innermost first.
-        source: for a copy, where the values came from.
-        target: for a copy, where they went.
-        non_blocking: for a copy, whether it was asked for without waiting.
-        elements: for a copy, how many values.
-        waited: for a copy, whether the same function waited for the device afterwards.
-        raised: whether the refusal ended the phase; one that the code handled did not.
-        operands: expressions of the line that are tensors, each with its dtype and device.
-        minor: it matters less than its rule says.
-        unregistered: those of ``operands`` (or the state) that are plain attributes of a module, which nothing moves.
-        origins: where the tensors that are on the wrong device were made, or moved there.
-        count: how often it was seen.
-    """
-
-    kind: str
-    run: AuditRun
-    what: str = ""
-    operator: str = ""
-    stack: tuple[Frame, ...] = ()
-    source: str = ""
-    target: str = ""
-    non_blocking: bool = False
-    elements: int = 0
-    waited: bool = False
-    raised: bool = False
+    kind: str  # a kind of event (:data:`assay.pretend.events.KINDS`) or one of :data:`OBSERVATIONS`
+    run: AuditRun  # what was running
+    what: str = ""  # what happened
+    operator: str = ""  # torch's name of the operator, where there is one
+    stack: tuple[Frame, ...] = ()  # the lines of Python, innermost first
+    source: str = ""  # for a copy, where the values came from
+    target: str = ""  # for a copy, where they went
+    non_blocking: bool = False  # for a copy, whether it was asked for without waiting
+    elements: int = 0  # for a copy, how many values
+    waited: bool = False  # for a copy, whether the same function waited for the device afterwards
+    raised: bool = False  # whether the refusal ended the phase; one that the code handled did not
+    # expressions of the line that are tensors, each with its dtype and device
     operands: tuple[tuple[str, str], ...] = ()
-    minor: bool = False
-    count: int = 1
+    minor: bool = False  # it matters less than its rule says
+    count: int = 1  # how often it was seen
+    # those of ``operands`` (or the state) that are plain attributes of a module, which nothing moves
     unregistered: tuple[str, ...] = ()
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[Origin, ...] = ()  # where the tensors that are on the wrong device were made, or moved there
 
 
 def of_event(event: Event, run: AuditRun) -> Observation:

@@ -21,19 +21,12 @@ HOOKS = ("audit", "audit_cases")
 
 @dataclass(frozen=True)
 class Target:
-    """A target as it was named.
+    """A target as it was named."""
 
-    Attributes:
-        text: as the user wrote it.
-        file: the script, or ``None``.
-        module: the module, or ``""``.
-        name: the class or function in it, or ``""``.
-    """
-
-    text: str
-    file: Path | None = None
-    module: str = ""
-    name: str = ""
+    text: str  # as the user wrote it
+    file: Path | None = None  # the script, or ``None``
+    module: str = ""  # the module, or ``""``
+    name: str = ""  # the class or function in it, or ``""``
 
     @property
     def library(self) -> str:

@@ -13,17 +13,11 @@ from assay.errors import ConfigError, describe
 
 @dataclass(frozen=True)
 class DeviceAssignment:
-    """Where to run, and how batches get there.
+    """Where to run, and how batches get there."""
 
-    Attributes:
-        device: the device, with its index.
-        pin: whether a data loader puts its batches into memory that the device can read.
-        non_blocking: whether a copy from such memory may be asynchronous.
-    """
-
-    device: PolicyDecision[torch.device]
-    pin: PolicyDecision[bool]
-    non_blocking: PolicyDecision[bool]
+    device: PolicyDecision[torch.device]  # the device, with its index
+    pin: PolicyDecision[bool]  # whether a data loader puts its batches into memory that the device can read
+    non_blocking: PolicyDecision[bool]  # whether a copy from such memory may be asynchronous
 
 
 def assign(device: str | torch.device, at: set[torch.device], local_rank: int | None = None) -> DeviceAssignment:

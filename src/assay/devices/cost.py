@@ -16,17 +16,11 @@ _RESET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 @dataclass
 class Cost:
-    """What was measured; complete after the block.
+    """What was measured; complete after the block."""
 
-    Attributes:
-        seconds: from the start to the end of the work, also of what was still queued on the device.
-        peak_bytes: the most memory held at once; None where that cannot be asked for.
-        memory: what that number is.
-    """
-
-    seconds: float = 0.0
-    peak_bytes: int | None = None
-    memory: str = "this device does not tell"
+    seconds: float = 0.0  # from the start to the end of the work, also of what was still queued on the device
+    peak_bytes: int | None = None  # the most memory held at once; None where that cannot be asked for
+    memory: str = "this device does not tell"  # what that number is
 
 
 def wait(device: torch.device) -> None:

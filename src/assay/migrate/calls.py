@@ -14,29 +14,19 @@ _BATCH = {"preds": "preds", "input": "preds", "p": "preds", "target": "target", 
 
 @dataclass
 class MetricCall:
-    """What a call asks for.
+    """What a call asks for."""
 
-    Attributes:
-        entry: the entry that counts, after `task=` has chosen.
-        names: of each argument in its order, the parameter.
-        fields: the arguments of assay's metric, as source.
-        kept: which arguments, by position in the call, become which of these.
-        batch: which arguments, by position in the call, are the batch of a function, and what assay calls them.
-        transform: the source of an output transform.
-        doubts: why the call cannot be changed for the reader.
-        loses: whether it has arguments that assay's metric does not have; without them it is another metric.
-        checks: what a reader should look at after it was changed.
-    """
-
-    entry: Counterpart
-    names: list[str] = field(default_factory=list)
-    fields: dict[str, str] = field(default_factory=dict)
+    entry: Counterpart  # the entry that counts, after `task=` has chosen
+    names: list[str] = field(default_factory=list)  # of each argument in its order, the parameter
+    fields: dict[str, str] = field(default_factory=dict)  # the arguments of assay's metric, as source
+    # which arguments, by position in the call, become which of these
     kept: dict[int, str] = field(default_factory=dict)
+    # which arguments, by position in the call, are the batch of a function, and what assay calls them
     batch: dict[int, str] = field(default_factory=dict)
-    transform: str = ""
-    doubts: list[str] = field(default_factory=list)
-    loses: bool = False
-    checks: list[str] = field(default_factory=list)
+    transform: str = ""  # the source of an output transform
+    doubts: list[str] = field(default_factory=list)  # why the call cannot be changed for the reader
+    loses: bool = False  # whether it has arguments that assay's metric does not have; without them it is another metric
+    checks: list[str] = field(default_factory=list)  # what a reader should look at after it was changed
 
     @property
     def written(self) -> str:

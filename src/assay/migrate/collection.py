@@ -14,37 +14,23 @@ _OF_METER = ("weighted", "strict", "stage_bytes")
 
 @dataclass
 class Member:
-    """One metric of a collection; without a name it is called after its class.
+    """One metric of a collection; without a name it is called after its class."""
 
-    Attributes:
-        call: what makes it.
-        name: its name.
-        key: where its name is written, with the colon; None where it is not.
-    """
-
-    call: ast.Call
-    name: str = ""
-    key: tuple[int, int] | None = None
+    call: ast.Call  # what makes it
+    name: str = ""  # its name
+    key: tuple[int, int] | None = None  # where its name is written, with the colon; None where it is not
 
 
 @dataclass
 class Collection:
-    """A `MetricCollection`.
-
-    Attributes:
-        call: what makes it.
-        members: its metrics.
-        brackets: where they open and close, one character each; None where they are arguments.
-        plain: whether a `Meter` can be made of it, which has no prefix.
-        tidied: what is taken away in any case.
-    """
+    """A `MetricCollection`."""
 
     source: SourceText
-    call: ast.Call
-    members: list[Member]
-    brackets: tuple[int, int] | None
-    plain: bool
-    tidied: list[Edit] = field(default_factory=list)
+    call: ast.Call  # what makes it
+    members: list[Member]  # its metrics
+    brackets: tuple[int, int] | None  # where they open and close, one character each; None where they are arguments
+    plain: bool  # whether a `Meter` can be made of it, which has no prefix
+    tidied: list[Edit] = field(default_factory=list)  # what is taken away in any case
 
     @property
     def named(self) -> bool:

@@ -15,21 +15,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass
 class Names:
-    """The names of a file.
+    """The names of a file."""
 
-    Attributes:
-        imported: what a name stands for, as a dotted path.
-        imports: the statements, with the position of the name in each.
-        bound: how often each name is bound, other than by such an import.
-        stars: imports of everything.
-        own: names that are imported from assay.
-    """
-
-    imported: dict[str, str] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)  # what a name stands for, as a dotted path
+    # the statements, with the position of the name in each
     imports: list[tuple[Import, int, str]] = field(default_factory=list)
-    bound: Counter[str] = field(default_factory=Counter)
-    stars: list[ast.ImportFrom] = field(default_factory=list)
-    own: dict[str, str] = field(default_factory=dict)
+    bound: Counter[str] = field(default_factory=Counter)  # how often each name is bound, other than by such an import
+    stars: list[ast.ImportFrom] = field(default_factory=list)  # imports of everything
+    own: dict[str, str] = field(default_factory=dict)  # names that are imported from assay
 
     def path(self, node: ast.expr) -> str:
         """The dotted path that an expression stands for; empty where it is not of the libraries."""
@@ -101,14 +94,10 @@ def _binds(node: ast.AST) -> list[str]:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable that holds one metric, and is only updated, computed and reset.
-
-    Attributes:
-        computes: the calls of `compute`.
-    """
+    """A variable that holds one metric, and is only updated, computed and reset."""
 
     name: str
-    computes: tuple[ast.Call, ...]
+    computes: tuple[ast.Call, ...]  # the calls of `compute`
 
 
 def variable_of(source: SourceText, call: ast.Call, updates: int, keywords: frozenset[str]) -> Variable | None:

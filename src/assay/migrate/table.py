@@ -39,33 +39,20 @@ class ValueCheck:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What becomes of one name.
-
-    Attributes:
-        takes: its parameters.
-        assay: the name of assay's metric.
-        rules: what becomes of each argument, as the head of the TOML says.
-        values: for an argument, what is written in the place of a value.
-        writes: what is written where it is not given, because the defaults differ.
-        needs: what has to be known: an argument, without which assay would measure something else.
-        unsure: why it cannot be changed for the reader; empty where it can.
-        tasks: the names that `task=` chooses from.
-        updates: how many tensors an update takes.
-        by_shape: whether it takes the number of outputs from the shape of the data.
-    """
+    """What becomes of one name."""
 
     name: str
-    takes: tuple[Parameter, ...]
-    assay: str
-    rules: Mapping[str, str]
-    values: Mapping[str, Mapping[str, str]]
-    writes: Mapping[str, str]
-    needs: str
-    unsure: str
+    takes: tuple[Parameter, ...]  # its parameters
+    assay: str  # the name of assay's metric
+    rules: Mapping[str, str]  # what becomes of each argument, as the head of the TOML says
+    values: Mapping[str, Mapping[str, str]]  # for an argument, what is written in the place of a value
+    writes: Mapping[str, str]  # what is written where it is not given, because the defaults differ
+    needs: str  # what has to be known: an argument, without which assay would measure something else
+    unsure: str  # why it cannot be changed for the reader; empty where it can
     checks: tuple[ValueCheck, ...]
-    tasks: tuple[str, ...]
-    updates: int
-    by_shape: bool
+    tasks: tuple[str, ...]  # the names that `task=` chooses from
+    updates: int  # how many tensors an update takes
+    by_shape: bool  # whether it takes the number of outputs from the shape of the data
 
     @property
     def function(self) -> bool:
@@ -79,27 +66,16 @@ class Counterpart:
 
 @dataclass(frozen=True)
 class MigrationDifference:
-    """One case in which values differ: a metric of each side, what both give, and why.
+    """One case in which values differ: a metric of each side, what both give, and why."""
 
-    Attributes:
-        names: of whom.
-        case: what the data is.
-        data: source that binds `preds` and `target`; empty for no data.
-        theirs: their metric, as source.
-        gives: its value, or the name of its error.
-        ours: assay's metric, as source.
-        reads: its value, or the name of its error.
-        why: the reason.
-    """
-
-    names: tuple[str, ...]
-    case: str
-    data: str
-    theirs: str
-    gives: str
-    ours: str
-    reads: str
-    why: str
+    names: tuple[str, ...]  # of whom
+    case: str  # what the data is
+    data: str  # source that binds `preds` and `target`; empty for no data
+    theirs: str  # their metric, as source
+    gives: str  # its value, or the name of its error
+    ours: str  # assay's metric, as source
+    reads: str  # its value, or the name of its error
+    why: str  # the reason
 
 
 @dataclass(frozen=True)

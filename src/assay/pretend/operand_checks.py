@@ -35,21 +35,13 @@ SCALAR_TYPES = {
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor in a call, as far as its device matters.
+    """A tensor in a call, as far as its device matters."""
 
-    Attributes:
-        name: the name of the argument in the operator's schema.
-        device: the device as torch writes it, such as ``"cuda:1"``.
-        dim: its number of dimensions.
-        numel: how many values it has.
-        written: the operator writes to it.
-    """
-
-    name: str
-    device: str
-    dim: int
-    numel: int
-    written: bool = False
+    name: str  # the name of the argument in the operator's schema
+    device: str  # the device as torch writes it, such as ``"cuda:1"``
+    dim: int  # its number of dimensions
+    numel: int  # how many values it has
+    written: bool = False  # the operator writes to it
 
     @property
     def on_cpu(self) -> bool:
@@ -198,17 +190,11 @@ def waits(rule: OperatorRule, arguments: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class NondeterminismAlert:
-    """What is to be said of a nondeterministic operator.
+    """What is to be said of a nondeterministic operator."""
 
-    Attributes:
-        named: the name by which torch calls it.
-        noted: it runs, and its result may differ from run to run.
-        alerts: torch's alert is due: an error, or a warning if only that was asked for.
-    """
-
-    named: str
-    noted: bool
-    alerts: bool
+    named: str  # the name by which torch calls it
+    noted: bool  # it runs, and its result may differ from run to run
+    alerts: bool  # torch's alert is due: an error, or a warning if only that was asked for
 
 
 def nondeterminism(

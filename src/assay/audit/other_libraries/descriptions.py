@@ -21,30 +21,18 @@ Make = Callable[[Get, torch.device], Any]
 
 @dataclass(frozen=True)
 class MetricSpec:
-    """How one metric is made and fed.
+    """How one metric is made and fed."""
 
-    Args:
-        path: the metric below its library, such as ``"classification.BinaryAUROC"``.
-        draw: one of the functions of :mod:`assay.audit.other_libraries.inputs`.
-        arguments: of the constructor.
-        make: makes the metric where arguments are not enough; takes a function that finds a class by its path, and a
-            device.
-        sizes: of the batches.
-        keywords: the names of the last inputs of ``update``, where they must be named.
-        label: tells rows apart whose arguments are the same, such as ``"weighted"``.
-        needs: packages without which it cannot run.
-        why_not: why it is not run at all.
-    """
-
-    path: str
-    draw: inputs.Draw | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    path: str  # the metric below its library, such as ``"classification.BinaryAUROC"``
+    draw: inputs.Draw | None = None  # one of the functions of :mod:`assay.audit.other_libraries.inputs`
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of the constructor
+    # makes the metric where arguments are not enough; takes a function that finds a class by its path, and a device
     make: Make | None = None
-    sizes: tuple[int, ...] = inputs.BATCHES
-    keywords: tuple[str, ...] = ()
-    label: str = ""
-    needs: tuple[str, ...] = ()
-    why_not: str = ""
+    sizes: tuple[int, ...] = inputs.BATCHES  # of the batches
+    keywords: tuple[str, ...] = ()  # the names of the last inputs of ``update``, where they must be named
+    label: str = ""  # tells rows apart whose arguments are the same, such as ``"weighted"``
+    needs: tuple[str, ...] = ()  # packages without which it cannot run
+    why_not: str = ""  # why it is not run at all
 
     @property
     def missing(self) -> str:
@@ -61,24 +49,18 @@ class MetricSpec:
 
 @dataclass(frozen=True)
 class LibraryMetrics:
-    """What the metrics of one library have in common.
+    """What the metrics of one library have in common."""
 
-    Args:
-        name: the module that findings name, such as ``"ignite.metrics"``.
-        rows: its metrics.
-        options: arguments that every constructor gets for a device.
-        update: ``(metric, batch)`` feeds one batch; the default gives the inputs as positional arguments.
-        rebuilds: whether users move a metric by making it with another ``device=``, for want of a ``to``.
-        sync: ``(metric)`` reads the value over all processes, where that takes more than ``compute``.
-        hidden: attributes that hold no state: first values, which are copied at a reset, and values already read.
-    """
-
-    name: str
-    rows: tuple[MetricSpec, ...]
+    name: str  # the module that findings name, such as ``"ignite.metrics"``
+    rows: tuple[MetricSpec, ...]  # its metrics
+    # arguments that every constructor gets for a device
     options: Callable[[torch.device], dict[str, Any]] = lambda device: {}
+    # ``(metric, batch)`` feeds one batch; the default gives the inputs as positional arguments
     update: Callable[[Any, tuple[Any, ...]], Any] = lambda metric, batch: metric.update(*batch)
-    rebuilds: bool = False
+    rebuilds: bool = False  # whether users move a metric by making it with another ``device=``, for want of a ``to``
+    # ``(metric)`` reads the value over all processes, where that takes more than ``compute``
     sync: Callable[[Any], Any] | None = None
+    # attributes that hold no state: first values, which are copied at a reset, and values already read
     hidden: tuple[str, ...] = ()
 
     def get(self, path: str) -> Any:

@@ -20,17 +20,11 @@ Make = Callable[[torch.device], Callable[[], Any]]
 
 @dataclass(frozen=True)
 class ParityProgram:
-    """Something to run on the CPU and on a device.
+    """Something to run on the CPU and on a device."""
 
-    Attributes:
-        name: what it is called.
-        make: ``make(device)`` gives the call to run.
-        why_not: why it cannot be run here; empty if it can.
-    """
-
-    name: str
-    make: Make
-    why_not: str = ""
+    name: str  # what it is called
+    make: Make  # ``make(device)`` gives the call to run
+    why_not: str = ""  # why it cannot be run here; empty if it can
 
 
 @contextmanager

@@ -67,19 +67,12 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of an operator, without its values.
+    """One call of an operator, without its values."""
 
-    Attributes:
-        name: torch's name of the operator with its overload.
-        place: where it ran.
-        shapes: the shapes of the operands that are tensors.
-        random: whether it draws random numbers.
-    """
-
-    name: str
-    place: CallSite
-    shapes: tuple[torch.Size, ...]
-    random: bool
+    name: str  # torch's name of the operator with its overload
+    place: CallSite  # where it ran
+    shapes: tuple[torch.Size, ...]  # the shapes of the operands that are tensors
+    random: bool  # whether it draws random numbers
 
     @property
     def same(self) -> tuple[str, CallSite]:

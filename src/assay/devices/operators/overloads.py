@@ -28,25 +28,17 @@ COMPOSITES = ("CompositeImplicitAutograd", "CompositeExplicitAutograd", "Composi
 
 @dataclass(frozen=True)
 class Overload:
-    """One overload of an operator of torch.
+    """One overload of an operator of torch."""
 
-    Attributes:
-        name: torch's name, such as ``"aten::index.Tensor"``.
-        kernels: the back ends with a kernel of their own, explicit or through ``structured_delegate``.
-        sparse: the back ends with a kernel for a sparse layout.
-        composite: it is made of other operators, so that it runs wherever these run.
-        checks: torchgen generates the check that all tensors are on one device, for back ends that have it.
-        iterates: a ``TensorIterator`` operator, which lets 0-dimensional CPU tensors mix with those of a device.
-        delegate: the overload that does the work, ``"aten::mm.out"`` for ``"aten::mm"``; or empty.
-    """
-
-    name: str
+    name: str  # torch's name, such as ``"aten::index.Tensor"``
+    # the back ends with a kernel of their own, explicit or through ``structured_delegate``
     kernels: tuple[str, ...] = ()
-    sparse: tuple[str, ...] = ()
-    composite: bool = False
-    checks: bool = False
+    sparse: tuple[str, ...] = ()  # the back ends with a kernel for a sparse layout
+    composite: bool = False  # it is made of other operators, so that it runs wherever these run
+    checks: bool = False  # torchgen generates the check that all tensors are on one device, for back ends that have it
+    # a ``TensorIterator`` operator, which lets 0-dimensional CPU tensors mix with those of a device
     iterates: bool = False
-    delegate: str = ""
+    delegate: str = ""  # the overload that does the work, ``"aten::mm.out"`` for ``"aten::mm"``; or empty
 
 
 def operator_name(func: Any) -> str:

@@ -29,76 +29,48 @@ mask must be where the tensor is. ``placeholder``: inside the kernel, as on MPS.
 
 @dataclass(frozen=True)
 class Copies:
-    """Whether a copy synchronizes with the device, and whether ``non_blocking=True`` can corrupt it.
+    """Whether a copy synchronizes with the device, and whether ``non_blocking=True`` can corrupt it."""
 
-    Attributes:
-        waits: it synchronizes with the device.
-        corrupts: the values may be read before they are there, or after they have been overwritten.
-        why: the reason, or empty.
-        source: where it can be read.
-    """
-
-    waits: bool
-    corrupts: bool = False
-    why: str = ""
-    source: str = ""
+    waits: bool  # it synchronizes with the device
+    corrupts: bool = False  # the values may be read before they are there, or after they have been overwritten
+    why: str = ""  # the reason, or empty
+    source: str = ""  # where it can be read
 
 
 @dataclass(frozen=True)
 class Nondeterminism:
-    """One way in which an operator may give other bits from run to run.
+    """One way in which an operator may give other bits from run to run."""
 
-    Attributes:
-        named: the name by which torch's error calls it, such as ``"cumsum_cuda_kernel"``.
-        when: the condition on its arguments, for :func:`assay.devices.operators.conditions.applies`.
-        deterministic: what it does under ``torch.use_deterministic_algorithms(True)``: it ``"raises"``, ``"switches"``
-            to a deterministic way, or ``"ignores"`` it.
-        source: where it can be read.
-        why: the reason, or what is not certain about it, or empty.
-        since: the first version of torch for which this holds, or empty.
-    """
-
-    named: str
-    when: str
+    named: str  # the name by which torch's error calls it, such as ``"cumsum_cuda_kernel"``
+    when: str  # the condition on its arguments, for :func:`assay.devices.operators.conditions.applies`
+    # what it does under ``torch.use_deterministic_algorithms(True)``: it ``"raises"``, ``"switches"`` to a
+    # deterministic way, or ``"ignores"`` it
     deterministic: str
-    source: str = ""
-    why: str = ""
-    since: str = ""
+    source: str = ""  # where it can be read
+    why: str = ""  # the reason, or what is not certain about it, or empty
+    since: str = ""  # the first version of torch for which this holds, or empty
 
 
 @dataclass(frozen=True)
 class OperatorRule:
-    """What one overload of an operator does on a device.
+    """What one overload of an operator does on a device."""
 
-    Attributes:
-        name: torch's name, such as ``"aten::index.Tensor"``.
-        known: torch's own operator; of others nothing is known, and all else here is a guess in their favour.
-        available: the device can run it: it has a kernel, or it is made of other operators.
-        available_sparse: the same for tensors of a sparse layout.
-        on_cpu: torch itself quietly runs it on the CPU there.
-        checks_devices: torch checks, before the kernel, that all tensors are on one device.
-        iterates: a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device.
-        waits: when and why it synchronizes with the device, as ``"condition: reason"``; empty if it never does.
-        nondeterminism: the ways in which its result may differ from run to run.
-        check: the way in which it looks at the devices of its tensors, where that is one of its own.
-        missing_dtypes: dtypes for which the device has no kernel of this operator, though it has the dtype.
-        dtype_error: the text of torch's error for these, with a field ``dtype``.
-        named: the overload that an error names, which is the one that was looked for in vain: an operator that calls
-            another stumbles over that one (``"aten::heaviside.out"`` for ``"aten::heaviside"``).
-    """
-
-    name: str
-    known: bool = True
-    available: bool = True
-    available_sparse: bool = True
-    on_cpu: bool = False
-    checks_devices: bool = False
-    iterates: bool = False
-    waits: str = ""
-    nondeterminism: tuple[Nondeterminism, ...] = ()
+    name: str  # torch's name, such as ``"aten::index.Tensor"``
+    known: bool = True  # torch's own operator; of others nothing is known, and all else here is a guess in their favour
+    available: bool = True  # the device can run it: it has a kernel, or it is made of other operators
+    available_sparse: bool = True  # the same for tensors of a sparse layout
+    on_cpu: bool = False  # torch itself quietly runs it on the CPU there
+    checks_devices: bool = False  # torch checks, before the kernel, that all tensors are on one device
+    iterates: bool = False  # a ``TensorIterator`` operator: 0-dimensional CPU tensors may mix with those of the device
+    waits: str = ""  # when and why it synchronizes with the device, as ``"condition: reason"``; empty if it never does
+    nondeterminism: tuple[Nondeterminism, ...] = ()  # the ways in which its result may differ from run to run
+    # the way in which it looks at the devices of its tensors, where that is one of its own
     check: DeviceCheck | None = None
+    # dtypes for which the device has no kernel of this operator, though it has the dtype
     missing_dtypes: tuple[str, ...] = ()
-    dtype_error: str = ""
+    dtype_error: str = ""  # the text of torch's error for these, with a field ``dtype``
+    # the overload that an error names, which is the one that was looked for in vain: an operator that calls another
+    # stumbles over that one (``"aten::heaviside.out"`` for ``"aten::heaviside"``)
     named: str = ""
 
     @property
@@ -119,26 +91,18 @@ class OperatorRule:
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """What one kind of device lacks and does.
+    """What one kind of device lacks and does."""
 
-    Attributes:
-        device: ``"cuda"``, ``"mps"`` or ``"xpu"``.
-        torch: the version of torch from whose sources the facts were read; the operators are those installed.
-        missing_dtypes: dtypes that the device lacks, with the text of torch's ``TypeError``.
-        texts: torch's messages there, with fields to be filled in: ``operator`` (it is missing), ``fallback`` (a
-            warning), ``mixed`` (operands on different devices, inside a kernel), ``deterministic``.
-        copies: by way (``"to device"``, ``"to host"``, with ``", pinned"`` and ``", non_blocking"``).
-        assumed: what is taken over from another device for want of a source, or empty.
-        lacked: operators that the device has, but had not in an older release that is asked for.
-    """
-
-    device: str
-    torch: str
-    missing_dtypes: dict[str, str]
+    device: str  # ``"cuda"``, ``"mps"`` or ``"xpu"``
+    torch: str  # the version of torch from whose sources the facts were read; the operators are those installed
+    missing_dtypes: dict[str, str]  # dtypes that the device lacks, with the text of torch's ``TypeError``
+    # torch's messages there, with fields to be filled in: ``operator`` (it is missing), ``fallback`` (a warning),
+    # ``mixed`` (operands on different devices, inside a kernel), ``deterministic``
     texts: dict[str, str]
-    copies: dict[str, Copies]
-    assumed: str
+    copies: dict[str, Copies]  # by way (``"to device"``, ``"to host"``, with ``", pinned"`` and ``", non_blocking"``)
+    assumed: str  # what is taken over from another device for want of a source, or empty
     facts: dict[str, Any]
+    # operators that the device has, but had not in an older release that is asked for
     lacked: frozenset[str] = frozenset()
 
     def operator(self, name: str) -> OperatorRule:

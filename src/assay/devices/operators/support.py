@@ -25,31 +25,18 @@ LOOKED_UP = ("cpu", "cuda", "mps", "xpu")
 
 @dataclass(frozen=True)
 class OperatorLimits:
-    """What an operator for quantized weights takes on one kind of device.
+    """What an operator for quantized weights takes on one kind of device."""
 
-    Attributes:
-        operator: torch's name without ``aten::``.
-        device: ``"cpu"``, ``"cuda"``, ``"mps"`` or ``"xpu"``.
-        dtypes: of the activations, such as ``"bfloat16"``.
-        groups: the sizes of groups that it knows; empty where a whole row shares its scale.
-        rows: what the number of rows of the weight must be divisible by.
-        width: the same of its columns.
-        symmetric: it cannot add a zero to the weights of a group.
-        needs: what the device must have, or empty.
-        note: what else is worth knowing, or empty.
-        source: where it can be read.
-    """
-
-    operator: str
-    device: str
-    dtypes: tuple[str, ...]
-    groups: tuple[int, ...]
-    rows: int = 1
-    width: int = 1
-    symmetric: bool = False
-    needs: str = ""
-    note: str = ""
-    source: str = ""
+    operator: str  # torch's name without ``aten::``
+    device: str  # ``"cpu"``, ``"cuda"``, ``"mps"`` or ``"xpu"``
+    dtypes: tuple[str, ...]  # of the activations, such as ``"bfloat16"``
+    groups: tuple[int, ...]  # the sizes of groups that it knows; empty where a whole row shares its scale
+    rows: int = 1  # what the number of rows of the weight must be divisible by
+    width: int = 1  # the same of its columns
+    symmetric: bool = False  # it cannot add a zero to the weights of a group
+    needs: str = ""  # what the device must have, or empty
+    note: str = ""  # what else is worth knowing, or empty
+    source: str = ""  # where it can be read
 
 
 def lacks(device: str | torch.device, operator: str, release: str | None = None) -> str:

@@ -36,35 +36,20 @@ HALF_TO_FLOAT = ("aten::_softmax", "aten::_log_softmax")
 
 @dataclass(frozen=True)
 class OperatorPlan:
-    """What is known of one overload before it is called.
+    """What is known of one overload before it is called."""
 
-    Attributes:
-        name: torch's name, such as ``"aten::mm"``.
-        rule: what the device does with it.
-        check: how torch looks at the devices of its tensors.
-        wrapper: the name of torchgen's wrapper, for errors.
-        arguments: the names of its arguments, in order.
-        outs: those of them that are ``out`` arguments.
-        written: those of them that it writes to.
-        draws: it takes a generator of random numbers.
-        judged: its arguments decide whether it synchronizes with the device or the result may differ.
-        borrowed: the CPU has a kernel for it.
-        made: the kernel by which torch makes it of other operators, which have the rules; or ``None``.
-        tensors: those of its arguments that are tensors, if torch takes no number in their place.
-    """
-
-    name: str
-    rule: OperatorRule
-    check: DeviceCheck
-    wrapper: str
-    arguments: tuple[str, ...]
-    outs: frozenset[str]
-    written: frozenset[str]
-    draws: bool
-    judged: bool
-    borrowed: bool
-    made: Any
-    tensors: tuple[int, ...]
+    name: str  # torch's name, such as ``"aten::mm"``
+    rule: OperatorRule  # what the device does with it
+    check: DeviceCheck  # how torch looks at the devices of its tensors
+    wrapper: str  # the name of torchgen's wrapper, for errors
+    arguments: tuple[str, ...]  # the names of its arguments, in order
+    outs: frozenset[str]  # those of them that are ``out`` arguments
+    written: frozenset[str]  # those of them that it writes to
+    draws: bool  # it takes a generator of random numbers
+    judged: bool  # its arguments decide whether it synchronizes with the device or the result may differ
+    borrowed: bool  # the CPU has a kernel for it
+    made: Any  # the kernel by which torch makes it of other operators, which have the rules; or ``None``
+    tensors: tuple[int, ...]  # those of its arguments that are tensors, if torch takes no number in their place
 
 
 class OperatorRunner:
