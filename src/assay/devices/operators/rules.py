@@ -79,11 +79,6 @@ class OperatorRule:
         return self.waits.partition(": ")[0]
 
     @property
-    def nondeterministic(self) -> str:
-        """The name by which torch's error calls it, such as ``"cumsum_cuda_kernel"``; empty if it is deterministic."""
-        return self.nondeterminism[0].named if self.nondeterminism else ""
-
-    @property
     def why_waits(self) -> str:
         """Why it synchronizes with the device."""
         return self.waits.partition(": ")[2]
