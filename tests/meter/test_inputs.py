@@ -99,7 +99,7 @@ def test_a_large_batch_with_the_negative_bit_keeps_its_sign():
     assert MeanSquaredError()(negative(values), values).item() == 0
     found = per_sample_values(MeanAbsoluteError(), negative(values), torch.zeros_like(values))
     assert found is not None
-    assert found.columns["absolute error"].equal(values)
+    assert found.terms["absolute error"].equal(values)
 
 
 def test_a_compiled_update_keeps_the_sign():
