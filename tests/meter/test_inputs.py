@@ -342,7 +342,7 @@ def test_one_output_of_a_network_is_taken_as_one_value_a_sample(metric):
     assert bits(metric(preds[:, None], target)) == bits(metric(preds, target))
     wide, flat = per_sample_values(metric, preds[:, None], target), per_sample_values(metric, preds, target)
     assert (wide is None) == (flat is None)
-    assert wide is None or flat is None or bits(dict(wide.columns)) == bits(dict(flat.columns))
+    assert wide is None or flat is None or bits(dict(wide.terms)) == bits(dict(flat.terms))
 
 
 def test_nothing_else_is_reshaped():

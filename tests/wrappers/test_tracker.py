@@ -118,14 +118,14 @@ def test_a_run_goes_on_from_its_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "what cannot be read"),
-        ("[]", "what cannot be read"),
-        ("{}", "what cannot be read"),
-        ('{"schema": "assay.tracker/9"}', "schema 'assay.tracker/9', expected schema assay.tracker/2"),
-        ("[" * 100_000, "what cannot be read"),
+        ("", "got JSON that ends or breaks"),
+        ("[]", "got schema None"),
+        ("{}", "got schema None"),
+        ('{"schema": "assay.tracker/9"}', "got schema 'assay.tracker/9', expected schema 'assay.tracker/2'"),
+        ("[" * 100_000, "got JSON that ends or breaks"),
         (
             '{"schema": "assay.tracker/2", "higher_is_better": {}, "steps": [1], "values": [{"x": 1}]}',
-            "got digest None",
+            "got no digest",
         ),
     ],
 )
@@ -154,7 +154,7 @@ def test_every_changed_digit_is_refused(tmp_path):
             with pytest.raises(StateError, match="tracker: got "):
                 Tracker.from_json(f"{text[:k]}{(int(character) + 1) % 10}{text[k + 1 :]}")
     (tmp_path / "t.json").write_bytes(text.encode("utf-16"))
-    with pytest.raises(StateError, match="what cannot be read"):
+    with pytest.raises(StateError, match="tracker: got JSON that ends or breaks"):
         Tracker.from_file(tmp_path / "t.json")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay._atomic import write_text
-from assay._records import is_sealed, seal
+from assay._records import read_sealed, seal
 from assay.errors import ConfigError, InputError, StateError, describe
 
 if TYPE_CHECKING:
@@ -84,17 +84,17 @@ class Tracker:
         if isinstance(number, bool) or not isinstance(number, int) or (number < following and self.steps):
             do = "Call rewind(step) first, to record a step again"
             raise ConfigError(describe("step", repr(step), f"an integer of {following} or more", do))
-        found = _single_numbers(values if isinstance(values, Mapping) else values.compute())
-        if not found:
+        numbers = _single_numbers(values if isinstance(values, Mapping) else values.compute())
+        if not numbers:
             do = "Pass what Meter.compute gave, or numbers by name"
             raise InputError(describe("values", "no single number", "one or more", do))
         self.steps.append(number)
-        self._values.append(found)
+        self._values.append(numbers)
 
     def rewind(self, step: int) -> None:
         """Forget this step and those after it, as when training goes on from an older checkpoint."""
-        kept = sum(each < step for each in self.steps)
-        del self.steps[kept:], self._values[kept:]
+        first = sum(each < step for each in self.steps)
+        del self.steps[first:], self._values[first:]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -183,9 +183,12 @@ class Tracker:
 
     def to_json(self) -> str:
         """Everything as JSON with a digest; numbers that are not finite as texts."""
-        values = [{name: _said(value) for name, value in each.items()} for each in self._values]
-        kept = {"schema": SCHEMA, "higher_is_better": self._directions, "steps": self.steps, "values": values}
-        return json.dumps(seal(kept), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        values = [
+            {name: value if math.isfinite(value) else str(value) for name, value in each.items()}
+            for each in self._values
+        ]
+        data = {"schema": SCHEMA, "higher_is_better": self._directions, "steps": self.steps, "values": values}
+        return json.dumps(seal(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Tracker:
@@ -194,18 +197,12 @@ class Tracker:
         Raises:
             StateError: it is something else, was changed, or is of another version.
         """
+        data = read_sealed(text, "tracker", SCHEMA)
         try:
-            kept = json.loads(text)
-            if kept["schema"] != SCHEMA:
-                do = "Read it with the version of assay that wrote it"
-                raise StateError(describe("tracker", f"schema {kept['schema']!r}", f"schema {SCHEMA}", do))
-            if not is_sealed(kept):
-                do = "The file was changed after it was written: take an unchanged copy"
-                raise StateError(describe("tracker", f"digest {kept.get('digest')!r:.40}", "that of its content", do))
-            tracker = cls(higher_is_better=kept["higher_is_better"])
-            for step, values in zip(kept["steps"], kept["values"], strict=True):
+            tracker = cls(higher_is_better=data["higher_is_better"])
+            for step, values in zip(data["steps"], data["values"], strict=True):
                 tracker.record({name: float(value) for name, value in values.items()}, step)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             do = "Pass what Tracker.to_json gave, unchanged"
             raise StateError(
                 describe("tracker", f"what cannot be read ({error})", "the JSON of a tracker", do)
@@ -235,16 +232,12 @@ class Tracker:
 
 
 def _single_numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, int | float):
-            found[name] = float(value)
+            numbers[name] = float(value)
             continue
         from assay.metrics.base import named_numbers  # numbers that come from elsewhere need no torch
 
-        found.update(named_numbers(name, value))
-    return found
-
-
-def _said(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)
+        numbers.update(named_numbers(name, value))
+    return numbers

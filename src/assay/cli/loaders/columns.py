@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -13,20 +13,11 @@ from torch.utils.data import DataLoader, Dataset
 from assay.errors import ConfigError, ShapeError, describe
 
 
-class RowSource(Protocol):
-    """A column that makes the rows that it is asked for."""
-
-    def __len__(self) -> int: ...
-
-    def rows(self, index: list[int]) -> Any:
-        """Some rows as the part of a batch."""
-
-
 class Columns(Dataset[Any]):
     """A data set whose batches are mappings from names to the rows of columns.
 
     Args:
-        parts: tensors with a row a sample, arrays of texts, or columns that make rows when they are asked for. What
+        parts: tensors with a row a sample, arrays of texts, or columns whose `rows(index)` makes them. What
             comes without a name of its own (``""``) is a mapping, and joins the batch.
 
     Attributes:

@@ -58,17 +58,22 @@ def to_target(values: Any, classes: Sequence[str], where: str) -> tuple[Tensor, 
         values = tensor(array, where)
     target: Tensor = values.to(torch.int64) if values.dtype == torch.bool else values
     if target.is_floating_point():
-        bad = (~torch.isfinite(target)).reshape(len(target), -1).any(1).nonzero().flatten().tolist()
+        bad = _rows(~torch.isfinite(target))
         if bad:
             do = "Remove these rows, or fill them in"
             raise ConfigError(describe(where, f"NaN or infinity in {rows_at(bad)}", "a finite number each", do))
     elif classes and len(target):
-        outside = ((target < 0) | (target >= len(classes))).reshape(len(target), -1).any(1).nonzero().flatten().tolist()
+        outside = _rows((target < 0) | (target >= len(classes)))
         if outside:
             got = f"{target[outside[0]].tolist()} in {rows_at(outside)}"
             expected = f"numbers below {len(classes)}, as there are {len(classes)} classes"
             raise ConfigError(describe(where, got, expected, "Correct --classes or the data"))
     return target, tuple(classes)
+
+
+def _rows(mask: Tensor) -> list[int]:
+    """The rows in which something is true."""
+    return mask.reshape(len(mask), -1).any(1).nonzero().flatten().tolist()
 
 
 def tensor(array: Any, where: str) -> Tensor:
@@ -114,7 +119,7 @@ def check_classes(labels: Tensor | None, classes: Sequence[str], metrics: Mappin
             raise ConfigError(describe("classes", f"{len(classes)} ({_some(classes)})", f"{count}, as {name} has", do))
         if labels is None or labels.is_floating_point() or getattr(metric, "ignore_index", None) is not None:
             continue
-        outside = ((labels < 0) | (labels >= count)).reshape(len(labels), -1).any(1).nonzero().flatten().tolist()
+        outside = _rows((labels < 0) | (labels >= count))
         if outside:
             got = f"{labels[outside[0]].tolist()} in {rows_at(outside)}"
             do = "Correct num_classes or the data, or name ignore_index"

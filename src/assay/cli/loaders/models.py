@@ -20,7 +20,7 @@ from torch import nn
 from assay.cli.loaders.file_errors import check, reading
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.program_strings import UnsafeError
-from assay.cli.loaders.python_objects import call_factory, construct, import_object, see_working_folder
+from assay.cli.loaders.python_objects import call_factory, construct_module, import_object, see_working_folder
 from assay.cli.loaders.safe_program import screen
 from assay.cli.options import ModelOptions
 from assay.errors import ConfigError, StateError, describe
@@ -200,9 +200,7 @@ def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, se
     if not factory:
         do = "Name the function that makes the model with --model-factory package.module:function"
         raise ConfigError(describe("MODEL", f"weights in {path}", "a model to load them into", do))
-    net = construct(factory, "--model-factory", seed)
-    if not isinstance(net, nn.Module):
-        raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
+    net = construct_module(factory, seed)
     weights = read(path)
     try:
         net.load_state_dict(weights)

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import torch
+from torch import nn
 
 from assay.errors import ConfigError, describe
 
@@ -61,6 +62,14 @@ def construct(named: str, option: str, seed: int = 0) -> Any:
     """What a function or a class that is named gives; any other object is taken as it is."""
     value = import_object(named, option)
     return call_factory(value, named, seed) if inspect.isroutine(value) or inspect.isclass(value) else value
+
+
+def construct_module(named: str, seed: int) -> nn.Module:
+    """The module that the function of --model-factory gives."""
+    module = construct(named, "--model-factory", seed)
+    if not isinstance(module, nn.Module):
+        raise ConfigError(describe(named, type(module).__name__, "a torch.nn.Module", "Return the module"))
+    return module
 
 
 def call_factory(function: Any, named: str, seed: int) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import nn
 
 from assay.cli.loaders.named_model import Model
-from assay.cli.loaders.python_objects import construct
+from assay.cli.loaders.python_objects import construct_module
 from assay.errors import ConfigError, describe
 from assay.evaluation.exported_models import ExportedModel, ScriptedModel
 
@@ -22,9 +22,7 @@ def open_quantized(path: Path, factory: str, seed: int) -> Model:
     if not factory:
         do = "Name the function that makes the unquantized model with --model-factory package.module:function"
         raise ConfigError(describe("MODEL", f"quantized weights in {path}", "a model to load them into", do))
-    net = construct(factory, "--model-factory", seed)
-    if not isinstance(net, nn.Module):
-        raise ConfigError(describe(factory, type(net).__name__, "a torch.nn.Module", "Return the module"))
+    net = construct_module(factory, seed)
     return Model(path.name, f"quantized weights for {factory}", load(net, path))
 
 
