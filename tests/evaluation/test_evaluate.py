@@ -161,8 +161,8 @@ def test_a_model_of_two_inputs_gets_both():
         ([(X, Y)], {"num_workers": -1}, r"num_workers: got -1, expected an integer, 0 or more"),
         ([(X, Y)], {"seed": -1}, r"seed: got -1, expected an integer from 0"),
         ([(X, Y)], {"seed": "a"}, r"seed: got 'a', expected an integer from 0"),
-        ([(X, Y)], {"resume": ""}, r"resume: got '', expected a folder for checkpoints"),
-        ([(X, Y)], {"resume": 5}, r"resume: got 5, expected a folder for checkpoints"),
+        ([(X, Y)], {"resume": ""}, r"resume: got '', expected a path on this machine"),
+        ([(X, Y)], {"resume": 5}, r"resume: got 5, expected a path on this machine"),
         (
             [(X, Y)],
             {"compile": {"backend": "nope"}},
