@@ -394,4 +394,5 @@ class QueryBlocks:
         relevance = np.where(absent, 0, self.columns["relevance"][places])
         first = np.ones_like(absent)
         first[:, 1:] = (scores[:, 1:] != scores[:, :-1]) | (absent[:, 1:] & ~absent[:, :-1])
-        return RankedQueries(*map(torch.from_numpy, (relevance, first, absent)), on_host=True)
+        relevances, firsts, absents = map(torch.from_numpy, (relevance, first, absent))
+        return RankedQueries(relevances, firsts, absents, on_host=True)
