@@ -228,8 +228,8 @@ def test_raw_samples_that_cannot_be_encoded_raise_and_count_nothing(preds, targe
 
 def test_per_sample_values_of_raw_samples():
     values = per_sample_values(LengthRatio(), PREDICTED, TARGETS)
-    assert values.columns[values.numerator].tolist() == [len(text) for text in PREDICTED]
-    assert values.columns[values.denominator].tolist() == [len(text) for text in TARGETS]
+    assert values.terms[values.numerator].tolist() == [len(text) for text in PREDICTED]
+    assert values.terms[values.denominator].tolist() == [len(text) for text in TARGETS]
 
 
 def test_wrappers_take_raw_samples_and_columns():

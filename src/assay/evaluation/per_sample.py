@@ -86,7 +86,7 @@ class PerSampleRecorder:
                 values.update(each.terms)
                 self.terms[name] = (each.numerator, each.denominator)
             if decided is None and rows.target is not None:
-                decided = predictions(metric, rows.preds, rows.target)
+                decided = predictions(metric, rows.preds, rows.target, **_columns(metric, rows.batch))
         tensors = {_COLUMN + name: column for name, column in values.items()}
         if decided is not None and decided.ndim == 1:
             tensors[_DECISION] = decided
@@ -193,10 +193,15 @@ def _prints(rows: Array) -> Array:
     return values
 
 
+def _columns(metric: Metric, batch: Arguments) -> dict[str, Tensor]:
+    """The named columns that a metric takes."""
+    named = dict(zip(batch.names, batch.tensors[3:], strict=True))
+    return {name: column for name in metric.tally(False).columns if (column := named[name]) is not None}
+
+
 def _values(metric: Metric, batch: Arguments) -> PerSample | None:
     """The per-sample values of a metric; of raw samples, from the rows of its encoder."""
     _, target, weights, *others = batch.tensors
-    columns = {name: each for name, each in zip(batch.names, others, strict=True) if each is not None}
-    rows = batch.preds if metric.encoder is None else columns[metric.encoder.column]
-    named = {name: columns[name] for name in metric.tally(False).columns}
-    return row_values(metric, rows, target, weights, named)
+    rows = batch.preds if metric.encoder is None else others[batch.names.index(metric.encoder.column)]
+    assert rows is not None
+    return row_values(metric, rows, target, weights, _columns(metric, batch))

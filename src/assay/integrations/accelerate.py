@@ -11,7 +11,7 @@ from assay.errors import InvalidValuesWarning, describe
 from assay.meter import Meter
 
 
-def update(accelerator: Any, meter: Meter, preds: Tensor, target: Tensor | None = None, **weights: Tensor) -> None:
+def update(accelerator: Any, meter: Meter, preds: Any, target: Any = None, **columns: Tensor | None) -> None:
     """Count what this process predicted of a batch, without the samples that Accelerate repeats in the last one.
 
     Takes the place of `accelerator.gather_for_metrics` and an update with what it gathered: predictions stay where they
@@ -22,7 +22,7 @@ def update(accelerator: Any, meter: Meter, preds: Tensor, target: Tensor | None 
         meter: what counts; one on each process.
         preds: predictions of this process for the batch, the first dimension of which is samples.
         target: the target.
-        **weights: `weights=`, for a weighted meter.
+        **columns: `weights=`, for a weighted meter, and the named columns that metrics take.
 
     Raises:
         InputError: as `Meter.update`.
@@ -45,8 +45,8 @@ def update(accelerator: Any, meter: Meter, preds: Tensor, target: Tensor | None 
     processes gather in their order.
     """
     rows = _real_rows(accelerator, len(preds))
-    given = [None if each is None else each[:rows] for each in (preds, target, weights.pop("weights", None))]
-    meter.update(given[0], given[1], weights=given[2], **weights)
+    preds, target, *others = (None if each is None else each[:rows] for each in (preds, target, *columns.values()))
+    meter.update(preds, target, **dict(zip(columns, others, strict=True)))
 
 
 def _real_rows(accelerator: Any, rows: int) -> int:

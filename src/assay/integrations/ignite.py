@@ -34,6 +34,7 @@ class IgniteMetric(ignite.Metric):  # type: ignore[misc]
     def __init__(self, meter: Meter, alone: bool, output_transform: Callable[[Any], Any]) -> None:
         self.meter, self._alone = meter, alone
         self._left: int | None = None
+        self.required_output_keys = ("y_pred", "y", *sorted(meter.columns))
         super().__init__(output_transform=output_transform)
 
     def reset(self) -> None:
@@ -50,16 +51,21 @@ class IgniteMetric(ignite.Metric):  # type: ignore[misc]
         """Count a batch.
 
         Args:
-            output: `(y_pred, y)`, or `(y_pred, y, weights)`.
+            output: `(y_pred, y)`, followed by the named columns that the metrics take, in the order of their names, and
+                by weights. Ignite makes it of a dictionary with these names.
         """
-        if not isinstance(output, Sequence) or not 1 <= len(output) <= 3:
+        names = self.required_output_keys[2:]
+        most = len(names) + 3
+        if not isinstance(output, Sequence) or isinstance(output, str) or not 1 <= len(output) <= most:
             got = f"{len(output)} parts" if isinstance(output, Sequence) else type(output).__name__
-            do = "Pass output_transform= that gives a pair"
-            raise ShapeError(describe("output of the engine", got, "(y_pred, y) or (y_pred, y, weights)", do))
-        given = [None if each is None else each[: self._left] for each in (*output, None, None)[:3]]
+            expected = ", ".join(("y_pred", "y", *names))
+            do = "Pass output_transform= that gives them, or a dictionary"
+            raise ShapeError(describe("output of the engine", got, f"({expected}) or ({expected}, weights)", do))
+        parts = [None if each is None else each[: self._left] for each in (*output, *[None] * most)[:most]]
+        preds, target, *columns, weights = parts
         if self._left is not None:
-            self._left -= len(given[0])  # type: ignore[arg-type]
-        self.meter.update(given[0], given[1], weights=given[2])
+            self._left -= len(output[0][: self._left])
+        self.meter.update(preds, target, weights=weights, **dict(zip(names, columns, strict=True)))
 
     def compute(self) -> Any:
         """The value over all processes, or values by name; numbers are floats."""

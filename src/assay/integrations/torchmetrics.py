@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         _check_torchmetrics_options(options)
         super().__init__(**options)
         self.meter = meter
+        self._update_signature = _signature(meter)  # by which a collection chooses the arguments of each metric
         self._updates_seen = 0
         self._keeps = False
         self._of_batch = False  # inside forward, whose meter counts one batch and needs no stage
@@ -82,9 +84,10 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
             raise ConfigError(describe("dst_type", dst_type, "torch.float64, the dtype of all values", do))
         return self
 
-    def update(self, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None) -> None:
+    def update(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> None:
         """Count a batch, as `Meter.update` does."""
-        self.meter.update(*self._first(preds, target), weights=self._first(weights)[0])
+        preds, target, weights, *values = self._first(preds, target, weights, *columns.values())
+        self.meter.update(preds, target, weights=weights, **dict(zip(columns, values, strict=True)))
 
     def count_only(self, rows: int | None) -> None:
         """Of every batch from now on, count the first rows only; None: all. For samples that a sampler repeats."""
@@ -395,11 +398,11 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
         """What was counted."""
         return self._shared.meter
 
-    def update(self, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None) -> None:
+    def update(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> None:
         """Count a batch for all metrics."""
         first = self._shared.members[0]
-        preds, target, weights = first._first(preds, target, weights)
-        self.meter.update(preds, target, weights=weights)
+        preds, target, weights, *values = first._first(preds, target, weights, *columns.values())
+        self.meter.update(preds, target, weights=weights, **dict(zip(columns, values, strict=True)))
         self._shared.changed()
 
     @torch.jit.unused
@@ -518,3 +521,10 @@ def from_torchmetrics(metric: Any, *, preds: tuple[int, ...] = (), target: tuple
         {'acc': tensor(0.6667)}
     """
     return Foreign(metric, tuple(preds), None if target is None else tuple(target))
+
+
+def _signature(meter: Meter) -> inspect.Signature:
+    """That of `update`, with the columns that the metrics of a meter count."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = ("preds", "target", "weights", *sorted(meter.columns))
+    return inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])

@@ -12,7 +12,9 @@ from assay.errors import ConfigError, describe
 from assay.meter import Meter
 from assay.metrics.base import Metric
 
-Transform = Callable[[Any, Any], tuple[Any, ...]]
+Transform = Callable[[Any, Any], "tuple[Any, ...] | Mapping[str, Any]"]
+
+_ARGUMENTS = ("preds", "target", "weights")
 
 
 class ComputeMetrics:
@@ -33,9 +35,9 @@ class ComputeMetrics:
             compute_result: whether no batch follows.
         """
         try:
-            given = (self._transform or _firsts)(prediction.predictions, prediction.label_ids)
-            preds, target, weights = (*map(_tensor, given), None, None)[:3]
-            self.meter.update(preds, target, weights=weights)
+            parts = (self._transform or _firsts)(prediction.predictions, prediction.label_ids)
+            arguments = parts if isinstance(parts, Mapping) else dict(zip(_ARGUMENTS, parts, strict=False))
+            self.meter.update(**(arguments if self.meter.takes_raw else _tensors(arguments)))
             values = _flat(self.meter.compute()) if compute_result else {}
         except Exception:
             self.meter.reset()  # this evaluation ends here, and the next one starts with nothing
@@ -51,8 +53,8 @@ def _firsts(preds: Any, labels: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def _tensor(part: Any) -> Tensor | None:
-    return part if part is None or isinstance(part, Tensor) else torch.as_tensor(part)
+def _tensors(arguments: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: torch.as_tensor(part) for name, part in arguments.items() if part is not None}
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +80,8 @@ def compute_metrics(metrics: Meter | Mapping[str, Metric], transform: Transform 
     Args:
         metrics: metrics by name, or a meter, which is copied empty. Labels of -100, with which the Trainer pads, are
             left out by metrics with `ignore_index=-100`.
-        transform: how predictions and labels become `(preds, target)` or `(preds, target, weights)`; the first part of
+        transform: how predictions and labels become `(preds, target)`, `(preds, target, weights)`, or the arguments of
+            `Meter.update` by name (lists of strings for metrics of text); the first part of
             each by default.
 
     Raises:

@@ -104,13 +104,14 @@ def row_values(
         return None if each is None else found.weighted(each)
 
 
-def predictions(metric: Metric, preds: Any, target: Any = None) -> Tensor | None:
+def predictions(metric: Metric, preds: Any, target: Any = None, **columns: Tensor) -> Tensor | None:
     """What is predicted for each sample: the label of a classification, or the prediction of a regression.
 
     Args:
         metric: any metric.
         preds: a batch, as for `Meter.update`.
         target: likewise.
+        **columns: likewise.
 
     Returns:
         Labels, int64 of shape `(N,)`, or predictions of that shape; None where the metric predicts nothing (as it ranks
@@ -126,7 +127,7 @@ def predictions(metric: Metric, preds: Any, target: Any = None) -> Tensor | None
     """
     if metric.encoder is not None:
         preds, target = _rows(metric.encoder, preds, target), None
-    batch = _batch(metric, preds, target, None, {})
+    batch = _batch(metric, preds, target, None, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
         return metric.predicted(batch)
 

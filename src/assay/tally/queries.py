@@ -24,10 +24,10 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
+from assay.tally.layout_checks import check_weights
 from assay.tally.query_terms import EmptyTargetAction, QueryTerm
 from assay.tally.ranked_queries import RankedQueries, ranked
 from assay.tally.row_sums import RowTerm, RowValues, SumShape
-from assay.tally.row_terms import check_row_weights
 from assay.tally.sample_store import ANY, SampleStore, canonical
 
 INVALID = (
@@ -206,7 +206,7 @@ def check_rows(layout: BatchLayout) -> None:
         do = "Give one query a row, or query ids as indexes= with by_row=False"
         raise ShapeError(describe("preds", f"shape {shown(layout.preds.tail)}", "shape (N, D)", do))
     _check_scores(layout)
-    check_row_weights(layout.weights)
+    check_weights(layout.weights)
 
 
 def _wide(relevance: Tensor) -> Tensor:

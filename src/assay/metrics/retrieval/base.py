@@ -181,7 +181,7 @@ class QueryMean(RetrievalMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopKMetric(QueryMean):
+class TopKQueryMetric(QueryMean):
     """A metric of the documents with the highest scores."""
 
     examples: ClassVar[Examples] = ({}, {"by_row": True, "top_k": 2})

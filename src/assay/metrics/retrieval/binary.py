@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from assay.errors import ConfigError, describe
-from assay.metrics.retrieval.base import QueryMean, TopKMetric
+from assay.metrics.retrieval.base import QueryMean, TopKQueryMetric
 from assay.tally.query_terms import (
     EmptyTargetAction,
     QueryAUROC,
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalMAP(TopKMetric):
+class RetrievalMAP(TopKQueryMetric):
     """Mean average precision over queries.
 
     Of a query with R relevant documents: the sum of the precision at the rank of each, over R. With `top_k`, relevant
@@ -56,7 +56,7 @@ class RetrievalMAP(TopKMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalMRR(TopKMetric):
+class RetrievalMRR(TopKQueryMetric):
     """Mean reciprocal rank over queries: `1 / rank` of the first relevant document.
 
     0 for a query whose first relevant document is not among the first `top_k`.
@@ -76,7 +76,7 @@ class RetrievalMRR(TopKMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalPrecision(TopKMetric):
+class RetrievalPrecision(TopKQueryMetric):
     """Mean over queries of the share of the first `top_k` documents that are relevant.
 
     `hits / top_k`, also for a query with fewer documents, unless `adaptive_k`.
@@ -100,7 +100,7 @@ class RetrievalPrecision(TopKMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalRecall(TopKMetric):
+class RetrievalRecall(TopKQueryMetric):
     """Mean over queries of the share of their relevant documents that are among the first `top_k`.
 
     `hits / relevant`.
@@ -122,7 +122,7 @@ class RetrievalRecall(TopKMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalHitRate(TopKMetric):
+class RetrievalHitRate(TopKQueryMetric):
     """The share of queries with a relevant document among the first `top_k`.
 
     Of a query with equal scores: the probability of that.
@@ -144,7 +144,7 @@ class RetrievalHitRate(TopKMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalFallOut(TopKMetric):
+class RetrievalFallOut(TopKQueryMetric):
     """Mean over queries of the share of the documents that are not relevant that are among the first `top_k`.
 
     `misses / not relevant`. `empty_target_action` is for queries all of whose documents are relevant.
@@ -209,7 +209,7 @@ class RetrievalAUROC(QueryMean):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankBiasedPrecision(TopKMetric):
+class RankBiasedPrecision(TopKQueryMetric):
     """Mean over queries of rank-biased precision.
 
     `(1 - p) sum(p ** (rank - 1))` over the relevant documents: the expected share of relevant documents among those

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, get_args
 
 from assay.errors import ConfigError, describe
-from assay.metrics.retrieval.base import TopKMetric
+from assay.metrics.retrieval.base import TopKQueryMetric
 from assay.tally.query_terms import Gain, QueryExpectedReciprocalRank, QueryNormalizedDCG, QueryTerm
 
 __all__ = ["ExpectedReciprocalRank", "RetrievalNormalizedDCG"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalNormalizedDCG(TopKMetric):
+class RetrievalNormalizedDCG(TopKQueryMetric):
     r"""Mean over queries of the normalized discounted cumulative gain.
 
     $$ \sum_{i=1}^{k} \frac{g(r_i)}{\log_2(i + 1)} \Big/ \sum_{i=1}^{k} \frac{g(r^*_i)}{\log_2(i + 1)} $$
@@ -47,7 +47,7 @@ class RetrievalNormalizedDCG(TopKMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedReciprocalRank(TopKMetric):
+class ExpectedReciprocalRank(TopKQueryMetric):
     """Mean over queries of the expected reciprocal rank.
 
     `sum(1 / rank * stop * product of (1 - stop) before)`, where a user is content with a document, and stops, with
