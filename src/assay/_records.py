@@ -137,7 +137,7 @@ def seal(data: Mapping[str, Any]) -> dict[str, Any]:
 
     Example:
         >>> seal({"schema": "assay.report/5", "title": "digits"})["digest"]
-        'c61ac82f78deb45e7412ed9ae3eab096'
+        'a43a28ecbababd2c15a96c07aa78faa3'
     """
     content = {name: value for name, value in data.items() if name != "digest"}
     written = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
