@@ -44,7 +44,7 @@ def test_the_first_compilation_is_reported_where_there_is_no_terminal(monkeypatc
 
 
 def test_json_and_sarif(tmp_path):
-    done = invoke(f"{BUGGY}:HostSync", "--device", "cuda:1", "--json", "--sarif", tmp_path / "a.sarif")
+    done = invoke(f"{BUGGY}:DeviceSync", "--device", "cuda:1", "--json", "--sarif", tmp_path / "a.sarif")
     assert done.exit_code == 1
     (found,) = json.loads(done.stdout)["findings"]
     assert found["rule"] == "device-sync"
@@ -53,7 +53,7 @@ def test_json_and_sarif(tmp_path):
 
 
 def test_what_fails_can_be_chosen():
-    target = f"{BUGGY}:HostSync"
+    target = f"{BUGGY}:DeviceSync"
     assert invoke(target, "--device", "mps", "--fail-on", "error").exit_code == 0
     assert invoke(target, "--device", "mps", "--ignore", "device-sync").exit_code == 0
     assert invoke(target, "--device", "mps", "--rules", "device-sync,unseeded", "--usage", "moved").exit_code == 1
@@ -73,7 +73,7 @@ def test_modules_of_the_working_folder_can_be_named(tmp_path):
     (package / "metrics.py").write_text(BUGGY.read_text().partition("BATCHES = ")[0])
     command = Path(sys.executable).with_name("assay")
     done = subprocess.run(
-        [command, "audit", "mine.metrics:HostSync", "--device", "mps", "--json"],
+        [command, "audit", "mine.metrics:DeviceSync", "--device", "mps", "--json"],
         capture_output=True,
         text=True,
         check=False,
