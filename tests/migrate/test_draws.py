@@ -4,6 +4,7 @@ difference. The cases are rows of the page (`test_differences.py`) and notes of 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 import torch
@@ -55,10 +56,12 @@ class Drawn:
             return str(self.classes)
         if parameter.name not in VALUES or (parameter.default is not None and made.random() < 0.5):
             return None
+        if parameter.name == "weights" and self.kind == "references":
+            return None  # of n-grams
         rule = self.entry.rules.get(parameter.name, "")
         return None if rule == "data" else made.choice(["None"] if rule == "only None" else VALUES[parameter.name])
 
-    def _batch(self, made: random.Random) -> tuple[Tensor, ...]:
+    def _batch(self, made: random.Random) -> tuple[Any, ...]:
         g, n, k = torch.Generator().manual_seed(made.randrange(10**9)), made.choice([1, 3, 8, 20, 40]), self.classes
         ties = made.random() < 0.3
 
@@ -70,6 +73,20 @@ class Drawn:
             drawn = torch.randint(high, shape, generator=g)
             left_out = torch.rand(shape, generator=g) < 0.2
             return drawn if self.ignored is None else torch.where(left_out, self.ignored, drawn)
+
+        def sentences() -> list[str]:
+            return [" ".join(made.choices("abcd", k=made.randrange(4, 9))) for _ in range(n)]
+
+        def with_other_words(texts: list[str]) -> list[str]:
+            """Nothing is left out or added: alignments of other words are a documented difference."""
+            return [" ".join(made.choice([word, word, "x"]) for word in text.split()) for text in texts]
+
+        if self.kind in ("strings", "references"):
+            target = sentences()
+            several = [[text, other] for text, other in zip(target, sentences(), strict=True)]
+            if self.entry.assay == "CHRFScore":  # which of several counts is a documented difference
+                several = [[text] for text in target]
+            return with_other_words(target), target if self.kind == "strings" else several
 
         occur = k if made.random() < 0.7 else max(1, k - 2)
         return {
@@ -95,6 +112,8 @@ class Drawn:
     def documented(self) -> bool:
         """Whether the page has a row, or the rewriting a note, for this call or this batch."""
         target = self.batch[-1]
+        if isinstance(target, list):
+            return False
         of_label = list(target.unbind(1)) if self.kind == "multilabel" else [target]
         counted = [each[each != self.ignored] if self.ignored is not None else each for each in of_label]
         classes = range(self.classes if self.kind == "multiclass" else 2)

@@ -8,6 +8,7 @@ import warnings
 import pytest
 import torch
 
+import assay.metrics
 from assay.migrate import rewrite
 from migrate.test_table import ENTRIES, theirs
 
@@ -32,6 +33,8 @@ BATCHES = {
     "tokens": (rand(N, 5, 7), labels(7, N, 5)),
     "classes": (labels(K, N), labels(K, N)),
     "alone": (rand(N),),
+    "strings": (["the cat sat here", "a b c", "yes it is so"], ["the cat sat there", "a b d c", "yes it is so"]),
+    "references": (["the cat sat on a mat", "yes it is so"], [["the cat sat on the mat", "a cat"], ["yes it was so"]]),
 }
 EXTRA = {"beta": "2.0", "threshold": "0.5", "p": "3"} | {
     f"min_{each}": "0.5" for each in ("precision", "recall", "sensitivity", "specificity")
@@ -41,6 +44,8 @@ EXTRA = {"beta": "2.0", "threshold": "0.5", "p": "3"} | {
 def kind_of(name: str, entry) -> str:
     if entry.assay in ("Mean", "Sum", "Max", "Min"):
         return "alone"
+    if entry.assay in assay.metrics.__all__ and (inputs := getattr(assay.metrics, entry.assay).inputs) in BATCHES:
+        return str(inputs)
     if entry.assay == "Perplexity":
         return "tokens"
     if entry.assay in ("KLDivergence", "CosineSimilarity"):
