@@ -26,6 +26,7 @@ SCRIPTS = (
     "loop",
     "integrations",
     "quantize",
+    "text",
     "import_time",
 )
 IN_TORCH = ("collection", "update_cost")  # are run again without the compiled code

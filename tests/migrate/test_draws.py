@@ -84,8 +84,6 @@ class Drawn:
         if self.kind in ("strings", "references"):
             target = sentences()
             several = [[text, other] for text, other in zip(target, sentences(), strict=True)]
-            if self.entry.assay == "CHRFScore":  # which of several counts is a documented difference
-                several = [[text] for text in target]
             return with_other_words(target), target if self.kind == "strings" else several
 
         occur = k if made.random() < 0.7 else max(1, k - 2)

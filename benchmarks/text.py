@@ -1,0 +1,104 @@
+"""Metrics of text beside TorchMetrics and the libraries that define them: one batch, counted and computed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jiwer
+from sacrebleu.metrics import BLEU, CHRF
+from torchmetrics import text as theirs
+
+from assay import metrics as ours
+from benchmarks.harness import Candidate, Table, measure, save, titled
+
+WORDS = [f"w{k}" for k in range(2_000)]
+
+
+def sentences(count: int, words: int = 20) -> tuple[list[str], list[str]]:
+    """Targets, and predictions in which about a fifth of the words is changed, missing or new."""
+    chance = random.Random(0)
+    preds, target = [], []
+    for _ in range(count):
+        wanted = chance.choices(WORDS, k=words)
+        found = []
+        for word in wanted:
+            kind = chance.random()
+            found += [] if kind < 0.07 else [chance.choice(WORDS)] if kind < 0.14 else [word]
+            found += [chance.choice(WORDS)] if kind > 0.93 else []
+        preds.append(" ".join(found))
+        target.append(" ".join(wanted))
+    return preds, target
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric with its counterparts, and how many times as fast as TorchMetrics it is to be."""
+
+    name: str
+    samples: int
+    assay: Any
+    torchmetrics: type
+    goal: float = 0
+    several: bool = False
+    other: Callable[[list[str], list[str]], Any] | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def candidates(self) -> dict[str, Candidate]:
+        preds, target = sentences(self.samples)
+        lists = [[each] for each in target] if self.several else target
+        found = {
+            "assay": Candidate(lambda _: self.assay(preds, lists)),
+            "torchmetrics": Candidate(lambda _: self.torchmetrics(**self.arguments)(preds, lists)),
+        }
+        other = self.other
+        return found | ({"other": Candidate(lambda _: other(preds, target))} if other else {})
+
+
+ROWS = (
+    Row("WER", 1_000, ours.WordErrorRate(), theirs.WordErrorRate, 200, other=lambda p, t: jiwer.wer(t, p)),
+    Row("CER", 1_000, ours.CharErrorRate(), theirs.CharErrorRate, 5_000, other=lambda p, t: jiwer.cer(t, p)),
+    Row("MER", 1_000, ours.MatchErrorRate(), theirs.MatchErrorRate, other=lambda p, t: jiwer.mer(t, p)),
+    Row("BLEU", 500, ours.BLEUScore(), theirs.BLEUScore, 5, several=True),
+    Row(
+        "SacreBLEU",
+        500,
+        ours.SacreBLEUScore(),
+        theirs.SacreBLEUScore,
+        5,
+        several=True,
+        other=lambda p, t: BLEU().corpus_score(p, [t]),
+    ),
+    Row(
+        "chrF++",
+        500,
+        ours.CHRFScore(),
+        theirs.CHRFScore,
+        50,
+        several=True,
+        other=lambda p, t: CHRF(word_order=2).corpus_score(p, [t]),
+    ),
+    Row("ROUGE-L", 150, ours.ROUGEScore(), theirs.ROUGEScore, arguments={"rouge_keys": "rougeL"}),
+    Row("TER", 50, ours.TranslationEditRate(), theirs.TranslationEditRate, several=True),
+)
+
+
+def main() -> None:
+    header = ["metric", "sentences", "assay, ms", "TorchMetrics, ms", "jiwer or sacrebleu, ms", "times as fast", "goal"]
+    table, raw = Table(titled("Metrics of text: one batch, counted and computed"), header), {}
+    for row in ROWS:
+        costs = measure(row.candidates(), rounds=3)
+        raw[row.name] = {name: cost.rounds for name, cost in costs.items()}
+        times = [
+            f"{1e3 * costs[name].median:.2f}" if name in costs else "" for name in ("assay", "torchmetrics", "other")
+        ]
+        ratio = f"{costs['torchmetrics'].over(costs['assay']):,.1f}"
+        table.rows.append([row.name, f"{row.samples:,}", *times, ratio, f"{row.goal:,.0f}" if row.goal else ""])
+        print(*table.rows[-1], flush=True)
+    save("text", [table], raw)
+
+
+if __name__ == "__main__":
+    main()
