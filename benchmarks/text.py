@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jiwer
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from torchmetrics import text as theirs
 
 from assay import metrics as ours
