@@ -315,6 +315,7 @@ def _ranking() -> list[Case]:
             found += cases([AUROC(exact_up_to=limit, bounds=True, **task)], draw)
             found += cases([AUROC(exact_up_to=limit, ignore_index=IGNORED, **task)], ignoring(draw))
         found += cases([AveragePrecision(**task), PrecisionRecallCurve(exact_up_to=0, **task)], draw)
+        found += cases([AUROC(thresholds=9, **task), ROC(thresholds=9, ignore_index=IGNORED, **task)], draw)
     found += cases([AveragePrecision(exact=True), ROC(exact_up_to=0)], binary)
     for limit in (1 << 20, 0):
         found += cases([AUROC(logits=True, exact_up_to=limit)], binary_logits)
@@ -323,6 +324,7 @@ def _ranking() -> list[Case]:
     found += cases([AUROC(average="weighted", **of_logits), AUROC(exact_up_to=0, **of_logits)], multiclass_logits)
     found += cases([kind(**of_logits) for kind in (AveragePrecision, ROC, PrecisionRecallCurve)], multiclass_logits)
     found += cases([RecallAtFixedPrecision(min_precision=0.5, **of_logits)], multiclass_logits)
+    found += cases([AveragePrecision(thresholds=5, **of_logits)], multiclass_logits)
     return found
 
 
@@ -404,7 +406,8 @@ def rounds(metric: Metric) -> bool:
     scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
     of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked
     in_float64 = not getattr(metric, "by_row", True)  # whatever the dtype of what is kept
-    by_softmax = scaled and (of_classes or not isinstance(metric, RankingMetric))
+    ranked = isinstance(metric, RankingMetric) and metric.thresholds is None
+    by_softmax = scaled and (of_classes or not ranked)
     return (not metric.exact_terms and not in_float64) or by_softmax
 
 
@@ -449,6 +452,7 @@ def _map_scores(case: Case, data: Data) -> tuple[Data, Data] | None:
         decides
         or _named(case, "CriticalSuccessIndex", "PerOutput")
         or getattr(case.metric, "exact_up_to", EXACT) < EXACT
+        or getattr(case.metric, "thresholds", None) is not None
     ):
         return None
     if case.draw in (binary_logits, pairs, output_pairs, documents, query_rows):

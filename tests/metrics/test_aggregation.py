@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.errors import ConfigError, InvalidValuesWarning, NoDataWarning
+from assay.errors import ConfigError, InvalidValuesError, InvalidValuesWarning, NoDataWarning
 from assay.meter import Meter
 from assay.metrics.aggregation.values import Max, Mean, Min, Sum, Variance
 
@@ -104,6 +104,23 @@ def test_without_data(make):
         assert math.isnan(make()(torch.zeros(0)).item())
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("make", ALL)
+def test_a_number_takes_the_place_of_nan(make, weighted):
+    x, is_nan = normal(3), normal(4) > 0
+    weights = normal(5).abs() if weighted else None
+    expected = make()(x.masked_fill(is_nan, -7.5), weights=weights)
+    assert make(-7.5)(x.masked_fill(is_nan, math.nan), weights=weights).item() == expected.item()
+    assert make(2)(torch.tensor([1, 4])).item() == make()(torch.tensor([1, 4])).item()
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_nan_raises_where_it_is_not_expected(make):
+    assert make("raise")(torch.tensor([3.0, 4.0])).item() == make()(torch.tensor([3.0, 4.0])).item()
+    with pytest.raises(InvalidValuesError, match="values are NaN"):
+        make("raise")(torch.tensor([3.0, math.nan]))
+
+
 def test_aggregates_share_their_tallies():
     meter = Meter(Mean(), Sum(), Variance(), Max(), Min(), q=Max("ignore"))
     assert len(meter.tallies) == 2
@@ -114,7 +131,9 @@ def test_aggregates_share_their_tallies():
 
 def test_what_cannot_be():
     for make in ALL:
-        with pytest.raises(ConfigError, match='nan_policy: got \'drop\', expected "propagate" or "ignore"'):
+        with pytest.raises(ConfigError, match=r"nan_policy: got 'drop', expected .*a number"):
             make("drop")
+        with pytest.raises(ConfigError, match="nan_policy: got nan"):
+            make(math.nan)
     with pytest.raises(ConfigError, match="ddof: got -1, expected 0 or more"):
         Variance(ddof=-1)

@@ -32,10 +32,12 @@ VALUES = {
     "reduction": ["'mean'", "'sum'"],
     "p": ["1", "2", "1.5"],
     "num_outputs": ["1"],
-    "zero_division": ["0", "0.0"],
+    "zero_division": ["0", "0.0", "1"],
+    "thresholds": ["None", "7", "[0.0, 0.5, 1.0]"],
+    "max_fpr": ["None", "0.5"],
     "multidim_average": ["'global'"],
 } | {f"min_{each}": ["0.5"] for each in ("precision", "recall", "sensitivity", "specificity")}
-DRAWS = 12
+DRAWS = 16
 
 
 class Drawn:
@@ -132,6 +134,7 @@ class Drawn:
             or (self.entry.assay == "ExactMatch" and self.ignored is not None)
             or (self.entry.name == "multilabel_jaccard_index" and self.ignored in (0, 1))
             or (self.entry.assay == "JaccardIndex" and self.kind == "multilabel" and not (target == 1).any())
+            or (self.given.get("zero_division") == "1" and self.average == "'weighted'" and not (target == 1).any())
             or (self.entry.assay == "MatthewsCorrCoef" and self._constant(counted))
             or (self.kind == "numbers" and len(target) < 8)
         )

@@ -55,14 +55,16 @@ def test_nan_counts_or_is_left_out():
     state = counted(x)
     assert all(map(math.isnan, Extremes().compute(state)))
     assert [(p.what, p.count, p.fatal) for p in Extremes().invalid_values(state)] == [("values are NaN", 1, False)]
-    assert Extremes(skip_nan=True).compute(state) == (3.0, -math.inf)
-    assert Extremes(skip_nan=True).invalid_values(state) == []
+    assert Extremes(nan_policy="ignore").compute(state) == (3.0, -math.inf)
+    assert Extremes(nan_policy="ignore").invalid_values(state) == []
     only = counted(torch.tensor([math.nan]))
-    assert all(map(math.isnan, Extremes(skip_nan=True).compute(only)))
+    assert all(map(math.isnan, Extremes(nan_policy="ignore").compute(only)))
 
 
 def test_both_ways_to_treat_nan_are_read_from_one_state():
-    assert Extremes(True).union(Extremes(False)) == Extremes(False).union(Extremes(True)) == Extremes(False)
+    ignored, counted = Extremes("ignore"), Extremes()
+    assert ignored.union(counted) == counted.union(ignored) == counted
+    assert ignored.union(Extremes(0.5)) is Extremes(0.5).union(counted) is None
 
 
 def test_an_update_waits_for_nothing(count_ops):

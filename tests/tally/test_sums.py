@@ -177,12 +177,12 @@ def test_values_that_are_not_finite_settle_alike_however_they_are_split(values, 
 
 def test_nan_is_left_out_when_asked(compiled):
     x = torch.tensor([1.0, math.nan, 4.0])
-    tally = Sums(frozenset({PREDS}), arguments=("preds",), skip_nan=True)
+    tally = Sums(frozenset({PREDS}), arguments=("preds",), nan_policy="ignore")
     state = counted(tally, (x,), compiled=compiled)
     assert tally.compute(state).weight == [2]
     assert tally.compute(state)[PREDS] == [5]
     assert tally.invalid_values(state) == []
-    weighted = Sums(frozenset({PREDS}), weighted=True, arguments=("preds",), skip_nan=True)
+    weighted = Sums(frozenset({PREDS}), weighted=True, arguments=("preds",), nan_policy="ignore")
     read = weighted.compute(counted(weighted, (x, None, torch.tensor([2.0, 8.0, 0.5])), compiled=compiled))
     assert (read.weight, read[PREDS]) == ([Fraction(5, 2)], [4])
 
@@ -233,7 +233,7 @@ def test_a_join_holds_both_and_a_part_is_what_would_have_been_counted():
         Sums(TERMS, 2),
         Sums(TERMS, weighted=True),
         Sums(frozenset({PREDS}), arguments=("preds",)),
-        Sums(TERMS, skip_nan=True),
+        Sums(TERMS, nan_policy="ignore"),
     ],
 )
 def test_sums_of_other_data_do_not_join(other):

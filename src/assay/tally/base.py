@@ -25,6 +25,9 @@ Rule = Literal["sum", "max", "late", "samples"]
 * `samples`: a `SampleStore`; merged by concatenation.
 """
 
+NanPolicy = Literal["propagate", "ignore", "raise"] | float
+"""What a NaN among values does: counts, is left out, raises when the metric is computed, or is replaced by a number."""
+
 State = dict[str, Any]
 
 Made = TypeVar("Made")

@@ -41,12 +41,15 @@ class Ranking:
         thresholds: float64, falling: the score itself, or the lowest one that falls into the bin.
         positives, negatives: how many, or how much weight in some unit.
         single: booleans: everything here has the same score, which is the threshold.
+        at_thresholds: there is an entry for each of some thresholds that were stated, and a last one for what reaches
+            none of them, which is no point of a curve.
     """
 
     thresholds: Array
     positives: Array
     negatives: Array
     single: Array
+    at_thresholds: bool = False
 
     @cached_property
     def hits(self) -> Array:
@@ -57,6 +60,11 @@ class Ranking:
     def alarms(self) -> Array:
         """Negatives at this threshold and above."""
         return np.cumsum(self.negatives)
+
+    @property
+    def points(self) -> slice:
+        """The entries that are points of a curve."""
+        return slice(None, -1 if self.at_thresholds else None)
 
     @property
     def num_positives(self) -> int:
@@ -118,7 +126,8 @@ def pooled(rankings: Sequence[Ranking]) -> Ranking:
         return np.asarray(how.reduceat(np.concatenate([getattr(r, name) for r in rankings])[order], starts))
 
     add, both = np.add, np.logical_and
-    return Ranking(falling[starts], merged(add, "positives"), merged(add, "negatives"), merged(both, "single"))
+    counts = merged(add, "positives"), merged(add, "negatives"), merged(both, "single")
+    return Ranking(falling[starts], *counts, rankings[0].at_thresholds)
 
 
 def auroc(ranking: Ranking) -> BoundedEstimate:
@@ -126,14 +135,65 @@ def auroc(ranking: Ranking) -> BoundedEstimate:
 
     Pairs with equal scores count one half. Pairs within a bin of several scores may be in any order: none of them right
     is the lower bound, all of them right the upper one, and half of them the estimate. All three are exact rationals.
+    At stated thresholds it is the area under the lines between their points, from the first to the last.
     """
     pairs = ranking.num_positives * ranking.num_negatives
     if not pairs:
         return NOTHING
+    if ranking.at_thresholds:
+        hits, alarms = ranking.hits[ranking.points], ranking.alarms[ranking.points]
+        area = Fraction(dot(np.diff(alarms), hits[1:] + hits[:-1]), 2 * pairs)
+        return BoundedEstimate(area, area, area)
     lower_negatives = ranking.num_negatives - ranking.alarms
     right = 2 * dot(ranking.positives, lower_negatives) + dot(ranking.positives, ranking.negatives)
     unclear = dot(ranking.positives, np.where(ranking.single, 0, ranking.negatives))
     return BoundedEstimate(*(Fraction(right + step * unclear, 2 * pairs) for step in (0, -1, 1)))
+
+
+def partial_auroc(ranking: Ranking, max_fpr: Fraction) -> BoundedEstimate:
+    """The area under the ROC curve up to a false positive rate, scaled so that chance gives 1/2 and perfection 1.
+
+    The point at `max_fpr` is on the line between its neighbours. The bounds are the areas with the negatives, or the
+    positives, first in each bin of several scores.
+    """
+    if not ranking.num_positives or not ranking.num_negatives:
+        return NOTHING
+    chance = max_fpr**2 / 2
+    areas = [_area_up_to(alarms, hits, max_fpr) for alarms, hits in _curves(ranking, max_fpr)]
+    return BoundedEstimate(*((1 + (area - chance) / (max_fpr - chance)) / 2 for area in areas))
+
+
+def _curves(ranking: Ranking, max_fpr: Fraction) -> list[tuple[Array, Array]]:
+    """False and true positives at the points of the curve that is estimated, the lowest and the highest that may be."""
+    alarms, hits = ranking.alarms, ranking.hits
+    if ranking.at_thresholds:
+        alarms, hits = alarms[ranking.points], hits[ranking.points]
+        if not len(alarms) or alarms[0] > max_fpr * ranking.num_negatives:
+            alarms, hits = np.append(0, alarms), np.append(0, hits)
+        if alarms[-1] <= max_fpr * ranking.num_negatives:
+            alarms, hits = np.append(alarms, ranking.num_negatives), np.append(hits, ranking.num_positives)
+        return [(alarms, hits)] * 3
+    middle = np.append(0, alarms), np.append(0, hits)
+    unclear = ~ranking.single
+    if not unclear.any():
+        return [middle] * 3
+    before = np.flatnonzero(unclear)
+    low = np.insert(middle[0], before + 1, alarms[before]), np.insert(middle[1], before + 1, middle[1][before])
+    high = np.insert(middle[0], before + 1, middle[0][before]), np.insert(middle[1], before + 1, hits[before])
+    return [middle, low, high]
+
+
+def _area_up_to(alarms: Array, hits: Array, max_fpr: Fraction) -> Fraction:
+    """The area under the lines between points, in which both arrays rise, up to a share of the last false positives."""
+    negatives, positives = int(alarms[-1]), int(hits[-1])
+    limit = max_fpr * negatives
+    stop = int(np.searchsorted(alarms, math.floor(limit), side="right"))
+    twice = Fraction(dot(np.diff(alarms[:stop]), hits[1:stop] + hits[: stop - 1]))
+    if stop < len(alarms):
+        x, y, next_x, next_y = (int(each) for each in (alarms[stop - 1], hits[stop - 1], alarms[stop], hits[stop]))
+        width = limit - x
+        twice += width * (2 * y + (next_y - y) * width / (next_x - x))
+    return twice / (2 * negatives * positives)
 
 
 def dot(a: Array, b: Array) -> int:
@@ -155,7 +215,7 @@ def average_precision(ranking: Ranking) -> BoundedEstimate:
     total = ranking.num_positives
     if not total:
         return NOTHING
-    some = np.flatnonzero(ranking.positives)
+    some = np.flatnonzero(ranking.positives[ranking.points])
     single = ranking.single[some]
     hits, alarms, p, n = (
         _floats(a[some]) for a in (ranking.hits, ranking.alarms, ranking.positives, ranking.negatives)

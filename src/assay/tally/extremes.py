@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, describe
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.base import Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
 from assay.tally.layout_checks import check_weights
 
 _NONE = torch.iinfo(torch.int64).min
@@ -37,7 +37,7 @@ class Extremes(Tally):
     The key of a float is its bits, those of the magnitude flipped for negative numbers: keys order as the numbers do.
     """
 
-    skip_nan: bool = False
+    nan_policy: NanPolicy = "propagate"
 
     @property
     def uses_target(self) -> bool:
@@ -74,6 +74,8 @@ class Extremes(Tally):
 
     def _add_floats(self, state: State, values: Tensor) -> tuple[str, Tensor]:
         values = values if values.dtype == torch.float64 else values.float()
+        if isinstance(self.nan_policy, float):
+            values = values.nan_to_num(self.nan_policy, math.inf, -math.inf)
         is_nan = torch.ne(values, values, out=torch.empty_like(values))
         state["nan"] += is_nan.sum().to(torch.int64)
         largest = values.nan_to_num(-math.inf, math.inf, -math.inf).amax()
@@ -81,18 +83,20 @@ class Extremes(Tally):
         return str(values.dtype).removeprefix("torch."), keys(torch.stack([largest, -smallest]))
 
     def union(self, other: Tally) -> Tally | None:
-        if not isinstance(other, Extremes):
-            return None
-        return Extremes(self.skip_nan and other.skip_nan)
+        if not isinstance(other, Extremes) or isinstance(self.nan_policy, float) or isinstance(other.nan_policy, float):
+            return self if self == other else None
+        policies = self.nan_policy, other.nan_policy
+        return Extremes(next((policy for policy in ("raise", "propagate") if policy in policies), "ignore"))
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         nan = int(state["nan"])
-        return [InvalidValues("values are NaN", nan, fatal=False)] if nan and not self.skip_nan else []
+        fatal = self.nan_policy == "raise"
+        return [InvalidValues("values are NaN", nan, fatal)] if nan and self.nan_policy != "ignore" else []
 
     def compute(self, state: State) -> Range:
         """The extremes, decoded."""
         nan, count = int(state["nan"]), int(state["count"])
-        if nan == count or (nan and not self.skip_nan):
+        if nan == count or (nan and self.nan_policy != "ignore"):
             return Range(math.nan, math.nan)
         largest, negated = (_largest(keys, k) for k, keys in enumerate(state["extremes"].T.tolist()))
         return Range(float(largest), float(-negated))

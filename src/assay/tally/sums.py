@@ -20,6 +20,7 @@ from assay.tally.base import (
     Batch,
     BatchLayout,
     InvalidValues,
+    NanPolicy,
     Rule,
     State,
     Tally,
@@ -84,14 +85,14 @@ class Sums(Tally):
     each term is multiplied by the weight of its sample, and `bad_weights` counts the weights that cannot be.
 
     With `num_outputs`, arguments are `(N, num_outputs)`, or `(N,)` for 1; without, every element of `(N, ...)` is a
-    sample of one output. With `skip_nan`, samples whose `preds` are NaN are left out.
+    sample of one output. `nan_policy` says what becomes of samples whose `preds` are NaN.
     """
 
     terms: frozenset[Term]
     num_outputs: int | None = None
     weighted: bool = False
     arguments: tuple[Argument, ...] = ("preds", "target")
-    skip_nan: bool = False
+    nan_policy: NanPolicy = "propagate"
 
     @property
     def chunk_scale(self) -> int:
@@ -148,7 +149,7 @@ class Sums(Tally):
     def add(self, state: State, batch: Batch) -> None:
         if self.weighted and batch.weights is not None:
             state["bad_weights"] += bad_weights(batch.weights).sum()
-        layout = ("columns", self._outputs, self.weighted, self.arguments, self.skip_nan)
+        layout = ("columns", self._outputs, self.weighted, self.arguments, self.nan_policy)
         columns, left_out = batch.memoize(layout, self._columns)
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
         if columns.compiled and takes(*(column(columns, argument) for argument in self._given)):
@@ -205,11 +206,13 @@ class Sums(Tally):
         if batch.compiled and self._outputs > 1:  # compiled code reads one column after the other
             given = {name: tensor.t().contiguous().t() for name, tensor in given.items()}
         left_out = None
-        if self.skip_nan and batch.preds.dtype.is_floating_point:
-            preds = given["preds"]
-            is_nan = preds.isnan()
-            left_out = is_nan.sum(0)
-            given = {name: tensor.masked_fill(is_nan, 0) for name, tensor in given.items()}
+        if batch.preds.dtype.is_floating_point and self.nan_policy not in ("propagate", "raise"):
+            is_nan = given["preds"].isnan()
+            if isinstance(self.nan_policy, float):
+                given["preds"] = given["preds"].masked_fill(is_nan, self.nan_policy)
+            else:
+                left_out = is_nan.sum(0)
+                given = {name: tensor.masked_fill(is_nan, 0) for name, tensor in given.items()}
         return Batch(
             given["preds"], given.get("target"), given.get("weights"), batch.cache_elements, batch.compiled
         ), left_out
@@ -231,7 +234,8 @@ class Sums(Tally):
         given = sum(count for leaf, count in strange.items() if isinstance(leaf, ArgumentValue))
         found = self.weight_problems(state)
         if given:
-            found.append(InvalidValues("values are NaN or infinite", given, fatal=False))
+            fatal = self.nan_policy == "raise" and bool(state["special"][self._leaves.index(PREDS), :, 2].any())
+            found.append(InvalidValues("values are NaN or infinite", given, fatal))
         for k, (leaf, count) in enumerate(strange.items()):
             if isinstance(leaf, FloatTerm) and count > given:  # finite inputs gave a term that is not
                 undefined = not given and bool(state["special"][k, :, 2].any())

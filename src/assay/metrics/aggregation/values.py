@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, get_args
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric, number
+from assay.metrics.base import Examples, Metric, number, plain
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample, single
-from assay.tally.base import Batch, Tally
+from assay.tally.base import Batch, NanPolicy, Tally
 from assay.tally.extremes import Extremes, Range
 from assay.tally.sums import Sums, Totals
 from assay.tally.terms import PREDS, Product, Term
 
 __all__ = ["Max", "Mean", "Min", "Sum", "Variance"]
-
-NanPolicy = Literal["propagate", "ignore"]
 
 
 @dataclass(frozen=True)
@@ -35,25 +33,35 @@ class Aggregate(Metric):
 
     Raises:
         ConfigError: an unknown `nan_policy`.
+        InvalidValuesError: by `compute`, for NaN with `nan_policy="raise"`.
     """
 
     family: ClassVar[str] = "aggregation"
     inputs: ClassVar[str] = "values"
-    examples: ClassVar[Examples] = ({}, {"nan_policy": "ignore"})
+    examples: ClassVar[Examples] = ({}, {"nan_policy": "ignore"}, {"nan_policy": 0.5})
 
     nan_policy: Annotated[
         NanPolicy,
-        '"propagate": a NaN makes the value NaN, with a warning that says how many; "ignore" leaves them out.',
+        '"propagate": a NaN makes the value NaN, with a warning that says how many; "ignore" leaves them out; "raise" '
+        "raises when the value is computed; a number takes their place.",
     ] = "propagate"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.nan_policy not in get_args(NanPolicy):
-            do = "Choose whether NaN makes the value NaN or is left out"
-            raise ConfigError(describe("nan_policy", repr(self.nan_policy), '"propagate" or "ignore"', do))
+        if isinstance(self.nan_policy, str) and self.nan_policy in get_args(get_args(NanPolicy)[0]):
+            return
+        try:
+            number_given = plain("nan_policy", self.nan_policy, "float")
+        except ConfigError:
+            number_given = math.nan
+        if math.isnan(number_given):
+            do = "Choose whether NaN makes the value NaN, is left out, raises or is replaced"
+            expected = '"propagate", "ignore", "raise" or a number'
+            raise ConfigError(describe("nan_policy", repr(self.nan_policy), expected, do))
+        object.__setattr__(self, "nan_policy", number_given)
 
     def _sums(self, weighted: bool, *terms: Term) -> Tally:
-        return Sums(frozenset(terms), None, weighted, ("preds",), self.nan_policy == "ignore")
+        return Sums(frozenset(terms), None, weighted, ("preds",), self.nan_policy)
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,11 @@ class Mean(Aggregate):
         values = single(batch.preds)
         if values is None:
             return None
-        if self.nan_policy == "propagate" or not values.dtype.is_floating_point:
+        if self.nan_policy in ("propagate", "raise") or not values.dtype.is_floating_point:
             return PerSample.of("value", values)
         known = values == values  # NaN is no number, not even itself
+        if isinstance(self.nan_policy, float):
+            return PerSample.of(f"value, {self.nan_policy} for NaN", torch.where(known, values, self.nan_policy))
         return PerSample.of("value, without NaN", torch.where(known, values, 0), "known value", known)
 
     def compute(self, counts: Totals) -> Tensor:
@@ -170,7 +180,7 @@ class Extreme(Aggregate):
         return False
 
     def tally(self, weighted: bool) -> Tally:
-        return Extremes(self.nan_policy == "ignore")
+        return Extremes(self.nan_policy)
 
 
 @dataclass(frozen=True)

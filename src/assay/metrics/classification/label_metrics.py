@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import nan
+from math import isnan, nan
 from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
@@ -235,7 +235,6 @@ class RatioMetric(TopKMetric):
     """A metric that is a quotient of outcomes, for each class or averaged over them.
 
     Attributes:
-        undefined: what 0 / 0 is of a class that has data.
         share: of one class, the names in `ANSWERS` of what is divided; nothing is divided by where the second is empty.
         pooled: what the value is the share of where classes are pooled; empty where it is none.
         by_support: whether weighing the classes by how often each is the target gives the same as pooling them.
@@ -251,7 +250,6 @@ class RatioMetric(TopKMetric):
     """
 
     higher_is_better: ClassVar[bool | None] = True
-    undefined: ClassVar[int] = 0
     share: ClassVar[tuple[str, str]] = ("true positives", "positives")
     pooled: ClassVar[str] = ""
     by_support: ClassVar[bool] = False
@@ -266,6 +264,16 @@ class RatioMetric(TopKMetric):
         super().__post_init__()
         check_average(self.average)
 
+    @property
+    def undefined(self) -> float:
+        """What 0 / 0 is of a class that has data."""
+        return 0.0
+
+    @property
+    def unweighted(self) -> float:
+        """What the average weighted by targets is of labels that no sample has."""
+        return 0.0
+
     @abstractmethod
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         """Numerators and denominators, of shape `(K,)`."""
@@ -273,7 +281,7 @@ class RatioMetric(TopKMetric):
     def compute(self, counts: Counts | ClassTotals) -> Tensor:
         of = self.outcomes(counts)
         binary = self.num_classes is None and self.num_labels is None
-        values = averaged(self.ratio, of, None if binary else self.average, self.undefined)
+        values = averaged(self.ratio, of, None if binary else self.average, self.undefined, self.unweighted)
         return vector(values) if self.average is None and not binary else number(values[0])
 
     def per_sample(self, batch: Batch) -> PerSample | None:
@@ -322,6 +330,34 @@ class RatioMetric(TopKMetric):
         return self.average == "micro" or (self.average == "macro" and not self.share[1] and self.ignore_index is None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ZeroDivisionMetric(RatioMetric):
+    """A quotient of outcomes for which the caller chooses what 0 / 0 is.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is `zero_division` for a class with
+        data, NaN without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
+    """
+
+    zero_division: Annotated[
+        float, "what 0 / 0 is of a class with data: 0, 1, or NaN, which averages over classes leave out."
+    ] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.zero_division not in (0, 1) and not isnan(self.zero_division):
+            do = "Give 0 or 1, or NaN to leave such classes out of averages"
+            raise ConfigError(describe("zero_division", self.zero_division, "0, 1 or NaN", do))
+
+    @property
+    def undefined(self) -> float:
+        return self.zero_division
+
+    @property
+    def unweighted(self) -> float:
+        return self.zero_division
+
+
 def of_jaccard(of: Outcomes, confidence_level: float) -> Ends:
     """The interval of an F1 score: it is `2 J / (1 + J)`, where J is a share of the samples that are of the class or
     predicted as it, so the ends of Wilson's interval of J become its ends."""
@@ -332,18 +368,24 @@ def of_jaccard(of: Outcomes, confidence_level: float) -> Ends:
 Ratio = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]
 
 
-def averaged(ratio: Ratio, of: Outcomes, average: Average | None, undefined: int = 0) -> list[float]:
-    """The quotients of all classes, or one average, each rounded once; `undefined` is 0 / 0 of a class with data."""
+def averaged(
+    ratio: Ratio, of: Outcomes, average: Average | None, undefined: float = 0.0, unweighted: float = 0.0
+) -> list[float]:
+    """The quotients of all classes, or one average, each rounded once; `undefined` is 0 / 0 of a class with data, and
+    `unweighted` the weighted average of labels that no sample has."""
     if average == "micro":
         of = of.pooled()
     if average is None or average == "micro":
-        missing = [float(undefined) if present else nan for present in of.present]
+        missing = [undefined if present else nan for present in of.present]
         values = [n / d if d else none for n, d, none in zip(*ratio(of), missing, strict=True)]
         return [nan if k == of.ignored else value for k, value in enumerate(values)]
     weights = of.present.astype(object) if average == "macro" else of.support
     if average == "weighted" and of.present.any() and not weights.sum():
-        return [0.0]  # labels that no sample has
-    return [mean(fixed(*ratio(of), undefined), weights)]
+        return [unweighted]
+    above, below = ratio(of)
+    if isnan(undefined):
+        weights, undefined = weights * (below != 0), 0.0
+    return [mean(fixed(above, below, int(undefined)), weights)]
 
 
 def check_average(average: str | None) -> None:

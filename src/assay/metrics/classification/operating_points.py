@@ -61,7 +61,7 @@ class OperatingPointMetric(RankingMetric):
         return next(name for name in self.__dataclass_fields__ if name.startswith("min_"))
 
     @abstractmethod
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+    def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         """The rate to be high, the one with a minimum, and the thresholds."""
 
     def compute(self, counts: Counted) -> OperatingPoint:
@@ -75,7 +75,7 @@ class OperatingPointMetric(RankingMetric):
         wanted, limited, thresholds = self.rates(ranking)
         if np.isnan(wanted).all() or np.isnan(limited).all():
             return math.nan, math.nan
-        allowed = np.flatnonzero(limited >= self.minimum)
+        allowed = np.flatnonzero((limited >= self.minimum) & ~np.isnan(wanted))
         if not len(allowed):
             return 0.0, math.inf
         best = allowed[np.lexsort([thresholds[allowed], limited[allowed], wanted[allowed]])[-1]]
@@ -106,9 +106,9 @@ class RecallAtFixedPrecision(OperatingPointMetric):
 
     examples = ({"min_precision": 0.5}, {"min_precision": 0.5, "exact_up_to": 0})
 
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+    def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         recall = curves.ratios(ranking.hits, ranking.num_positives)
-        return recall, curves.precisions(ranking), ranking.thresholds
+        return _points(ranking, recall, curves.precisions(ranking), ranking.thresholds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +133,9 @@ class PrecisionAtFixedRecall(OperatingPointMetric):
 
     examples = ({"min_recall": 0.5}, {"min_recall": 0.5, "exact_up_to": 0})
 
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+    def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         recall = curves.ratios(ranking.hits, ranking.num_positives)
-        return curves.precisions(ranking), recall, ranking.thresholds
+        return _points(ranking, curves.precisions(ranking), recall, ranking.thresholds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ class SensitivityAtSpecificity(OperatingPointMetric):
 
     examples = ({"min_specificity": 0.5}, {"min_specificity": 0.5, "exact_up_to": 0})
 
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+    def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         _, tpr, thresholds = roc_points(ranking)
         return tpr, _specificity(ranking), thresholds
 
@@ -182,12 +182,19 @@ class SpecificityAtSensitivity(OperatingPointMetric):
 
     examples = ({"min_sensitivity": 0.5}, {"min_sensitivity": 0.5, "exact_up_to": 0})
 
-    def rates(self, ranking: Ranking) -> tuple[Array, Array, Array]:
+    def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         _, tpr, thresholds = roc_points(ranking)
         return _specificity(ranking), tpr, thresholds
 
 
 def _specificity(ranking: Ranking) -> Array:
-    """The share of the negatives below every threshold, beginning with the infinite one."""
-    below = np.append(ranking.num_negatives, ranking.num_negatives - ranking.alarms)
+    """The share of the negatives below every threshold, beginning with the infinite one where scores are thresholds."""
+    below = ranking.num_negatives - ranking.alarms[ranking.points]
+    if not ranking.at_thresholds:
+        below = np.append(ranking.num_negatives, below)
     return curves.ratios(below, ranking.num_negatives)
+
+
+def _points(ranking: Ranking, *columns: Array) -> tuple[Array, ...]:
+    """The entries of columns that are points of a curve."""
+    return tuple(column[ranking.points] for column in columns)

@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, NoDataWarning, describe, warn
-from assay.metrics.base import Metric, number, vector
+from assay.metrics.base import Examples, Metric, number, plain, vector
 from assay.stats.intervals import Ends, delong_error, on_logit_scale
 from assay.tally import curves
 from assay.tally.base import Tally
 from assay.tally.curves import Array, BoundedEstimate, Ranking
 from assay.tally.labelled_scores import score_spec
 from assay.tally.scores import ScoreTally
+from assay.tally.threshold_counts import ThresholdCounts
 
 __all__ = [
     "AUROC",
@@ -96,16 +98,27 @@ class RankingMetric(Metric):
         "how many scores are kept before they are counted in a histogram; 0 keeps none. Weighted scores are always "
         "kept.",
     ] = EXACT_UP_TO
+    thresholds: Annotated[
+        int | tuple[float, ...] | None,
+        "count how many scores reach each of these probabilities, and nothing else: rising numbers in [0, 1], or how "
+        "many evenly spaced ones. The value is then that of the points at these thresholds. With `logits=True` scores "
+        "go through a sigmoid or softmax first. None uses every score.",
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._tally(weighted=False)
+        if self.thresholds is not None:
+            object.__setattr__(self, "thresholds", _thresholds(self.thresholds))
+            if self.exact or getattr(self, "bounds", False):
+                got = "thresholds together with " + ("exact=True" if self.exact else "bounds=True")
+                do = "Leave thresholds out to use every score"
+                raise ConfigError(describe(type(self).__name__, got, "one of the two", do))
+        self.tally(weighted=False)
 
     def tally(self, weighted: bool) -> Tally:
-        return self._tally(weighted)
-
-    def _tally(self, weighted: bool) -> ScoreTally:
         data = score_spec(self.num_classes, self.num_labels, self.ignore_index, self.logits)
+        if isinstance(self.thresholds, tuple):
+            return ThresholdCounts(data, self.thresholds, weighted)
         return ScoreTally(data, None if self.exact else self.exact_up_to, weighted)
 
     @property
@@ -118,6 +131,17 @@ class RankingMetric(Metric):
         kind = "class" if self.num_labels is None else "label"
         return "" if self._single else f" of {kind} " + ", ".join(map(str, groups))
 
+    def _columns(self, curves: Sequence[Sequence[Array]]) -> Iterator[Tensor | tuple[Tensor, ...]]:
+        """The coordinates of curves, the last of which are the thresholds."""
+        *rates, thresholds = (
+            tuple(torch.from_numpy(np.ascontiguousarray(each)) for each in column)
+            for column in zip(*curves, strict=True)
+        )
+        one = self._single or self.thresholds is not None
+        for column in rates:
+            yield column[0] if self._single else torch.stack(column) if one else column
+        yield thresholds[0] if one else thresholds
+
     def _warn_of_missing(self, groups: Sequence[int], needs: str) -> None:
         """Warn that classes or labels read NaN."""
         if groups:
@@ -126,6 +150,20 @@ class RankingMetric(Metric):
                 describe(type(self).__name__, got, needs, "Add samples until that holds; the value is NaN"),
                 NoDataWarning,
             )
+
+
+def _thresholds(thresholds: Any) -> tuple[float, ...]:
+    """Thresholds as rising float32 numbers; a number n stands for n of them from 0 to 1."""
+    if isinstance(thresholds, Tensor | np.ndarray | list | tuple):
+        values = tuple(torch.as_tensor(thresholds).detach().cpu().float().reshape(-1).tolist())
+    else:
+        count = plain("thresholds", thresholds, "int")
+        values = tuple(torch.linspace(0, 1, count).tolist()) if count > 1 else ()
+    rising = all(a < b for a, b in pairwise(values))
+    if not values or not rising or not 0 <= values[0] <= values[-1] <= 1:
+        expected = "rising numbers in [0, 1], or how many there are, 2 or more"
+        raise ConfigError(describe("thresholds", thresholds, expected, "Give 101 for steps of 0.01"))
+    return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +180,12 @@ class AveragedRankingMetric(RankingMetric):
     """
 
     higher_is_better: ClassVar[bool | None] = True
-    examples = ({}, {"bounds": True}, {"exact_up_to": 16, "bounds": True}, {"exact_up_to": 0, "bounds": True})
+    examples: ClassVar[Examples] = (
+        {},
+        {"bounds": True},
+        {"exact_up_to": 16, "bounds": True},
+        {"exact_up_to": 0, "bounds": True},
+    )
 
     average: Annotated[
         Average | None,
@@ -242,14 +285,32 @@ class AUROC(AveragedRankingMetric):
         >>> AUROC()(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
         tensor(0.7500, dtype=torch.float64)
 
-    Source: J. A. Hanley, B. J. McNeil, The meaning and use of the area under a ROC curve, Radiology 143 (1982).
+    Source: J. A. Hanley, B. J. McNeil, The meaning and use of the area under a ROC curve, Radiology 143 (1982); for
+    `max_fpr`: D. K. McClish, Analyzing a portion of the ROC curve, Medical Decision Making 9 (1989).
     """
 
     needs = "positives and negatives"
 
+    max_fpr: Annotated[
+        float | None,
+        "binary: only the part of the curve up to this false positive rate, scaled so that chance gives 1/2 and a "
+        "perfect ranking 1.",
+    ] = None
+
+    examples = (*AveragedRankingMetric.examples, {"max_fpr": 0.3}, {"max_fpr": 0.3, "exact_up_to": 0, "bounds": True})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_fpr is not None and not 0 < self.max_fpr <= 1:
+            raise ConfigError(describe("max_fpr", self.max_fpr, "above 0 and at most 1", "Give a rate, as 0.1"))
+        if self.max_fpr is not None and not self._single:
+            do = "Leave max_fpr out for several classes or labels"
+            raise ConfigError(describe("max_fpr", self.max_fpr, "None where data is not binary", do))
+
     @property
     def closed_form(self) -> str:
-        return "DeLong's interval (logit)" if self._single and not self.bounds else ""
+        whole = self.max_fpr in (None, 1) and self.thresholds is None
+        return "DeLong's interval (logit)" if whole and self._single and not self.bounds else ""
 
     def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
         ranking = counts[0]
@@ -259,7 +320,9 @@ class AUROC(AveragedRankingMetric):
         return on_logit_scale(float(self.bounded_value(ranking).value), error, confidence_level)
 
     def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
-        return curves.auroc(ranking)
+        if self.max_fpr in (None, 1):
+            return curves.auroc(ranking)
+        return curves.partial_auroc(ranking, Fraction(self.max_fpr))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,7 +351,7 @@ class AveragePrecision(AveragedRankingMetric):
 
     @property
     def closed_form(self) -> str:
-        return "logit interval" if self._single and not self.bounds else ""
+        return "logit interval" if self._single and not self.bounds and self.thresholds is None else ""
 
     def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
         ranking = counts[0]
@@ -351,10 +414,12 @@ class ROC(RankingMetric):
     """The receiver operating characteristic: false positive rate and true positive rate at every threshold.
 
     Points are those of scikit-learn with `drop_intermediate=False`: from (0, 0) at threshold inf up to (1, 1), at every
-    distinct score, falling. From a histogram there is a point for every bin that is not empty; each is exact.
+    distinct score, falling. From a histogram there is a point for every bin that is not empty; each is exact. With
+    `thresholds` there is one for each of these.
 
     Returns:
         `ROCCurve(fpr, tpr, thresholds)`: float64 tensors of one length; tuples of them for several classes or labels.
+        With `thresholds`, rates of several classes have the shape `(classes, thresholds)`.
         A rate is NaN, with a `NoDataWarning`, without negatives (fpr) or positives (tpr).
 
     Example:
@@ -369,8 +434,7 @@ class ROC(RankingMetric):
     def compute(self, counts: Counted) -> ROCCurve:
         missing = [k for k, of in enumerate(counts) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")
-        columns = zip(*(roc_points(ranking) for ranking in counts), strict=True)
-        return ROCCurve(*(_curve(column, self._single) for column in columns))
+        return ROCCurve(*self._columns([roc_points(ranking) for ranking in counts]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,11 +443,12 @@ class PrecisionRecallCurve(RankingMetric):
 
     Order and end are scikit-learn's: thresholds rise, and behind the last one there is the point precision 1, recall 0,
     so precision and recall are one longer. From a histogram there is a point for every bin that is not empty; each is
-    exact.
+    exact. With `thresholds` there is one for each of these, and the precision is NaN where no score reaches it.
 
     Returns:
-        `PRCurve(precision, recall, thresholds)`: float64 tensors; tuples of them for several classes or labels. The
-        recall is NaN, with a `NoDataWarning`, without positives.
+        `PRCurve(precision, recall, thresholds)`: float64 tensors; tuples of them for several classes or labels. With
+        `thresholds`, those of several classes have the shape `(classes, thresholds + 1)`. The recall is NaN, with a
+        `NoDataWarning`, without positives.
 
     Example:
         >>> import torch
@@ -396,26 +461,24 @@ class PrecisionRecallCurve(RankingMetric):
 
     def compute(self, counts: Counted) -> PRCurve:
         self._warn_of_missing([k for k, of in enumerate(counts) if not of.num_positives], "positives")
-        columns = zip(*(_precision_recall(ranking) for ranking in counts), strict=True)
-        return PRCurve(*(_curve(column, self._single) for column in columns))
+        return PRCurve(*self._columns([_precision_recall(ranking) for ranking in counts]))
 
 
 def roc_points(ranking: Ranking) -> tuple[Array, Array, Array]:
     """False and true positive rates, rising, from no positive prediction on."""
-    fpr = curves.ratios(ranking.alarms, ranking.num_negatives)
-    tpr = curves.ratios(ranking.hits, ranking.num_positives)
+    points = ranking.points
+    fpr = curves.ratios(ranking.alarms[points], ranking.num_negatives)
+    tpr = curves.ratios(ranking.hits[points], ranking.num_positives)
+    if ranking.at_thresholds:
+        return fpr, tpr, ranking.thresholds[points]
     first_fpr = 0.0 if ranking.num_negatives else math.nan
     first_tpr = 0.0 if ranking.num_positives else math.nan
     return np.append(first_fpr, fpr), np.append(first_tpr, tpr), np.append(math.inf, ranking.thresholds)
 
 
 def _precision_recall(ranking: Ranking) -> tuple[Array, Array, Array]:
-    recall = curves.ratios(ranking.hits, ranking.num_positives)
+    points = ranking.points
+    recall = curves.ratios(ranking.hits[points], ranking.num_positives)
     last = 0.0 if ranking.num_positives else math.nan
-    precision = curves.precisions(ranking)
-    return np.append(precision[::-1], 1.0), np.append(recall[::-1], last), ranking.thresholds[::-1].copy()
-
-
-def _curve(columns: Sequence[Array], single: bool) -> Tensor | tuple[Tensor, ...]:
-    tensors = tuple(torch.from_numpy(np.ascontiguousarray(column)) for column in columns)
-    return tensors[0] if single else tensors
+    precision = curves.precisions(ranking)[points]
+    return np.append(precision[::-1], 1.0), np.append(recall[::-1], last), ranking.thresholds[points][::-1].copy()

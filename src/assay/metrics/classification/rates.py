@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from torch import Tensor
@@ -22,6 +22,7 @@ from assay.metrics.classification.label_metrics import (
     Outcomes,
     RatioMetric,
     TopKMetric,
+    ZeroDivisionMetric,
     fixed,
     mean,
     of_jaccard,
@@ -74,7 +75,7 @@ class Accuracy(RatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Precision(RatioMetric):
+class Precision(ZeroDivisionMetric):
     """The share of predictions of a class that are right.
 
     `tp / (tp + fp)`.
@@ -96,7 +97,7 @@ class Precision(RatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recall(RatioMetric):
+class Recall(ZeroDivisionMetric):
     """The share of targets of a class that were found.
 
     `tp / (tp + fn)`.
@@ -140,7 +141,7 @@ class Specificity(RatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NegativePredictiveValue(RatioMetric):
+class NegativePredictiveValue(ZeroDivisionMetric):
     """The share of samples not predicted as a class that are not of it.
 
     `tn / (tn + fn)`.
@@ -161,7 +162,7 @@ class NegativePredictiveValue(RatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FBetaScore(RatioMetric):
+class FBetaScore(ZeroDivisionMetric):
     """The weighted harmonic mean of precision and recall.
 
     `(1 + beta²) tp / ((1 + beta²) tp + beta² fn + fp)`.
@@ -203,7 +204,7 @@ class FBetaScore(RatioMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class F1Score(RatioMetric):
+class F1Score(ZeroDivisionMetric):
     """The harmonic mean of precision and recall.
 
     `2 tp / (2 tp + fn + fp)`.
@@ -245,7 +246,7 @@ class DiceScore(F1Score):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JaccardIndex(RatioMetric):
+class JaccardIndex(ZeroDivisionMetric):
     """Intersection over union of what is of a class and what was predicted as it.
 
     `tp / (tp + fn + fp)`.
@@ -290,10 +291,13 @@ class HammingDistance(RatioMetric):
     """
 
     higher_is_better = False
-    undefined: ClassVar[int] = 1
     share = ("wrong", "")
     pooled = "wrong"
     by_support = True
+
+    @property
+    def undefined(self) -> float:
+        return 1.0
 
     def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
         if self.num_classes is not None:

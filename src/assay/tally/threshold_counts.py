@@ -1,0 +1,108 @@
+"""How many scores of each label lie between given thresholds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.tally import exact
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
+from assay.tally.confusion import LARGEST_STATE
+from assay.tally.curves import Ranking
+from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec, probabilities
+
+
+@dataclass(frozen=True)
+class ThresholdCounts(Tally):
+    """Counts of scores by label and by how many of the thresholds they reach.
+
+    A group is what is ranked against each other, as in `ScoreTally`. Logits go through a sigmoid or a softmax in
+    float32 (float64 for float64 inputs) first. A threshold is compared as the float32 that it is.
+
+    State, int64: `counts (groups, 2, thresholds + 1)` and `strange`; weighted, also `weights`, exact sums of the
+    weights in each cell. Size: 8 bytes a cell, and 0.6 KiB more where it is weighted.
+    """
+
+    data: ScoreSpec
+    thresholds: tuple[float, ...]
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        size = 8 * math.prod(self._shape) * (1 + exact.num_limbs(1) * self.weighted)
+        if size > LARGEST_STATE:
+            got = f"{len(self.thresholds)}, whose counts take {size / 2**30:.1f} GiB"
+            raise ConfigError(
+                describe("thresholds", got, f"at most {LARGEST_STATE >> 30} GiB", "Give fewer thresholds, or None")
+            )
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return self.data.groups, 2, len(self.thresholds) + 1
+
+    @property
+    def fields(self) -> Mapping[str, Rule]:
+        return dict.fromkeys(["counts", "strange"] + ["weights"] * self.weighted, "sum")
+
+    def check(self, layout: BatchLayout) -> None:
+        self.data.check(layout)
+
+    def zero(self, device: torch.device) -> State:
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        state = {"counts": zeros(*self._shape), "strange": zeros(len(KINDS))}
+        if self.weighted:
+            state["weights"] = zeros(*self._shape, exact.num_limbs(1))
+        return state
+
+    def add(self, state: State, batch: Batch) -> None:
+        rows = self.data.rows(batch)
+        if self.data.logits:
+            rows = batch.memoize(
+                (self.data, "probabilities"),
+                lambda _: replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass)),
+            )
+        state["strange"] += self.data.strange(rows)
+        cell, counted = self._cells(rows)
+        state["counts"].view(-1).scatter_add_(0, cell, counted)
+        if rows.weights is not None:
+            finite = rows.weights.masked_fill(torch.ne(rows.weights - rows.weights, 0), 0)
+            parts = exact.parts(finite.expand(rows.scores.shape).reshape(-1)).times_sign(counted)
+            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts, cell)
+
+    def _cells(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
+        """The cell of every score, and 1 where it counts, else 0."""
+        values, known = rows.scores, self.data.known(rows)
+        # Filled one by one: to copy a list of numbers to a device synchronizes with it.
+        edges = torch.cat([values.new_full((1,), threshold) for threshold in self.thresholds])
+        place = torch.bucketize(values.contiguous(), edges, right=True)
+        groups = torch.arange(self.data.groups, device=values.device)
+        positive = torch.eq(known, groups) if self.data.labels.multiclass else torch.gt(known, 0)
+        _, _, width = self._shape
+        place += positive.to(torch.int64).mul_(width).add_(groups, alpha=2 * width)
+        return place.view(-1), known.clamp(-1, 0).add_(1).expand(place.shape).reshape(-1)
+
+    def canonicalize(self, state: State, rows: int) -> State:
+        return state | {"weights": exact.canonical(state["weights"])} if self.weighted else state
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        return self.data.invalid_values(state["strange"])
+
+    def compute(self, state: State) -> tuple[Ranking, ...]:
+        """One ranking for each group, whose last entry is what reaches no threshold."""
+        counts = _smallest(exact.to_integers(state["weights"])) if self.weighted else state["counts"].numpy()
+        falling = np.append(np.array(self.thresholds[::-1]), -math.inf)
+        single = np.ones(len(falling), dtype=bool)
+        return tuple(Ranking(falling, of[1, ::-1], of[0, ::-1], single, at_thresholds=True) for of in counts)
+
+
+def _smallest(counts: np.ndarray) -> np.ndarray:
+    """Python integers without the factors of two that all of them have."""
+    low = int(np.bitwise_or.reduce(counts, axis=None))
+    return counts >> ((low & -low).bit_length() - 1) if low else counts
