@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 from assay._lazy import attach, homes
 
 if TYPE_CHECKING:
+    from assay.metrics.aggregation.geometric_mean import *
     from assay.metrics.aggregation.quantile import *
     from assay.metrics.aggregation.values import *
     from assay.metrics.arithmetic import *
     from assay.metrics.base import *
     from assay.metrics.classification.agreement import *
     from assay.metrics.classification.confusion import *
+    from assay.metrics.classification.detection_curves import *
+    from assay.metrics.classification.divergence import *
+    from assay.metrics.classification.label_ranking import *
+    from assay.metrics.classification.likelihood_ratios import *
+    from assay.metrics.classification.normalized_entropy import *
     from assay.metrics.classification.operating_points import *
     from assay.metrics.classification.probabilities import *
     from assay.metrics.classification.ranking import *
@@ -26,7 +32,10 @@ if TYPE_CHECKING:
     from assay.metrics.regression.correlation import *
     from assay.metrics.regression.errors import *
     from assay.metrics.regression.explained_variance import *
+    from assay.metrics.regression.kept_errors import *
     from assay.metrics.regression.rank_correlation import *
+    from assay.metrics.regression.relative_errors import *
+    from assay.metrics.regression.row_errors import *
     from assay.metrics.retrieval.binary import *
     from assay.metrics.retrieval.curves import *
     from assay.metrics.retrieval.graded import *

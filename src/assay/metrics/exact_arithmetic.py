@@ -43,10 +43,10 @@ def quotient(above: Number, below: Number) -> Number:
     return above / below
 
 
-def means(counts: RowTotals) -> list[Number]:
-    """The means over the rows of what was summed first; NaN without weight."""
+def means(counts: RowTotals, k: int = 0) -> list[Number]:
+    """The means over the rows of what was summed first, or in another place; NaN without weight."""
     weight = counts.weight
-    return [total if isinstance(total, float) and weight else quotient(total, weight) for total in counts.sums[0]]
+    return [total if isinstance(total, float) and weight else quotient(total, weight) for total in counts.sums[k]]
 
 
 def sums_or_means(counts: RowTotals, reduction: Literal["sum", "mean"]) -> list[Number]:

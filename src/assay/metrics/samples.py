@@ -121,6 +121,10 @@ def positive_pairs(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return integers(generator, 1, 129, count) / 8, integers(generator, 1, 129, count) / 8
 
 
+def unequal_pairs(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -32, 33, count) / 4, integers(generator, -32, 33, count) / 4 + 1 / 8
+
+
 def vectors(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return integers(generator, -128, 129, count, 5) / 8, integers(generator, -128, 129, count, 5) / 8
 
@@ -181,14 +185,31 @@ _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
 }
 
+
+def positive_values(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return (integers(generator, 1, 129, count) / 8,)
+
+
+def ensembles(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -128, 129, count, 5) / 8, integers(generator, -128, 129, count) / 8
+
+
+def logits(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return (integers(generator, -64, 65, count, CLASSES) / 8,)
+
+
 _DRAWS: Mapping[str, Draw] = {
     "pairs": pairs,
     "positive pairs": positive_pairs,
+    "unequal pairs": unequal_pairs,
     "vectors": vectors,
     "distributions": distributions,
     "tokens": tokens,
     "queries": query_rows,
     "values": values,
+    "positive values": positive_values,
+    "ensembles": ensembles,
+    "logits": logits,
     "strings": strings,
     "references": references,
     "tags": tags,

@@ -159,11 +159,11 @@ def partial_auroc(ranking: Ranking, max_fpr: Fraction) -> BoundedEstimate:
     if not ranking.num_positives or not ranking.num_negatives:
         return NOTHING
     chance = max_fpr**2 / 2
-    areas = [_area_up_to(alarms, hits, max_fpr) for alarms, hits in _curves(ranking, max_fpr)]
+    areas = [_area_up_to(alarms, hits, max_fpr) for alarms, hits in possible_curves(ranking, max_fpr)]
     return BoundedEstimate(*((1 + (area - chance) / (max_fpr - chance)) / 2 for area in areas))
 
 
-def _curves(ranking: Ranking, max_fpr: Fraction) -> list[tuple[Array, Array]]:
+def possible_curves(ranking: Ranking, max_fpr: Fraction) -> list[tuple[Array, Array]]:
     """False and true positives at the points of the curve that is estimated, the lowest and the highest that may be."""
     alarms, hits = ranking.alarms, ranking.hits
     if ranking.at_thresholds:

@@ -6,12 +6,12 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from assay.errors import DtypeError, describe
+from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, NanPolicy, Rule, State, Tally
 from assay.tally.layout_checks import check_weights
 
@@ -28,7 +28,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Extremes(Tally):
-    """The largest and the smallest of all elements of `preds`.
+    """The largest and the smallest of all elements of an argument.
 
     State, all int64: `extremes` of shape `(3, 2)`, merged by the maximum: for float32 (which holds half precision), for
     float64 and for integers the key of the largest value and that of the smallest one's negative; `count` and `nan` of
@@ -38,19 +38,23 @@ class Extremes(Tally):
     """
 
     nan_policy: NanPolicy = "propagate"
+    argument: Literal["preds", "target"] = "preds"
 
     @property
     def uses_target(self) -> bool:
-        return False
+        return self.argument == "target"
 
     @property
     def fields(self) -> Mapping[str, Rule]:
         return {"extremes": "max", "count": "sum", "nan": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
-        if layout.preds.dtype.is_complex:
+        given = getattr(layout, self.argument)
+        if given is None:
+            raise ShapeError(describe(self.argument, "nothing", "a tensor", f"Pass {self.argument}"))
+        if given.dtype.is_complex:
             expected = "real numbers: others have no order"
-            raise DtypeError(describe("preds", layout.preds.dtype, expected, "Pass the real part or the modulus"))
+            raise DtypeError(describe(self.argument, given.dtype, expected, "Pass the real part or the modulus"))
         check_weights(layout.weights, layout.preds.tail)
 
     def zero(self, device: torch.device) -> State:
@@ -61,7 +65,7 @@ class Extremes(Tally):
         }
 
     def add(self, state: State, batch: Batch) -> None:
-        values = batch.preds.reshape(-1)
+        values = (batch.preds if self.argument == "preds" else batch.needed_target).reshape(-1)
         if not len(values):
             return
         state["count"] += len(values)
@@ -83,10 +87,12 @@ class Extremes(Tally):
         return str(values.dtype).removeprefix("torch."), keys(torch.stack([largest, -smallest]))
 
     def union(self, other: Tally) -> Tally | None:
-        if not isinstance(other, Extremes) or isinstance(self.nan_policy, float) or isinstance(other.nan_policy, float):
+        if not isinstance(other, Extremes) or self.argument != other.argument:
+            return None
+        if isinstance(self.nan_policy, float) or isinstance(other.nan_policy, float):
             return self if self == other else None
         policies = self.nan_policy, other.nan_policy
-        return Extremes(next((policy for policy in ("raise", "propagate") if policy in policies), "ignore"))
+        return Extremes(next((each for each in ("raise", "propagate") if each in policies), "ignore"), self.argument)
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         nan = int(state["nan"])

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.tally.terms import FloatTerm
+from assay.tally.base import Batch
+from assay.tally.terms import PREDS, FloatTerm, Leaf, column
 
 SMALLEST_TARGET = 1.17e-06  # what TorchMetrics divides by where the target is nearer to zero
 
@@ -180,3 +181,87 @@ class Exceeds(FloatTerm):
         event = torch.ge(target, self.threshold, out=torch.empty_like(target))
         met = torch.maximum(forecast, event) if self.either else forecast.mul_(event)
         return met.masked_fill_(preds.isnan().logical_or_(target.isnan()), math.nan)
+
+
+@dataclass(frozen=True)
+class CanberraTerm(FloatTerm):
+    """`|preds - target| / (|preds| + |target|)`; 0 where both are 0."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        left, right = preds * 0.5, target * 0.5  # their sum fits a float
+        return ((left - right).abs_() / (left.abs() + right.abs())).masked_fill_(preds == target, 0)
+
+
+@dataclass(frozen=True)
+class FractionalBiasTerm(FloatTerm):
+    """`2 (target - preds) / (target + preds)`; 0 where both are equal, infinite where one is the other's negative."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        left, right = preds * 0.5, target * 0.5
+        return ((right - left) / (right + left)).mul_(2).masked_fill_(preds == target, 0)
+
+
+@dataclass(frozen=True)
+class NormalizedBiasTerm(FloatTerm):
+    """`(target - preds) / target`."""
+
+    needs = "a target that is not 0"
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        return ((target - preds) / target).masked_fill_(target == 0, math.nan)
+
+
+@dataclass(frozen=True)
+class WaveHedgesTerm(FloatTerm):
+    """`|preds - target| / max(preds, target)`; 0 where both are equal."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        left, right = preds * 0.5, target * 0.5
+        return ((left - right).abs_() / torch.maximum(left, right)).masked_fill_(preds == target, 0)
+
+
+@dataclass(frozen=True)
+class LogAbsoluteError(FloatTerm):
+    """`log |preds - target|`; 0 where both are equal, which `Equal` counts."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        return (preds - target).abs_().log_().masked_fill_(preds == target, 0)
+
+
+@dataclass(frozen=True)
+class Equal(FloatTerm):
+    """1 where preds and target are equal, else 0."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        return torch.eq(preds, target, out=torch.empty_like(preds))
+
+
+class ValueTerm(FloatTerm):
+    """A term of one argument: of `preds`, without a target."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return (self, PREDS)
+
+    def _values(self, batch: Batch) -> Tensor:
+        preds = column(batch, "preds")
+        preds = (preds if preds.dtype == torch.float64 else preds.float()).contiguous()
+        return self(preds, preds)
+
+
+@dataclass(frozen=True)
+class LogValue(ValueTerm):
+    """`log(preds)`; 0 where it is 0, which `IsZero` counts."""
+
+    needs = "values of 0 or more"
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        return preds.log().masked_fill_(preds == 0, 0)
+
+
+@dataclass(frozen=True)
+class IsZero(ValueTerm):
+    """1 where `preds` are 0, else 0."""
+
+    def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
+        return torch.eq(preds, 0, out=torch.empty_like(preds))

@@ -29,7 +29,7 @@ from assay.tally.base import (
 )
 from assay.tally.exact import Number
 from assay.tally.layout_checks import check_as_preds, check_weights
-from assay.tally.terms import WEIGHTS, Argument, ArgumentValue, FloatTerm, Leaf, Product, Term, column
+from assay.tally.terms import PREDS, WEIGHTS, Argument, ArgumentValue, FloatTerm, Leaf, Product, Term, column
 
 
 @dataclass(frozen=True, eq=False)

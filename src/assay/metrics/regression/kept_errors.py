@@ -1,0 +1,347 @@
+"""Errors that all samples are needed for: medians, and errors in relation to those of the simplest prediction."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from assay.errors import ConfigError, InvalidValuesError, describe
+from assay.metrics.base import Metric, number
+from assay.metrics.per_sample import single
+from assay.tally.base import Batch, Tally
+from assay.tally.curves import whole_numbers
+from assay.tally.samples import SampleArrays, SampleTally
+
+__all__ = [
+    "D2AbsoluteErrorScore",
+    "D2PinballScore",
+    "D2TweedieScore",
+    "GeometricMeanRelativeAbsoluteError",
+    "MedianAbsoluteError",
+    "MedianAbsolutePercentageError",
+    "MedianRelativeAbsoluteError",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class KeptErrorMetric(Metric):
+    """A metric of all samples of one output. They are kept, as `preds` and `target` came.
+
+    Shapes: `preds` and `target` of one shape, every element of which is a sample; weights `(N,)` or one each.
+
+    Rounding: computed in float64 from the samples.
+
+    Returns:
+        float64, shape `()`; NaN without data, or where a value is NaN or infinite.
+
+    Raises:
+        ShapeError: `preds` and `target` of different shapes.
+    """
+
+    family: ClassVar[str] = "regression"
+    inputs: ClassVar[str] = "pairs"
+    higher_is_better: ClassVar[bool | None] = False
+    exact_terms: ClassVar[bool] = False
+
+    def tally(self, weighted: bool) -> Tally:
+        return SampleTally(weighted=weighted)
+
+    def predicted(self, batch: Batch) -> Tensor | None:
+        return single(batch.preds)
+
+    def compute(self, counts: SampleArrays) -> Tensor:
+        preds, target = (counts[name][0].astype(np.float64) for name in ("preds", "target"))
+        if counts.weights is None:
+            weights = np.ones(len(preds))
+        else:
+            weights = _scaled(counts.weights[0])
+            preds, target, weights = (each[weights > 0] for each in (preds, target, weights))
+        if not len(preds) or not (np.isfinite(preds).all() and np.isfinite(target).all()):
+            return number(math.nan)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return number(self.value(preds, target, weights))
+
+    @abstractmethod
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        """The value for finite float64 samples with positive weights."""
+
+
+def _scaled(weights: Array) -> Array:
+    """Weights as whole numbers where those fit a float64 exactly: then weights times 2 change no bit of a sum."""
+    whole = whole_numbers(weights)
+    return whole.astype(np.float64) if int(whole.sum()) < 2**53 else weights.astype(np.float64)
+
+
+def median(values: Array, weights: Array) -> float:
+    """The value in the middle, or the mean of the two there; infinities as in floating point."""
+    return averaged_quantile(values, weights, 0.5)
+
+
+def averaged_quantile(values: Array, weights: Array, q: float) -> float:
+    """The least value with a share of at least `q` of the weight up to it; halfway to the next one where it is `q`."""
+    order = np.argsort(values, kind="stable")
+    values, upto = values[order], np.cumsum(weights[order])
+    last = len(values) - 1
+    wanted = q * upto[-1]
+    k = min(int(np.searchsorted(upto, wanted, "left")), last)
+    if upto[k] == wanted and k < last and values[k] != values[k + 1]:
+        return float(values[k] / 2 + values[k + 1] / 2)
+    return float(values[k])
+
+
+def relative_to_mean(preds: Array, target: Array, weights: Array) -> Array:
+    """`|target - preds| / |target - mean|`; NaN where both are 0."""
+    centre = math.fsum(target * weights) / math.fsum(weights)
+    return np.asarray(np.abs(target - preds) / np.abs(target - centre))
+
+
+@dataclass(frozen=True)
+class MedianAbsoluteError(KeptErrorMetric):
+    """Median of the absolute errors: half of the errors are smaller.
+
+    `median |preds - target|`, the mean of the two middle ones for an even number. A weight says how often its sample
+    occurs.
+
+    Example:
+        >>> import torch
+        >>> MedianAbsoluteError()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: scikit-learn user guide, median absolute error.
+    """
+
+    unchanged_by = frozenset({"swap"})
+
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        return median(np.abs(preds - target), weights)
+
+
+@dataclass(frozen=True)
+class MedianAbsolutePercentageError(KeptErrorMetric):
+    """Median of the absolute percentage errors, as a fraction: 0.1 is ten percent.
+
+    `median(|preds - target| / |target|)`; infinite where most targets are 0 and predictions are not.
+
+    Raises:
+        InvalidValuesError: by `compute`, if prediction and target of a sample were both 0.
+
+    Example:
+        >>> import torch
+        >>> MedianAbsolutePercentageError()(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([2.0, 4.0, 4.0]))
+        tensor(0.2500, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    inputs = "positive pairs"
+
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        return median(_defined("percentage errors", np.abs(preds - target) / np.abs(target)), weights)
+
+
+@dataclass(frozen=True)
+class MedianRelativeAbsoluteError(KeptErrorMetric):
+    """Median of the absolute errors in relation to those of the mean of the target.
+
+    `median(|target - preds| / |target - mean(target)|)`.
+
+    Raises:
+        InvalidValuesError: by `compute`, if a prediction was right where the target is the mean.
+
+    Example:
+        >>> import torch
+        >>> MedianRelativeAbsoluteError()(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([2.0, 4.0, 9.0]))
+        tensor(1., dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        return median(_defined("relative errors", relative_to_mean(preds, target, weights)), weights)
+
+
+@dataclass(frozen=True)
+class GeometricMeanRelativeAbsoluteError(KeptErrorMetric):
+    """Geometric mean of the absolute errors in relation to those of the mean of the target.
+
+    `exp(mean(log(|target - preds| / |target - mean(target)|)))`; 0 where a prediction is right.
+
+    Raises:
+        InvalidValuesError: by `compute`, if a prediction was right where the target is the mean.
+
+    Example:
+        >>> import torch
+        >>> GeometricMeanRelativeAbsoluteError()(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([2.0, 4.0, 9.0]))
+        tensor(0.6934, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    inputs = "unequal pairs"
+
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        ratios = _defined("relative errors", relative_to_mean(preds, target, weights))
+        if not ratios.all():
+            return math.nan if np.isinf(ratios).any() else 0.0
+        if np.isinf(ratios).any():
+            return math.inf
+        return math.exp(math.fsum(np.log(ratios) * weights) / math.fsum(weights))
+
+
+def _defined(what: str, ratios: Array) -> Array:
+    """Quotients, none of which is 0 / 0."""
+    if undefined := int(np.isnan(ratios).sum()):
+        do = "Leave these samples out, or use a metric that does not divide, such as MedianAbsoluteError"
+        raise InvalidValuesError(describe(what, f"0 / 0 in {undefined} samples", "quotients with a value", do))
+    return ratios
+
+
+@dataclass(frozen=True)
+class D2Metric(KeptErrorMetric):
+    """The share of a loss that predictions save, compared with the best constant prediction.
+
+    Returns:
+        float64, shape `()`; at most 1, and below 0 for predictions that are worse than a constant. Where the constant
+        has no loss: 1 when there is none either, else 0. NaN for less than 2 samples.
+    """
+
+    higher_is_better: ClassVar[bool | None] = True
+
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        if len(preds) < 2:
+            return math.nan
+        loss = math.fsum(self.losses(preds, target) * weights)
+        of_constant = math.fsum(self.losses(np.full_like(target, self.constant(target, weights)), target) * weights)
+        return 1 - loss / of_constant if of_constant else float(not loss)
+
+    @abstractmethod
+    def losses(self, preds: Array, target: Array) -> Array:
+        """The loss of each sample."""
+
+    @abstractmethod
+    def constant(self, target: Array, weights: Array) -> float:
+        """The constant with the least loss."""
+
+
+@dataclass(frozen=True)
+class D2PinballScore(D2Metric):
+    """The share of the pinball loss that predictions of a quantile save, compared with the quantile of the target.
+
+    `1 - sum(w pinball(preds, target)) / sum(w pinball(quantile(target), target))`.
+
+    Raises:
+        ConfigError: `alpha` outside [0, 1].
+
+    Example:
+        >>> import torch
+        >>> D2PinballScore(alpha=0.5)(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 3.0, 5.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Koenker and Machado, Journal of the American Statistical Association 94 (1999); scikit-learn,
+    d2_pinball_score.
+    """
+
+    alpha: Annotated[float, "which quantile is predicted, in [0, 1]."] = 0.5
+
+    examples = ({"alpha": 0.75},)
+    unchanged_by = frozenset({"common affine"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.alpha <= 1:
+            raise ConfigError(describe("alpha", self.alpha, "a number in [0, 1]", "Give 0.9 for the upper decile"))
+
+    def losses(self, preds: Array, target: Array) -> Array:
+        excess = target - preds
+        return np.asarray(np.where(excess >= 0, self.alpha * excess, (self.alpha - 1) * excess))
+
+    def constant(self, target: Array, weights: Array) -> float:
+        return averaged_quantile(target, weights, self.alpha)
+
+
+@dataclass(frozen=True)
+class D2AbsoluteErrorScore(D2Metric):
+    """The share of the absolute error that predictions save, compared with the median of the target.
+
+    `1 - sum(w |preds - target|) / sum(w |median(target) - target|)`.
+
+    Example:
+        >>> import torch
+        >>> D2AbsoluteErrorScore()(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 3.0, 5.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: scikit-learn user guide, D² absolute error score.
+    """
+
+    unchanged_by = frozenset({"common affine"})
+
+    def losses(self, preds: Array, target: Array) -> Array:
+        return np.asarray(np.abs(target - preds))
+
+    def constant(self, target: Array, weights: Array) -> float:
+        return median(target, weights)
+
+
+@dataclass(frozen=True)
+class D2TweedieScore(D2Metric):
+    """The share of the Tweedie deviance that predictions save, compared with the mean of the target.
+
+    `1 - sum(w d(preds, target)) / sum(w d(mean(target), target))`, with the deviance `d` of `TweedieDevianceScore`. For
+    power 0 it is R².
+
+    Raises:
+        ConfigError: a power between 0 and 1, for which there is no distribution.
+        InvalidValuesError: by `compute`, if preds or target were outside the domain of the power.
+
+    Example:
+        >>> import torch
+        >>> D2TweedieScore(power=1)(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 3.0, 5.0]))
+        tensor(0.7718, dtype=torch.float64)
+
+    Source: Hastie, Tibshirani, Wainwright, Statistical Learning with Sparsity (2015), section 3.1; scikit-learn,
+    d2_tweedie_score.
+    """
+
+    power: Annotated[float, "of the variance as a function of the mean; not between 0 and 1."] = 0.0
+
+    inputs = "positive pairs"
+    examples = ({}, {"power": 1}, {"power": 1.5}, {"power": 2}, {"power": -1})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if 0 < self.power < 1 or not math.isfinite(self.power):
+            do = "Use 0 for normal, 1 for Poisson, 2 for gamma data"
+            raise ConfigError(describe("power", self.power, "a finite number of 0 or less, or of 1 or more", do))
+
+    def value(self, preds: Array, target: Array, weights: Array) -> float:
+        p = self.power
+        least_target = target.min() if p >= 1 else math.inf
+        if (p != 0 and preds.min() <= 0) or least_target < 0 or (p >= 2 and least_target <= 0):
+            needs = "preds above 0" if p < 0 else f"preds above 0 and target {'of 0 or more' if p < 2 else 'above 0'}"
+            do = "Use power=0 for values of any sign"
+            raise InvalidValuesError(describe("preds or target", "values outside the domain", needs, do))
+        return super().value(preds, target, weights)
+
+    def losses(self, preds: Array, target: Array) -> Array:
+        p = self.power
+        if p == 0:
+            return np.asarray((target - preds) ** 2)
+        if p == 1:
+            logs = np.where(target == 0, 0, target * np.log(np.where(target == 0, 1, target) / preds))
+            return np.asarray(2 * (logs - target + preds))
+        if p == 2:
+            return np.asarray(2 * (np.log(preds / target) + target / preds - 1))
+        one, two = 1 - p, 2 - p
+        return np.asarray(
+            2 * (np.maximum(target, 0) ** two / (one * two) - target * preds**one / one + preds**two / two)
+        )
+
+    def constant(self, target: Array, weights: Array) -> float:
+        return math.fsum(target * weights) / math.fsum(weights)

@@ -1,0 +1,292 @@
+"""Signed errors, errors in relation to the values, and distances made of these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, get_args
+
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.aggregation.geometric_mean import geometric_mean
+from assay.metrics.exact_arithmetic import combined, quotient, result, root
+from assay.metrics.output_metrics import (
+    SQUARES,
+    YY,
+    ElementwiseMetric,
+    MeanTermMetric,
+    Of,
+    error,
+    squared_error,
+    target_spread,
+)
+from assay.tally.base import Tally
+from assay.tally.composite import combine
+from assay.tally.exact import Number
+from assay.tally.extremes import Extremes, Range
+from assay.tally.float_terms import (
+    CanberraTerm,
+    Equal,
+    FractionalBiasTerm,
+    LogAbsoluteError,
+    NormalizedBiasTerm,
+    WaveHedgesTerm,
+)
+from assay.tally.output import of_output
+from assay.tally.sums import Totals
+from assay.tally.terms import PREDS, TARGET, FloatTerm, Term
+
+__all__ = [
+    "CanberraDistance",
+    "FractionalBias",
+    "GeometricMeanAbsoluteError",
+    "MeanError",
+    "MeanNormalizedBias",
+    "NormalizedRootMeanSquaredError",
+    "WaveHedgesDistance",
+]
+
+Normalization = Literal["mean", "range", "std", "l2"]
+
+
+@dataclass(frozen=True)
+class MeanError(ElementwiseMetric):
+    """Mean error: how far the target lies above the predictions on average.
+
+    `sum(w (target - preds)) / sum(w)`. Positive where predictions are too low.
+
+    Example:
+        >>> import torch
+        >>> MeanError()(torch.tensor([2.5, 0.0, 2.0, 8.0]), torch.tensor([3.0, -0.5, 2.0, 7.0]))
+        tensor(-0.2500, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    higher_is_better = None
+    examples = ({}, {"num_outputs": 2})
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return frozenset({PREDS, TARGET})
+
+    @property
+    def per_sample_terms(self) -> Mapping[str, Of]:
+        return {"target above prediction": lambda preds, target: error(target, preds)}
+
+    @property
+    def mean_terms(self) -> Mapping[Term, int]:
+        return {TARGET: 1, PREDS: -1}
+
+    def value(self, counts: Totals, k: int) -> Number:
+        return quotient(combined((1, counts[TARGET][k]), (-1, counts[PREDS][k])), counts.weight[k])
+
+
+@dataclass(frozen=True)
+class FractionalBias(MeanTermMetric):
+    """Fractional bias: the mean error in relation to the mean of prediction and target, between -2 and 2.
+
+    `sum(w 2 (target - preds) / (target + preds)) / sum(w)`, for values above 0. Equal values count as 0, also two
+    zeros; infinite where `target` is `-preds`.
+
+    Example:
+        >>> import torch
+        >>> FractionalBias()(torch.tensor([1.0, 4.0]), torch.tensor([3.0, 4.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    term, term_name = FractionalBiasTerm(), "fractional bias"
+    higher_is_better = None
+    inputs = "positive pairs"
+
+
+@dataclass(frozen=True)
+class MeanNormalizedBias(MeanTermMetric):
+    """Mean normalized bias: the mean of the errors in relation to the target.
+
+    `sum(w (target - preds) / target) / sum(w)`.
+
+    Raises:
+        ConfigError: `num_outputs` below 1.
+        InvalidValuesError: by `compute`, if a target was 0.
+
+    Example:
+        >>> import torch
+        >>> MeanNormalizedBias()(torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0]))
+        tensor(0.3750, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    term, term_name = NormalizedBiasTerm(), "normalized bias"
+    higher_is_better = None
+    inputs = "positive pairs"
+
+
+@dataclass(frozen=True)
+class TotalTermMetric(MeanTermMetric):
+    """The sum of a term that is computed in floating point for each sample."""
+
+    @property
+    def estimates(self) -> bool:
+        return False
+
+    @property
+    def per_sample_terms(self) -> Mapping[str, Of]:
+        return {}
+
+    @property
+    def mean_terms(self) -> Mapping[Term, int]:
+        return {}
+
+    def value(self, counts: Totals, k: int) -> Number:
+        return counts[self.term][k] if counts.count[k] else math.nan
+
+
+@dataclass(frozen=True)
+class CanberraDistance(TotalTermMetric):
+    """Canberra distance between predictions and target.
+
+    `sum(w |preds - target| / (|preds| + |target|))`, where two zeros count as 0.
+
+    Example:
+        >>> import torch
+        >>> CanberraDistance()(torch.tensor([1.0, 4.0, 0.0]), torch.tensor([3.0, 4.0, 0.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: SciPy, scipy.spatial.distance.canberra.
+    """
+
+    term, term_name = CanberraTerm(), "Canberra term"
+    unchanged_by = frozenset({"swap"})
+
+
+@dataclass(frozen=True)
+class WaveHedgesDistance(TotalTermMetric):
+    """Wave Hedges distance between predictions and target, for values above 0.
+
+    `sum(w |preds - target| / max(preds, target))`, where equal values count as 0.
+
+    Example:
+        >>> import torch
+        >>> WaveHedgesDistance()(torch.tensor([1.0, 4.0]), torch.tensor([2.0, 4.0]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: Hedges, An empirical modification to linear wave theory, Proceedings of the Institution of Civil Engineers
+    61 (1976); Cha, Comprehensive survey on distance measures between probability density functions (2007).
+    """
+
+    term, term_name = WaveHedgesTerm(), "Wave Hedges term"
+    inputs = "positive pairs"
+    unchanged_by = frozenset({"swap"})
+
+
+@dataclass(frozen=True)
+class NormalizedRootMeanSquaredError(ElementwiseMetric):
+    """Root mean squared error in relation to the size or the spread of the target.
+
+    `sqrt(sum(w (preds - target)²) / sum(w)) / d`, with `d` the mean of the target, its range, its standard deviation or
+    its Euclidean norm. Weights have no influence on a range.
+
+    Rounding: the error and `d` are those of exact arithmetic, each rounded once, and so is their quotient.
+
+    Returns:
+        float64, shape `()` or `(num_outputs,)`. Where `d` is 0: infinite, or NaN when there is no error either.
+
+    Raises:
+        ConfigError: an unknown `normalization`, `num_outputs` below 1.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([0.0, 1.0, 2.0, 3.0]), torch.tensor([0.0, 1.0, 2.0, 2.0])
+        >>> NormalizedRootMeanSquaredError(normalization="range")(preds, target)
+        tensor(0.2500, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    normalization: Annotated[Normalization, '"mean", "range", "std" (of these samples) or "l2" of the target.'] = "mean"
+
+    exact_terms = False
+    inputs = "positive pairs"
+    examples = tuple({"normalization": each} for each in get_args(Normalization))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.normalization not in get_args(Normalization):
+            expected = "one of " + ", ".join(get_args(Normalization))
+            do = "Pass normalization='std' for the spread of the target"
+            raise ConfigError(describe("normalization", repr(self.normalization), expected, do))
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return SQUARES | {TARGET}
+
+    def tally(self, weighted: bool) -> Tally:
+        sums = super().tally(weighted)
+        if self.normalization != "range":
+            return sums
+        extremes = Extremes("ignore", "target")
+        outputs = self.num_outputs
+        each = [extremes] if outputs == 1 else [of_output(extremes, k, outputs) for k in range(outputs)]
+        return combine([sums, *each])
+
+    def compute(self, counts: Totals | tuple[Totals | Range, ...]) -> Tensor:
+        totals, *ranges = counts if isinstance(counts, tuple) else (counts,)
+        assert isinstance(totals, Totals)
+        return result([self._normalized(totals, k, ranges) for k in range(self.num_outputs)])
+
+    def _normalized(self, counts: Totals, k: int, ranges: list[Totals | Range]) -> Number:
+        rmse = self.value(counts, k)
+        size = self._size(counts, k, ranges)
+        if size:
+            return float(rmse) / size
+        return math.nan if math.isnan(rmse) or not rmse else math.inf
+
+    def value(self, counts: Totals, k: int) -> Number:
+        return root(quotient(squared_error(counts, k), counts.weight[k]))
+
+    def _size(self, counts: Totals, k: int, ranges: list[Totals | Range]) -> float:
+        """What the error of output `k` is divided by."""
+        if ranges:
+            extent = ranges[k]
+            assert isinstance(extent, Range)
+            return extent.largest - extent.smallest
+        if self.normalization == "mean":
+            return float(quotient(counts[TARGET][k], counts.weight[k]))
+        if self.normalization == "l2":
+            return root(counts[YY][k])
+        return root(quotient(target_spread(counts, k), counts.weight[k]))
+
+
+@dataclass(frozen=True)
+class GeometricMeanAbsoluteError(ElementwiseMetric):
+    """Geometric mean of the absolute errors; 0 where a prediction is right.
+
+    `exp(sum(w log |preds - target|) / sum(w))`.
+
+    Example:
+        >>> import torch
+        >>> GeometricMeanAbsoluteError()(torch.tensor([1.0, 8.0]), torch.tensor([2.0, 4.0]))
+        tensor(2.0000, dtype=torch.float64)
+
+    Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
+    """
+
+    exact_terms = False
+    inputs = "unequal pairs"
+    unchanged_by = frozenset({"swap"})
+
+    _logs: ClassVar[FloatTerm] = LogAbsoluteError()
+    _zeros: ClassVar[FloatTerm] = Equal()
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        return frozenset({self._logs, self._zeros})
+
+    def value(self, counts: Totals, k: int) -> Number:
+        return geometric_mean(counts, k, self._logs, self._zeros)
