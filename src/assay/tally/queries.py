@@ -24,7 +24,7 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
-from assay.tally.layout_checks import check_weights
+from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.query_terms import EmptyTargetAction, QueryTerm
 from assay.tally.ranked_queries import RankedQueries, ranked
 from assay.tally.row_sums import RowTerm, RowValues, SumShape
@@ -97,11 +97,7 @@ def _check_scores(layout: BatchLayout) -> None:
     preds, target = layout.preds, layout.target
     if not preds.dtype.is_floating_point:
         raise DtypeError(describe("preds", preds.dtype, "scores as floats", "Pass preds.float()"))
-    if target is None or target.tail != preds.tail:
-        got = f"preds {shown(preds.tail)} with target {'nothing' if target is None else shown(target.tail)}"
-        raise ShapeError(describe("target", got, "the shape of preds", "Give the relevance of each document"))
-    if target.dtype.is_complex:
-        raise DtypeError(describe("target", target.dtype, "real numbers", "Pass the relevance of each document"))
+    check_as_preds("target", target, preds)
 
 
 @dataclass(frozen=True)
