@@ -87,6 +87,7 @@ from assay.metrics.samples import (
     tokens,
     vectors,
 )
+from assay.tally.groups import GroupedLabels
 from assay.tally.queries import QueryDocuments
 from assay.tally.sample_store import SampleStore
 from assay.tally.samples import SampleTally
@@ -161,7 +162,7 @@ class Case:
     @property
     def whole_weights(self) -> bool:
         """Whether a weight says how often its sample occurs."""
-        return _counts_in(self.metric, SampleTally)
+        return _counts_in(self.metric, SampleTally) or _counts_pairs(self)
 
     def meter(self, stage_bytes: int = 1 << 21) -> Meter:
         return Meter(value=self.metric, weighted=self.weighted, stage_bytes=stage_bytes)
@@ -369,13 +370,13 @@ CASES = list({(case.metric, case.draw.__name__, case.weighted): case for case in
 
 def shows_counts(metric: Metric) -> bool:
     """Whether the value has counts, which are 0 without data, edges, or curves, which have ends without it."""
-    return metric.inputs == "labels" and metric.higher_is_better is None
+    return metric.inputs == "labels" and metric.higher_is_better is None and metric.family != "fairness"
 
 
 def names_a_dtype(metric: Metric) -> bool:
     """Whether states keep float64 apart from narrower dtypes; the values have the same bits."""
     largest = any("max" in each.tally(False).fields.values() for each in within(metric))
-    return largest or _counts_in(metric, SampleTally, ScoreTally, QueryDocuments)
+    return largest or _counts_in(metric, GroupedLabels, SampleTally, ScoreTally, QueryDocuments)
 
 
 def _counts_in(metric: Metric, *kinds: type) -> bool:
@@ -394,7 +395,8 @@ def within(metric: Metric) -> Iterator[Metric]:
 def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
     return any(
-        isinstance(tally, SampleTally | QueryDocuments) or (isinstance(tally, ScoreTally) and tally.keep != 0)
+        isinstance(tally, GroupedLabels | SampleTally | QueryDocuments)
+        or (isinstance(tally, ScoreTally) and tally.keep != 0)
         for tally in (each.tally(False) for each in within(metric))
     )
 
@@ -450,7 +452,7 @@ def _map_scores(case: Case, data: Data) -> tuple[Data, Data] | None:
     decides = isinstance(case.metric, LabelMetric) and _option(case, "num_classes") is None
     if (
         decides
-        or _named(case, "CriticalSuccessIndex", "PerOutput")
+        or _named(case, "ByGroup", "CriticalSuccessIndex", "GroupDifference", "PerOutput")
         or getattr(case.metric, "exact_up_to", EXACT) < EXACT
         or getattr(case.metric, "thresholds", None) is not None
     ):
@@ -489,6 +491,8 @@ def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
     """Predictions and targets."""
     if case.draw in (wide, many_classes) or _option(case, "top_k") not in (None, 1) or data.target is None:
         return None
+    if case.metric.family == "fairness" and (_option(case, "num_classes") or _option(case, "num_labels")):
+        return None  # of so few samples in each class and group, the worst rate is often 0 or 1
     if isinstance(case.metric, LabelMetric) and data.preds.dtype.is_floating_point:
         preds = data.preds.argmax(1) if _option(case, "num_classes") else (data.preds > 0.5).long()
         data = data._replace(preds=preds)
@@ -542,6 +546,8 @@ def _is_symmetric(case: Case) -> bool:
         return bool(_option(case, "num_classes")) and average in ("micro", *["macro"] * _named(case, "StatScores"))
     if _named(case, "HammingDistance"):  # of classes: one less the mean recall
         return _option(case, "num_classes") is None
+    if _named(case, "VMeasureScore"):
+        return _option(case, "beta") == 1
     return ("swap" in case.metric.unchanged_by and average != "weighted") or _option(case, "power") == 0
 
 
@@ -553,9 +559,14 @@ def _is_a_total(case: Case) -> bool:
     )
 
 
+def _counts_pairs(case: Case) -> bool:
+    """Whether the value depends on how many pairs of samples there are, and so on how many samples."""
+    return bool(_option(case, "counts_pairs") or _option(case, "bias_correction"))
+
+
 def _counts_samples(case: Case) -> bool:
     others = _option(case, "adjusted") or _option(case, "variant") == "a" or _named(case, "CalibrationCurve")
-    return _is_a_total(case) or bool(others)
+    return _is_a_total(case) or _counts_pairs(case) or bool(others)
 
 
 def _numbers_classes(case: Case) -> bool:
@@ -582,7 +593,7 @@ INVARIANCES = {
     "scale of the predictions": Invariance(_scale_predictions, _unchanged("affine", "scale")),
     "predictions and targets swapped": Invariance(_swap, _is_symmetric),
     "every sample twice": Invariance(_repeat, lambda case: not _counts_samples(case)),
-    "weights times 2": Invariance(_double_weights, lambda case: not _is_a_total(case)),
+    "weights times 2": Invariance(_double_weights, lambda case: not _is_a_total(case) and not _counts_pairs(case)),
     "other numbers of classes": Invariance(
         _renumber,
         lambda case: not _numbers_classes(case),

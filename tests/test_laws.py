@@ -139,7 +139,8 @@ def collections() -> dict[str, list[Case]]:
     """Cases that take the same samples, by the samples they take."""
     found: dict[str, list[Case]] = {}
     for case in CASES:
-        found.setdefault(f"{case.draw.__name__}{', weighted' if case.weighted else ''}", []).append(case)
+        columns = "".join(f", {name}" for name in case.data(0, 1).columns)
+        found.setdefault(f"{case.draw.__name__}{columns}{', weighted' if case.weighted else ''}", []).append(case)
     return found
 
 

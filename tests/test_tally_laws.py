@@ -247,6 +247,12 @@ def wrong(case: Case, data: Data) -> dict[str, Data]:
             "a dimension too many in the target": data._replace(target=deeper(data.target)),
             "complex target": data._replace(target=data.target.to(torch.complex64)),
         }
+    for name, column in data.columns.items():
+        batches |= {
+            f"fewer {name}": data._replace(columns={name: column[:-1]}),
+            f"complex {name}": data._replace(columns={name: column.to(torch.complex64)}),
+            f"{name} of another shape": data._replace(columns={name: column[:, None].expand(-1, 17)}),
+        }
     if data.weights is not None:
         batches |= {
             "fewer weights": data._replace(weights=data.weights[:-1]),

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.errors import DtypeError
-from laws import CASES, Case, Data, bits, rounds, value
+from laws import CASES, Case, bits, rounds, value
 
 FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu, torch.float16, torch.bfloat16, torch.float64)
 WHOLES = (torch.bool, torch.uint8, torch.int8, torch.int32, torch.uint16, torch.uint32, torch.uint64)
@@ -32,10 +32,10 @@ def test_any_two_dtypes_give_the_value_of_the_same_numbers_or_an_error(case):
         preds = data.preds.to(of_preds)
         target = None if data.target is None else data.target.to(of_target)
         try:
-            found = case.counted(Data(preds, target))
+            found = case.counted(data._replace(preds=preds, target=target))
         except DtypeError:
             continue
-        expected = case.counted(Data(wide(preds), None if target is None else wide(target)))
+        expected = case.counted(data._replace(preds=wide(preds), target=None if target is None else wide(target)))
         if not rounds(case.metric):
             assert bits(value(found)) == bits(value(expected)), (of_preds, of_target)
         else:

@@ -12,7 +12,10 @@ import torch
 import assay.metrics
 
 MODULES = {
-    "torchmetrics": ("torchmetrics.segmentation", "torchmetrics.text", "torchmetrics", "torchmetrics.classification"),
+    "torchmetrics": (
+        *("torchmetrics.segmentation", "torchmetrics.text", "torchmetrics.clustering", "torchmetrics.nominal"),
+        *("torchmetrics", "torchmetrics.classification"),
+    ),
     "ignite": ("ignite.metrics.regression", "ignite.metrics"),
     "torcheval": ("torcheval.metrics",),
 }

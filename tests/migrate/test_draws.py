@@ -96,6 +96,7 @@ class Drawn:
             "numbers": lambda: (scores(n) + 0.1, scores(n) + 0.1),
             "rows": lambda: (scores(n, k).add(0.1).softmax(1), scores(n, k).add(0.1).softmax(1)),
             "tokens": lambda: (scores(n, 5, 7), labels(7, n, 5)),
+            "classes": lambda: (labels(k, n), labels(k, n)),
             "alone": lambda: (scores(n),),
         }[self.kind]()
 
@@ -137,7 +138,18 @@ class Drawn:
             or (self.given.get("zero_division") == "1" and self.average == "'weighted'" and not (target == 1).any())
             or (self.entry.assay == "MatthewsCorrCoef" and self._constant(counted))
             or (self.kind == "numbers" and len(target) < 8)
+            or (self.entry.assay in ("CramersV", "TschuprowsT") and self._two_by_two)
+            or (self.entry.assay in ("AdjustedMutualInfoScore", "NormalizedMutualInfoScore") and self._trivial)
         )
+
+    @property
+    def _two_by_two(self) -> bool:
+        return all(len(each.unique()) == 2 for each in self.batch)
+
+    @property
+    def _trivial(self) -> bool:
+        """Whether all labels of preds or of target are equal, or all differ."""
+        return any(len(each.unique()) in (1, len(each)) for each in self.batch)
 
     def _constant(self, counted: list[Tensor]) -> bool:
         target = torch.cat(counted)

@@ -91,7 +91,10 @@ def test_no_name_is_told_twice(name):
 
 def theirs(library_name: str, name: str):
     modules = {
-        "torchmetrics": ("aggregation", "classification", "regression", "retrieval", "text", "segmentation"),
+        "torchmetrics": (
+            *("aggregation", "classification", "clustering", "nominal", "regression", "retrieval", "text"),
+            "segmentation",
+        ),
         "ignite": ("metrics", "metrics.regression"),
         "torcheval": ("metrics", "metrics.functional"),
     }[library_name]

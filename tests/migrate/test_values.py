@@ -50,7 +50,8 @@ def kind_of(name: str, entry) -> str:
         return "tokens"
     if entry.assay in ("KLDivergence", "CosineSimilarity"):
         return "rows"
-    if name == "ignite" and entry.assay in ("CohenKappa", "MatthewsCorrCoef"):
+    labels_only = name == "ignite" and entry.assay in ("CohenKappa", "MatthewsCorrCoef")
+    if labels_only or getattr(assay.metrics, entry.assay).inputs == "clusters":
         return "classes"
     if entry.needs == "num_classes" or (name == "ignite" and entry.assay == "ConfusionMatrix"):
         return "multiclass"

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from assay.metrics.classification.ranking import *
     from assay.metrics.classification.rates import *
     from assay.metrics.classwise import *
+    from assay.metrics.clustering.information import *
+    from assay.metrics.clustering.pairs import *
+    from assay.metrics.fairness.by_group import *
+    from assay.metrics.fairness.rates import *
+    from assay.metrics.nominal.association import *
+    from assay.metrics.nominal.fleiss_kappa import *
     from assay.metrics.per_output import *
     from assay.metrics.regression.correlation import *
     from assay.metrics.regression.errors import *

@@ -17,7 +17,7 @@ import assay.metrics
 from assay.errors import ConfigError
 from assay.metrics.base import Metric
 
-CLASSES, LABELS, OUTPUTS = 4, 3, 2
+CLASSES, LABELS, OUTPUTS, RATERS = 4, 3, 2, 5
 TASKS: tuple[Mapping[str, int], ...] = ({}, {"num_classes": CLASSES}, {"num_labels": LABELS})
 Draw: TypeAlias = Callable[[Generator, int], tuple[Any, ...]]
 """Gives so many samples: preds, and target where the metric takes one; tensors, or lists of raw samples."""
@@ -62,6 +62,8 @@ def draw_for(metric: Metric) -> Draw:
             return multilabel
         by_task = (multiclass, multiclass_logits) if getattr(metric, "num_classes", None) else (binary, binary_logits)
         return by_task[getattr(metric, "logits", True)]
+    if metric.inputs == "ratings":
+        return rating_scores if getattr(metric, "mode", None) == "probs" else ratings
     if metric.inputs == "pairs" and getattr(metric, "num_outputs", 1) > 1:
         return output_pairs
     if metric.inputs == "queries" and not metric.by_row:  # type: ignore[attr-defined]
@@ -143,6 +145,18 @@ def values(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (integers(generator, -128, 129, count) / 8,)
 
 
+def clusters(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, 0, CLASSES, count), integers(generator, 0, CLASSES, count)
+
+
+def ratings(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return (integers(generator, 0, CLASSES, count, RATERS, 1).eq(torch.arange(CLASSES)).sum(1),)
+
+
+def rating_scores(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return (probabilities(generator, count, RATERS, CLASSES).movedim(-1, 1),)
+
+
 def sentences(generator: Generator, count: int) -> list[str]:
     """Sentences of few words, so that they repeat; some have none."""
     return [" ".join(_chosen(generator, WORDS, int(integers(generator, 0, 9)))) for _ in range(count)]
@@ -199,6 +213,7 @@ def logits(generator: Generator, count: int) -> tuple[Tensor, ...]:
 
 
 _DRAWS: Mapping[str, Draw] = {
+    "clusters": clusters,
     "pairs": pairs,
     "positive pairs": positive_pairs,
     "unequal pairs": unequal_pairs,

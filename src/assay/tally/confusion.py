@@ -160,10 +160,7 @@ class Confusion(LabelTally):
         return self.labels.groups, self.labels.num_classes + 3, self.labels.num_classes + 2
 
     def add(self, state: State, batch: Batch) -> None:
-        _, rows, columns = self.shape
-        cell = torch.add(self.labels.predicted(batch), self.labels.rows(batch), alpha=columns).add_(1)
-        if self.labels.num_labels is not None:
-            cell += self.labels.group_start(batch, rows * columns)
+        cell = confusion_cells(self.labels, batch)
         ones = batch.memoize("ones", lambda _: torch.ones_like(cell))
         state["counts"].view(-1).scatter_add_(0, cell, ones)
         if self.weighted:
@@ -189,6 +186,15 @@ class Confusion(LabelTally):
         """The matrix, without what was ignored."""
         values, unit = self._values(state)
         return Counts(values[:, 1:-2, 1:-1], unit)
+
+
+def confusion_cells(labels: Labels, batch: Batch) -> Tensor:
+    """The cell of each row in the table of `Confusion`, laid out flat: int64 of shape `(rows,)`."""
+    rows, columns = labels.num_classes + 3, labels.num_classes + 2
+    cell = torch.add(labels.predicted(batch), labels.rows(batch), alpha=columns).add_(1)
+    if labels.num_labels is not None:
+        cell += labels.group_start(batch, rows * columns)
+    return cell
 
 
 def _class_table(table: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from assay.metrics.exact_arithmetic import over_root, result
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
-from assay.tally.samples import SampleArrays, SampleTally
+from assay.tally.samples import SampleArrays, SampleTally, whole_weights
 
 __all__ = ["KendallRankCorrCoef", "SpearmanCorrCoef"]
 
@@ -186,11 +186,7 @@ def _weighed(x: Array, y: Array, weights: Array | None) -> tuple[Array, Array, A
     if weights is None:
         return x, y, np.ones(len(x), dtype=np.int64)
     counts = weights > 0
-    ratios = [float(w).as_integer_ratio() if weights.dtype.kind == "f" else (int(w), 1) for w in weights[counts]]
-    unit = max((below for _, below in ratios), default=1)  # powers of two: the largest is a multiple of all
-    whole = np.empty(len(ratios), dtype=object)
-    whole[:] = [above * (unit // below) for above, below in ratios]
-    return x[counts], y[counts], whole
+    return x[counts], y[counts], whole_weights(weights[counts])[0]
 
 
 def _dense(x: Array) -> Array:

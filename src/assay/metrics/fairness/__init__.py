@@ -1,0 +1,1 @@
+"""Metrics that compare groups of samples; their public names are those of `assay.metrics`."""

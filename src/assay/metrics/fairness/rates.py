@@ -1,0 +1,324 @@
+"""Criteria of fairness: how far rates of groups of samples lie apart, read from exact counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import nan
+from typing import Annotated, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Examples, number
+from assay.metrics.classification.label_metrics import (
+    Average,
+    LabelMetric,
+    Outcomes,
+    RatioMetric,
+    outcomes,
+)
+from assay.tally.base import Tally
+from assay.tally.confusion import Counts
+from assay.tally.groups import GroupCounts, group_tally
+
+__all__ = [
+    "DemographicParityDifference",
+    "DemographicParityRatio",
+    "EqualOpportunityDifference",
+    "EqualOpportunityRatio",
+    "EqualizedOddsDifference",
+    "EqualizedOddsRatio",
+    "GroupStatRates",
+    "SelectionRate",
+    "SubgroupAccuracyDifference",
+]
+
+Rate = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]
+"""The numerators and denominators of a rate, one for each class or label."""
+
+
+def selection(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    """The share of samples that are predicted as the class."""
+    return of.tp + of.fp, of.total
+
+
+def true_positives(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    return of.tp, of.tp + of.fn
+
+
+def false_positives(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    return of.fp, of.fp + of.tn
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionRate(RatioMetric):
+    """The share of samples that are predicted as positive, or as each class.
+
+    `(tp + fp) / all`.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`; NaN without data.
+
+    Example:
+        >>> import torch
+        >>> SelectionRate()(torch.tensor([0.2, 0.9, 0.7, 0.8]), torch.tensor([0, 1, 0, 1]))
+        tensor(0.7500, dtype=torch.float64)
+
+    Source: S. Verma, J. Rubin, Fairness definitions explained, FairWare (2018).
+    """
+
+    family = "fairness"
+    higher_is_better = None
+    share = ("predicted positives", "")
+
+    average: Average | None = None
+
+    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+        return selection(of)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRateMetric(LabelMetric):
+    """A metric that compares rates of groups of samples.
+
+    The task is multiclass with `num_classes`, multilabel with `num_labels`, else binary. Of several classes or labels,
+    the one counts that differs most.
+
+    Shapes:
+        As for any metric of labels, such as `Recall`, and `groups=` besides: integers `(N,)`, the group of each sample,
+        or one of each target.
+
+    Returns:
+        float64, shape `()`, in [0, 1]; NaN unless two groups have a rate. Groups for which a rate is 0 / 0 are left out
+        of it.
+
+    Raises:
+        ConfigError: arguments that contradict each other, a class count below 2, `num_groups` below 1.
+        InvalidValuesError: by `compute`, if there was a NaN, a label or a group out of range, or a score outside [0, 1]
+            without `logits=True`.
+    """
+
+    family = "fairness"
+    inputs: ClassVar[str] = "labels"
+    rates: ClassVar[tuple[Rate, ...]]
+    divides: ClassVar[bool] = False
+    """Whether the lowest rate is divided by the highest, or else subtracted from it."""
+    higher_is_better: ClassVar[bool | None] = False
+    examples: ClassVar[Examples] = ({"num_groups": 3}, {})
+    defined_for = "two groups with data for which the rate is defined"
+
+    num_groups: Annotated[
+        int | None,
+        "groups are `0 ... num_groups - 1`, and one table is counted on the device. Without it groups are any "
+        "integers, and labels are kept.",
+    ] = None
+
+    def tally(self, weighted: bool) -> Tally:
+        return group_tally(self.labels, self.num_groups, weighted)
+
+    def compute(self, counts: GroupCounts) -> Tensor:
+        of = [self.outcomes(matrix) for matrix in counts.values()]
+        spreads = list(self._spreads(of))
+        worst = min if self.divides else max
+        return number(float(worst(spreads)) if spreads else nan)
+
+    def outcomes(self, counts: Counts) -> Outcomes:
+        """The outcomes of each class, each label, or the positive class."""
+        return outcomes(counts.totals(), self.num_classes is not None, self.ignore_index)
+
+    def _spreads(self, of: list[Outcomes]) -> Iterator[Fraction]:
+        """How far each rate of each class is apart."""
+        for rate in self.rates:
+            for pairs in zip(*(zip(*rate(each), strict=True) for each in of), strict=True):
+                values = [Fraction(int(above), int(below)) for above, below in pairs if below]
+                if len(values) < 2 or (self.divides and not max(values)):
+                    continue
+                low, high = min(values), max(values)
+                yield low / high if self.divides else high - low
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemographicParityDifference(GroupRateMetric):
+    """The difference between the highest and the lowest selection rate of a group; 0 if all are selected alike.
+
+    The selection rate is the share of a group's samples that are predicted as positive.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 0, 0, 1])
+        >>> DemographicParityDifference()(preds, target, groups=torch.tensor([7, 7, 2, 2]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: S. Verma, J. Rubin, Fairness definitions explained, FairWare (2018).
+    """
+
+    rates = (selection,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemographicParityRatio(GroupRateMetric):
+    """The lowest selection rate of a group, divided by the highest; 1 if all are selected alike.
+
+    The selection rate is the share of a group's samples that are predicted as positive. NaN where nothing is.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 0, 0, 1])
+        >>> DemographicParityRatio()(preds, target, groups=torch.tensor([7, 7, 2, 2]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: S. Verma, J. Rubin, Fairness definitions explained, FairWare (2018).
+    """
+
+    rates = (selection,)
+    divides = True
+    higher_is_better = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualOpportunityDifference(GroupRateMetric):
+    """The difference between the highest and the lowest recall of a group; 0 if positives are found alike.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 1, 0, 1])
+        >>> EqualOpportunityDifference()(preds, target, groups=torch.tensor([7, 7, 2, 2]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
+    """
+
+    rates = (true_positives,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualOpportunityRatio(GroupRateMetric):
+    """The lowest recall of a group, divided by the highest; 1 if positives are found alike. NaN where none is found.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 1, 0, 1])
+        >>> EqualOpportunityRatio()(preds, target, groups=torch.tensor([7, 7, 2, 2]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
+    """
+
+    rates = (true_positives,)
+    divides = True
+    higher_is_better = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualizedOddsDifference(GroupRateMetric):
+    """The larger of two differences between groups: of true positive rates, and of false positive rates.
+
+    Each is that between the highest and the lowest rate of a group; 0 if targets alike are predicted alike.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 0, 0, 1])
+        >>> EqualizedOddsDifference()(preds, target, groups=torch.tensor([7, 7, 2, 2]))
+        tensor(1., dtype=torch.float64)
+
+    Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
+    """
+
+    rates = (true_positives, false_positives)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualizedOddsRatio(GroupRateMetric):
+    """The smaller of two ratios between groups: of true positive rates, and of false positive rates.
+
+    Each is the lowest rate of a group, divided by the highest; 1 if targets alike are predicted alike. A ratio of rates
+    that are all 0 is left out.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 0, 0, 1])
+        >>> EqualizedOddsRatio()(preds, target, groups=torch.tensor([7, 7, 2, 2]))
+        tensor(0., dtype=torch.float64)
+
+    Source: M. Hardt, E. Price, N. Srebro, Equality of opportunity in supervised learning (2016), arXiv:1610.02413.
+    """
+
+    rates = (true_positives, false_positives)
+    divides = True
+    higher_is_better = True
+
+
+def right_labels(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    """Right labels, and all; of several labels, pooled."""
+    return (of.tp + of.tn).sum(keepdims=True), of.total.sum(keepdims=True)
+
+
+def right_classes(of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    return of.tp.sum(keepdims=True), of.support.sum(keepdims=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubgroupAccuracyDifference(GroupRateMetric):
+    """The difference between the highest and the lowest accuracy of a group; 0 if all are right alike.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 0, 0, 1])
+        >>> SubgroupAccuracyDifference()(preds, target, groups=torch.tensor([7, 7, 2, 2]))
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: S. Verma, J. Rubin, Fairness definitions explained, FairWare (2018).
+    """
+
+    unchanged_by = frozenset({"swap"})
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
+        return (right_labels,) if self.num_classes is None else (right_classes,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupStatRates(GroupRateMetric):
+    """The shares of true positives, false positives, true negatives and false negatives in each group, binary data.
+
+    `{"group_0": (tp, fp, tn, fn) / samples, ...}`.
+
+    Returns:
+        A dictionary from `"group_<number>"` to float64 of shape `(4,)`, in ascending order of numbers. With
+        `num_groups` every group has a value, NaN without data.
+
+    Raises:
+        ConfigError: `num_classes` or `num_labels`; `num_groups` below 1.
+        InvalidValuesError: by `compute`, if there was a NaN, a label or a group out of range, or a score outside [0, 1]
+            without `logits=True`.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1, 0, 1, 1]), torch.tensor([1, 0, 0, 1])
+        >>> GroupStatRates()(preds, target, groups=torch.tensor([7, 7, 2, 2]))["group_2"]
+        tensor([0.5000, 0.5000, 0.0000, 0.0000], dtype=torch.float64)
+
+    Source: Fawcett, Pattern Recognition Letters 27 (2006), 861-874.
+    """
+
+    higher_is_better = None
+    examples = ({"num_groups": 3},)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_classes is not None or self.num_labels is not None:
+            do = "Use ByGroup(StatScores(...)) for the counts of several classes"
+            raise ConfigError(describe("GroupStatRates", "num_classes or num_labels", "binary data", do))
+
+    def compute(self, counts: GroupCounts) -> dict[str, Tensor]:  # type: ignore[override]
+        return {f"group_{group}": _shares(self.outcomes(matrix)) for group, matrix in counts.items()}
+
+
+def _shares(of: Outcomes) -> Tensor:
+    total = of.total[0]
+    values = [each[0] / total if total else nan for each in (of.tp, of.fp, of.tn, of.fn)]
+    return torch.tensor(values, dtype=torch.float64)
