@@ -340,6 +340,13 @@ class MigrateCommand(_Json):
     num_outputs: int | None = option("Write this number of outputs where the code does not say one.", least=1)
 
 
+@dataclass(frozen=True)
+class CatalogueCommand(_Json):
+    """List every metric class of TorchMetrics, Ignite and TorchEval with the metric of assay that takes its place."""
+
+    library: tuple[str, ...] = several("List this library only: torchmetrics, ignite or torcheval; may be repeated.")
+
+
 COMMANDS: dict[str, tuple[type, str]] = {
     "devices": (DevicesCommand, "assay.cli.devices"),
     "demo": (DemoCommand, "assay.cli.demo"),
@@ -352,4 +359,5 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "generate": (GenerateCommand, "assay.cli.generate"),
     "quantize": (QuantizeCommand, "assay.cli.quantize"),
     "migrate": (MigrateCommand, "assay.cli.migrate"),
+    "catalogue": (CatalogueCommand, "assay.cli.catalogue"),
 }
