@@ -401,13 +401,27 @@ def keeps_samples(metric: Metric) -> bool:
     )
 
 
+_IN_FLOAT64 = (
+    "D2AbsoluteErrorScore",
+    "D2PinballScore",
+    "D2TweedieScore",
+    "GeometricMeanRelativeAbsoluteError",
+    "MedianAbsoluteError",
+    "MedianAbsolutePercentageError",
+    "MedianRelativeAbsoluteError",
+    "MultilabelRankingLoss",  # of few labels
+    "NormalizedRootMeanSquaredError",
+)
+"""Metrics whose terms are computed in float64, whatever the dtype of what is kept, or are exact in these samples."""
+
+
 def rounds(metric: Metric) -> bool:
     """Whether terms are rounded before they are summed, in the dtype they come in."""
     if metric.encoders:
         return False  # raw samples have no dtype
     scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
     of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked
-    in_float64 = not getattr(metric, "by_row", True)  # whatever the dtype of what is kept
+    in_float64 = not getattr(metric, "by_row", True) or type(metric).__name__ in _IN_FLOAT64
     ranked = isinstance(metric, RankingMetric) and metric.thresholds is None
     by_softmax = scaled and (of_classes or not ranked)
     return (not metric.exact_terms and not in_float64) or by_softmax
@@ -532,7 +546,7 @@ def _renumber(case: Case, data: Data) -> tuple[Data, Data] | None:
 
 
 EXACT = 1 << 20
-_COUNTS = ("ClassReport", "StatScores", "Sum", "MinkowskiDistance")
+_COUNTS = ("CanberraDistance", "ClassReport", "MinkowskiDistance", "StatScores", "Sum", "WaveHedgesDistance")
 
 
 def _unchanged(*changes: str) -> Callable[[Case], bool]:
@@ -548,15 +562,23 @@ def _is_symmetric(case: Case) -> bool:
         return _option(case, "num_classes") is None
     if _named(case, "VMeasureScore"):
         return _option(case, "beta") == 1
-    return ("swap" in case.metric.unchanged_by and average != "weighted") or _option(case, "power") == 0
+    squared = _option(case, "power") == 0 and not _named(case, "D2TweedieScore")
+    return ("swap" in case.metric.unchanged_by and average != "weighted") or squared
 
 
 def _is_a_total(case: Case) -> bool:
     table = _named(case, "ConfusionMatrix") and _option(case, "normalize") is None
     smooths = _option(case, "smooth") or _option(case, "smooth_method") not in (None, "none")  # what is few
+    smooths = smooths or _option(case, "normalization") == "l2"  # divided by a norm, which grows
     return (
         table or smooths or _named(case, *_COUNTS) or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
     )
+
+
+def _is_affine(case: Case) -> bool:
+    """Whether the class declares it, or an option makes it hold."""
+    squared = _named(case, "D2TweedieScore") and _option(case, "power") == 0
+    return squared or _option(case, "normalization") in ("range", "std") or _unchanged("affine", "common affine")(case)
 
 
 def _counts_pairs(case: Case) -> bool:
@@ -569,12 +591,13 @@ def _counts_samples(case: Case) -> bool:
     return _is_a_total(case) or _counts_pairs(case) or bool(others)
 
 
+_BY_CLASS = ("ClassReport", "ConfusionMatrix", "DETCurve", "PrecisionRecallCurve", "ROC", "TopKMultilabelAccuracy")
+
+
 def _numbers_classes(case: Case) -> bool:
     """Whether the value has a place for each class, or depends on how far apart they are."""
     apart = _named(case, "CohenKappa") and _option(case, "weights") is not None
-    several = _named(case, "ClassReport", "ConfusionMatrix", "PrecisionRecallCurve", "ROC") or isinstance(
-        case.metric, OperatingPointMetric
-    )
+    several = _named(case, *_BY_CLASS) or isinstance(case.metric, OperatingPointMetric)
     each = hasattr(case.metric, "average") and _option(case, "average") is None
     return apart or several or each or _option(case, "multiclass_mode") == "one-vs-all"
 
@@ -588,7 +611,7 @@ INVARIANCES = {
         lambda case: _unchanged("increasing")(case) or isinstance(case.metric, LabelMetric),
     ),
     "scale and shift of each": Invariance(_map_each_affinely, _unchanged("affine")),
-    "scale and shift of both": Invariance(_map_both_affinely, _unchanged("affine", "common affine")),
+    "scale and shift of both": Invariance(_map_both_affinely, _is_affine),
     "shift of the predictions": Invariance(_shift_predictions, _unchanged("affine", "shift")),
     "scale of the predictions": Invariance(_scale_predictions, _unchanged("affine", "scale")),
     "predictions and targets swapped": Invariance(_swap, _is_symmetric),

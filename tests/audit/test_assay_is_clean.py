@@ -16,7 +16,7 @@ STAGES = (0, 1 << 21)
 
 
 @pytest.mark.devices(*DEVICES)
-@pytest.mark.parametrize("case", TALLY_CASES, ids=str)
+@pytest.mark.parametrize("case", [case for case in TALLY_CASES if not case.raw], ids=str)
 def test_no_update_waits_or_is_refused_and_every_bit_is_the_cpus(case, device, pretended):
     events = pretended.events if pretended else []  # a real device notes none, and its bits count as well
     batches = case.data(1, 33), case.data(2, 20)

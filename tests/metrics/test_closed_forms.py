@@ -118,7 +118,7 @@ def test_an_interval_is_around_the_value_and_only_of_independent_samples(case):
     data = case.data(5, 60)
     meter = case.counted(data)
     found = closed_forms(meter)
-    rows_are_samples = data.preds.ndim == 1 or (data.target is not None and data.target.ndim == 1)
+    rows_are_samples = case.raw or data.preds.ndim == 1 or (data.target is not None and data.target.ndim == 1)
     if type(case.metric).__name__ == "ExactMatch":
         rows_are_samples = True
     if not case.metric.closed_form or case.weighted or not rows_are_samples:

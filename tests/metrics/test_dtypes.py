@@ -18,7 +18,9 @@ PAIRS = [*zip(KINDS, KINDS[5:] + KINDS[:5], strict=True), (torch.float16, torch.
 
 def first_cases() -> list[Case]:
     """One case of each metric, without weights."""
-    return list({type(case.metric).__name__: case for case in reversed(CASES) if not case.weighted}.values())
+    return list(
+        {type(case.metric).__name__: case for case in reversed(CASES) if not (case.weighted or case.raw)}.values()
+    )
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:

@@ -33,14 +33,23 @@ from laws import CASES, bits, value, wide, wide_values
 COUNT = 200
 
 
+_OF_CURVES = ("RetrievalPrecisionRecallCurve", "RetrievalRecallAtFixedPrecision")
+
+
 def reason(case):
     """Why a case has no contributions; empty where it must have some."""
     metric, name = case.metric, type(case.metric).__name__
-    several = case.data(0, 2).preds.ndim > 1 and not hasattr(metric, "num_classes")
+    several = metric.inputs in ("pairs", "positive pairs") and case.data(0, 2).preds.ndim > 1
     if type(metric).per_sample is Metric.per_sample:
         return "is no mean"  # as the next test holds
-    if name == "MinkowskiDistance":
+    if name in ("CanberraDistance", "MinkowskiDistance", "WaveHedgesDistance"):
         return "is a total"
+    if name in ("GeometricMeanAbsoluteError", "NormalizedRootMeanSquaredError") or name.endswith("LikelihoodRatio"):
+        return "is a function of means"
+    if metric.family == "retrieval" and (not metric.by_row or name in _OF_CURVES):
+        return "a sample is a document, or the value is of a mean curve"
+    if name == "EntityF1Score" and metric.average != "micro":
+        return "averages over types"
     if getattr(metric, "reduction", "mean") == "sum":
         return "is a sum"
     if getattr(metric, "squared", True) is False and name == "MeanSquaredError":
@@ -106,6 +115,8 @@ def test_a_single_number_without_contributions_is_no_mean(case):
         whole, first, second = (value(case.counted(data.rows(part)))["value"] for part in parts)
         if not isinstance(whole, torch.Tensor) or whole.ndim:
             return
+        if not whole or whole.isinf():  # of so few samples
+            return
         differs.append(not torch.allclose(whole, (first + second) / 2, rtol=1e-6))
     assert True in differs
 
@@ -121,14 +132,14 @@ def test_equal_names_are_equal_numbers():
 
 
 @pytest.mark.devices("mps", "cuda:1", "xpu")
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if not case.raw], ids=str)
 def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device, pretended):
     events = pretended.events if pretended else []
     policy(device)  # the self-test of a device at its first use reads what it computed
     data = case.data(7, 33)
     there = data.map(lambda x: x.to(device))
     events.clear()
-    found, decided = per_sample_values(case.metric, *there), predictions(case.metric, *there[:2])
+    found, decided = values_of(case, there), predictions(case.metric, *there[:2], **there.columns)
     assert [str(event) for event in events] == []
     expected = values_of(case, data)
     assert (found is None) == (expected is None)
@@ -140,7 +151,7 @@ def test_on_every_device_nothing_waits_and_the_columns_are_the_cpus(case, device
             torch.testing.assert_close(column.cpu(), expected.terms[name], rtol=1e-5, atol=0, equal_nan=True)
     if decided is not None:
         assert decided.device == device
-        assert torch.equal(decided.cpu(), predictions(case.metric, *data[:2]))
+        assert torch.equal(decided.cpu(), predictions(case.metric, *data[:2], **data.columns))
 
 
 def columns(metric, *given):

@@ -163,6 +163,8 @@ class MedianRelativeAbsoluteError(KeptErrorMetric):
     Source: Botchkarev, Interdisciplinary Journal of Information, Knowledge, and Management 14 (2019), 45-76.
     """
 
+    unchanged_by = frozenset({"common affine"})
+
     def value(self, preds: Array, target: Array, weights: Array) -> float:
         return median(_defined("relative errors", relative_to_mean(preds, target, weights)), weights)
 
