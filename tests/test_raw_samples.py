@@ -59,7 +59,16 @@ def test_wrong_arguments_raise_and_count_nothing(case):
     data = case.data(9, ROWS)
     preds, target = data.preds, data.target
     meter = case.counted(data)
-    for wrong in ((preds, target[:-1]), (preds, None), (torch.zeros(ROWS), target), (preds, b"ab"), (None, target)):
+    unordered = set(map(str, range(ROWS)))
+    for wrong in (
+        (preds, target[:-1]),
+        (preds, None),
+        (torch.zeros(ROWS), target),
+        (preds, b"ab"),
+        (None, target),
+        (unordered, target),
+        (preds, frozenset(unordered)),
+    ):
         with pytest.raises(InputError, match=r": got .*, expected "):
             meter.update(*wrong)
     with pytest.raises(ConfigError, match="weights"):

@@ -58,7 +58,8 @@ def _sequence(name: str, value: Any) -> Sequence[Any]:
         return [value]
     if isinstance(value, list | tuple):
         return value
-    if isinstance(value, Tensor | bytes | Mapping) or not (hasattr(value, "__len__") and hasattr(value, "__iter__")):
+    no_list = isinstance(value, Tensor | bytes | Mapping | set | frozenset)
+    if no_list or not (hasattr(value, "__len__") and hasattr(value, "__iter__")):
         got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type_name(value)
         raise ShapeError(describe(name, got, "a list with one entry a sample", f"Pass {name} as a list"))
     return list(value)
