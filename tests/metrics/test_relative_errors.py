@@ -92,6 +92,14 @@ def test_equal_values_are_no_error_also_at_zero_and_large_ones_do_not_overflow()
     assert float(FractionalBias()(large, large / 3)) == pytest.approx(-1)
 
 
+def test_the_smallest_floats_have_the_errors_of_larger_ones():
+    preds, target = torch.tensor([3.0, 2.0, 7.0]), torch.tensor([4.0, 1.0, 7.0])
+    for kind in (CanberraDistance, WaveHedgesDistance, FractionalBias):
+        for dtype, smallest in ((torch.float32, 2.0**-149), (torch.float64, 2.0**-1074)):
+            same = [each.double().mul(smallest).to(dtype) for each in (preds, target)]
+            assert float(kind()(*same)) == pytest.approx(float(kind()(preds.to(dtype), target.to(dtype))), rel=1e-12)
+
+
 def test_a_target_of_zero_has_no_normalized_bias():
     with pytest.raises(InvalidValuesError, match="which needs a target that is not 0"):
         MeanNormalizedBias()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 2.0]))

@@ -183,12 +183,18 @@ class Exceeds(FloatTerm):
         return met.masked_fill_(preds.isnan().logical_or_(target.isnan()), math.nan)
 
 
+def _summable(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both, and half of both where their sum might not fit a float; half of a denormal might not, either."""
+    large = torch.maximum(preds.abs(), target.abs()) > 1
+    return torch.where(large, preds * 0.5, preds), torch.where(large, target * 0.5, target)
+
+
 @dataclass(frozen=True)
 class CanberraTerm(FloatTerm):
     """`|preds - target| / (|preds| + |target|)`; 0 where both are 0."""
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        left, right = preds * 0.5, target * 0.5  # their sum fits a float
+        left, right = _summable(preds, target)
         return ((left - right).abs_() / (left.abs() + right.abs())).masked_fill_(preds == target, 0)
 
 
@@ -197,7 +203,7 @@ class FractionalBiasTerm(FloatTerm):
     """`2 (target - preds) / (target + preds)`; 0 where both are equal, infinite where one is the other's negative."""
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        left, right = preds * 0.5, target * 0.5
+        left, right = _summable(preds, target)
         return ((right - left) / (right + left)).mul_(2).masked_fill_(preds == target, 0)
 
 
@@ -216,7 +222,7 @@ class WaveHedgesTerm(FloatTerm):
     """`|preds - target| / max(preds, target)`; 0 where both are equal."""
 
     def __call__(self, preds: Tensor, target: Tensor) -> Tensor:
-        left, right = preds * 0.5, target * 0.5
+        left, right = _summable(preds, target)
         return ((left - right).abs_() / torch.maximum(left, right)).masked_fill_(preds == target, 0)
 
 
