@@ -142,3 +142,5 @@ def test_contradictions_are_refused(option):
 def test_too_many_thresholds_are_refused():
     with pytest.raises(ConfigError, match="GiB"):
         ours.AUROC(num_classes=100_000, thresholds=10_000)
+    with pytest.raises(ConfigError, match="thresholds: got 10000000000"):
+        ours.AUROC(thresholds=10**10)

@@ -36,6 +36,8 @@ __all__ = [
 EXACT_UP_TO = 1 << 20
 """Scores: 4 MiB of float32."""
 
+_MOST_THRESHOLDS = 1 << 23  # of twice as many evenly spaced float32 numbers in [0, 1] some are equal
+
 Average = Literal["micro", "macro", "weighted"]
 Counted = tuple[Ranking, ...]
 
@@ -158,10 +160,10 @@ def _thresholds(thresholds: Any) -> tuple[float, ...]:
         values = tuple(torch.as_tensor(thresholds).detach().cpu().float().reshape(-1).tolist())
     else:
         count = plain("thresholds", thresholds, "int")
-        values = tuple(torch.linspace(0, 1, count).tolist()) if count > 1 else ()
+        values = tuple(torch.linspace(0, 1, count).tolist()) if 1 < count <= _MOST_THRESHOLDS else ()
     rising = all(a < b for a, b in pairwise(values))
     if not values or not rising or not 0 <= values[0] <= values[-1] <= 1:
-        expected = "rising numbers in [0, 1], or how many there are, 2 or more"
+        expected = f"rising numbers in [0, 1], or how many there are, 2 to {_MOST_THRESHOLDS:,}"
         raise ConfigError(describe("thresholds", thresholds, expected, "Give 101 for steps of 0.01"))
     return values
 
