@@ -69,14 +69,15 @@ class LabelTally(Tally):
         cells = int(np.prod([float(n) for n in self.shape]))
         size = 8 * cells * (1 + exact.num_limbs(1) * self.weighted)
         if size > LARGEST_STATE:
-            raise ConfigError(
-                describe(
-                    "num_classes",
-                    f"{self.labels.num_classes}, whose {type(self).__name__} takes {size / 2**30:.1f} GiB",
-                    f"at most {LARGEST_STATE >> 30} GiB",
-                    "Use metrics that need no confusion matrix, such as Accuracy or F1Score, or merge classes",
-                )
-            )
+            argument, number, do = self.what_to_reduce
+            got = f"{number}, whose {type(self).__name__} takes {size / 2**30:.1f} GiB"
+            raise ConfigError(describe(argument, got, f"at most {LARGEST_STATE >> 30} GiB", do))
+
+    @property
+    def what_to_reduce(self) -> tuple[str, int, str]:
+        """Where the table is too large: the argument, its value, and what to do."""
+        do = "Use metrics that need no confusion matrix, such as Accuracy or F1Score, or merge classes"
+        return "num_classes", self.labels.num_classes, do
 
     @property
     @abstractmethod

@@ -51,6 +51,10 @@ class GroupConfusion(LabelTally):
         super().__post_init__()
 
     @property
+    def what_to_reduce(self) -> tuple[str, int, str]:
+        return "num_groups", self.num_groups, "Leave num_groups out: then only the groups that occur take memory"
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return self.num_groups + 1, *Confusion(self.labels).shape
 
@@ -148,7 +152,7 @@ def _check_groups(layout: BatchLayout) -> None:
         do = "Pass groups.long(), after NaN was given a group of its own"
         raise DtypeError(describe(GROUPS, groups.dtype, "an integer dtype: the number of each sample's group", do))
     if groups.tail not in ((), target.tail):
-        expected = f"shape (N,) or {shown(target.tail)}"
+        expected = " or ".join(dict.fromkeys(["shape (N,)", f"shape {shown(target.tail)}"]))
         raise ShapeError(describe(GROUPS, f"shape {shown(groups.tail)}", expected, "Give one group per sample"))
 
 

@@ -239,3 +239,8 @@ def test_what_has_no_confusion_matrix_has_no_groups():
                 kind(metric)
     with pytest.raises(ConfigError, match="binary data"):
         GroupStatRates(num_classes=3)
+
+
+def test_too_many_groups_are_refused():
+    with pytest.raises(ConfigError, match=r"num_groups: got 1000000000000, .*GiB.*Leave num_groups out"):
+        DemographicParityDifference(num_groups=10**12)
