@@ -131,14 +131,29 @@ def test_the_tradeoff_without_negatives_has_no_rates():
         assert DETCurve()(torch.tensor([0.1, 0.9]), torch.tensor([1, 1])).fpr.isnan().all()
 
 
-def test_log_auc_is_torchmetrics():
+def test_log_auc_of_equal_scores_is_torchmetrics():
     for seed in range(100):
-        scores, target = binary(seed, 200)
-        scores = torch.from_numpy(scores + np.random.default_rng(seed).random(200) / 40).float()
-        limits = (0.0313, 0.4219)  # between the rates of samples, where a curve has one height
-        expected = torchmetrics.binary_logauc(scores, torch.from_numpy(target), fpr_range=limits)
-        found = LogAUC(fpr_range=limits)(scores.double() / 2, torch.from_numpy(target))
-        assert float(found) == pytest.approx(float(expected), abs=1e-4)  # they interpolate in float32
+        rng = np.random.default_rng(seed)
+        scores = torch.from_numpy(rng.integers(0, 8, 200) / 8)
+        target = torch.from_numpy(rng.integers(0, 2, 200))
+        limits = (0.0313, 0.4219)
+        expected = torchmetrics.binary_logauc(scores, target, fpr_range=limits)
+        # Where a curve has steps they are wrong: the height at a limit is then on a line that cuts a step.
+        assert float(LogAUC(fpr_range=limits)(scores, target)) == pytest.approx(float(expected), abs=1e-6)
+
+
+def test_log_auc_is_the_area_under_the_steps():
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        scores, target = rng.permutation(60) / 64, np.append(rng.integers(0, 2, 58), [0, 1])
+        rank = target[np.argsort(-scores)]
+        found = np.append(np.cumsum(rank)[rank == 0], rank.sum()) / rank.sum()  # the height left of each negative
+        rates = np.arange(len(found)) / (len(found) - 1)
+        low, high = ((0.001, 0.1), (0.1, 0.5), (0.25, 1.0))[seed % 3]  # also at rates where the curve rises
+        widths = np.diff(np.log(np.clip(rates, low, high)))
+        expected = np.dot(widths, found[:-1]) / math.log(high / low)
+        value = LogAUC(fpr_range=(low, high))(torch.from_numpy(scores), torch.from_numpy(target))
+        assert float(value) == pytest.approx(expected, rel=1e-12)
 
 
 def test_log_auc_is_the_integral():
