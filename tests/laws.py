@@ -89,6 +89,7 @@ from assay.metrics.samples import (
 )
 from assay.tally.groups import GroupedLabels
 from assay.tally.queries import QueryDocuments
+from assay.tally.row_store import RowStore
 from assay.tally.sample_store import SampleStore
 from assay.tally.samples import SampleTally
 from assay.tally.scores import ScoreTally
@@ -376,7 +377,7 @@ def shows_counts(metric: Metric) -> bool:
 def names_a_dtype(metric: Metric) -> bool:
     """Whether states keep float64 apart from narrower dtypes; the values have the same bits."""
     largest = any("max" in each.tally(False).fields.values() for each in within(metric))
-    return largest or _counts_in(metric, GroupedLabels, SampleTally, ScoreTally, QueryDocuments)
+    return largest or _counts_in(metric, GroupedLabels, RowStore, SampleTally, ScoreTally, QueryDocuments)
 
 
 def _counts_in(metric: Metric, *kinds: type) -> bool:
@@ -395,7 +396,7 @@ def within(metric: Metric) -> Iterator[Metric]:
 def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
     return any(
-        isinstance(tally, GroupedLabels | SampleTally | QueryDocuments)
+        isinstance(tally, GroupedLabels | RowStore | SampleTally | QueryDocuments)
         or (isinstance(tally, ScoreTally) and tally.keep != 0)
         for tally in (each.tally(False) for each in within(metric))
     )

@@ -77,6 +77,8 @@ def perfect(metric: Metric, target: Any) -> Any:
         return target.float()
     if metric.inputs == "ensembles":
         return target[:, None].expand(-1, 5)
+    if metric.inputs == "points":  # near the number of their cluster
+        return (target + torch.arange(len(target)) % 2 / 8)[:, None].expand(-1, 3)
     if metric.inputs != "labels":
         return 20.0 * torch.nn.functional.one_hot(target).float() if metric.inputs == "tokens" else target
     scale = 20.0 if getattr(metric, "logits", not isinstance(metric, LabelMetric)) else 1.0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.metrics.classwise import *
     from assay.metrics.clustering.information import *
     from assay.metrics.clustering.pairs import *
+    from assay.metrics.clustering.points import *
     from assay.metrics.fairness.by_group import *
     from assay.metrics.fairness.rates import *
     from assay.metrics.nominal.association import *

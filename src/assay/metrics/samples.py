@@ -149,6 +149,15 @@ def clusters(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return integers(generator, 0, CLASSES, count), integers(generator, 0, CLASSES, count)
 
 
+def points(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return integers(generator, -16, 17, count, 3) / 4, integers(generator, 0, CLASSES, count)
+
+
+def related_vectors(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    preds = integers(generator, -128, 129, count, 3) / 8
+    return preds, preds / 2 + integers(generator, 0, 65, count, 3) / 8
+
+
 def ratings(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (integers(generator, 0, CLASSES, count, RATERS, 1).eq(torch.arange(CLASSES)).sum(1),)
 
@@ -215,6 +224,8 @@ def logits(generator: Generator, count: int) -> tuple[Tensor, ...]:
 _DRAWS: Mapping[str, Draw] = {
     "clusters": clusters,
     "pairs": pairs,
+    "points": points,
+    "related vectors": related_vectors,
     "positive pairs": positive_pairs,
     "unequal pairs": unequal_pairs,
     "vectors": vectors,

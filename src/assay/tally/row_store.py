@@ -25,10 +25,12 @@ class RowStore(Tally):
     Args:
         preds: the shape of a row of `preds`.
         target: the same of `target`; None where there is none.
+        weighted: rows have weights, which are a column, too.
     """
 
     preds: tuple[int, ...] = ()
     target: tuple[int, ...] | None = ()
+    weighted: bool = False
 
     @property
     def fields(self) -> Mapping[str, Rule]:
@@ -40,7 +42,8 @@ class RowStore(Tally):
 
     @property
     def _tails(self) -> dict[str, tuple[int, ...]]:
-        return {"preds": self.preds} if self.target is None else {"preds": self.preds, "target": self.target}
+        tails = {"preds": self.preds, "target": self.target, "weights": () if self.weighted else None}
+        return {name: tail for name, tail in tails.items() if tail is not None}
 
     def check(self, layout: BatchLayout) -> None:
         for name, tail in self._tails.items():
