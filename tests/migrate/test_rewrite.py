@@ -136,15 +136,15 @@ def test_collections_keep_the_names_of_their_values(held, more):
 def test_a_collection_stays_whole_where_one_metric_is_not_sure():
     code = (
         "from torchmetrics import MetricCollection, PeakSignalNoiseRatio\n"
-        "from torchmetrics.classification import BinaryAccuracy\n"
+        "from torchmetrics.classification import BinaryAccuracy, MultilabelExactMatch\n"
         'm = MetricCollection({"a": BinaryAccuracy(), "b": PeakSignalNoiseRatio()})\n'
-        'n = MetricCollection({"a": BinaryAccuracy(multidim_average="samplewise")})\n'
+        'n = MetricCollection({"a": MultilabelExactMatch(3, multidim_average="samplewise")})\n'
         "o = MetricCollection(made)\n"
     )
     assert after(code) == code
     assert [note.reason for note in todo(code)] == [
         "TorchMetrics MetricCollection: it has metrics that stay as they are",
-        'TorchMetrics MetricCollection: BinaryAccuracy: multidim_average="samplewise" has no counterpart, and '
+        'TorchMetrics MetricCollection: MultilabelExactMatch: multidim_average="samplewise" has no counterpart, and '
         "without it the value is another",
         "TorchMetrics MetricCollection: its metrics are not written out",
     ]
@@ -220,7 +220,7 @@ def test_arguments_that_have_no_counterpart_leave_the_call_as_it_is():
     ("call", "lost"),
     [
         ("F1Score('binary', zero_division=ZERO)", "zero_division=ZERO"),
-        ("Accuracy('binary', multidim_average='samplewise')", "multidim_average='samplewise'"),
+        ("ExactMatch('multilabel', num_labels=3, multidim_average='samplewise')", "multidim_average='samplewise'"),
         ("R2Score(multioutput=MODE)", "multioutput=MODE"),
         ("KendallRankCorrCoef(variant='a')", "variant='a'"),
         ("CosineSimilarity(reduction='none')", "reduction='none'"),
@@ -240,7 +240,7 @@ def test_no_argument_is_lost_in_what_is_advised(call, lost, around):
 
 
 def test_arguments_whose_value_is_that_of_assay_are_dropped_and_others_passed_on():
-    code = "from torchmetrics import F1Score\nm = F1Score('binary', multidim_average='global', zero_division=1)\n"
+    code = "from torchmetrics import F1Score\nm = F1Score('binary', validate_args=False, zero_division=1)\n"
     assert "as_torchmetric(F1Score(zero_division=1))" in after(code)
     code = "from torchmetrics import AUROC\nm = AUROC('binary', thresholds=100, max_fpr=0.1)\n"
     assert "as_torchmetric(AUROC(thresholds=100, max_fpr=0.1))" in after(code)
@@ -385,3 +385,19 @@ def test_a_call_in_an_f_string_is_a_note():
     code = "from torchmetrics.functional import r2_score\nprint(f'{r2_score(x, y)}')\n"
     assert after(code) == code
     assert todo(code)[0].reason == "TorchMetrics r2_score: it is inside of an f-string"
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("name", ["MulticlassF1Score", "MulticlassExactMatch"])
+def test_a_value_for_each_sample_becomes_their_mean_with_a_note(name, quote):
+    code = (
+        f"from torchmetrics.classification import {name}\n"
+        f"m = {name}(3, multidim_average={quote}samplewise{quote})\nm.update(p, t)\nv = m.compute()\n"
+    )
+    (note,) = rewrite(code).notes
+    assert (note.kind, note.line) == ("check", 2)
+    assert "the mean over samples of the values that TorchMetrics returns" in note.reason
+    preds, target = torch.tensor([[0, 1, 2], [1, 1, 0]]), torch.tensor([[0, 1, 2], [2, 1, 2]])
+    value, wanted = (run(each, p=preds, t=target)["v"] for each in (after(code), code))
+    assert float(value) == pytest.approx(wanted.mean().item())
+    assert not rewrite(code.replace("samplewise", "global")).notes

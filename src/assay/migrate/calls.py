@@ -50,7 +50,7 @@ def metric_call(
     request.names = [*order[: len(call.args)], *(str(each.arg) for each in call.keywords)]
     if entry.tasks:
         _choose_task(request, nodes, library)
-    arguments = dict(zip(request.names, map(source.of, nodes), strict=True))
+    arguments = dict(zip(request.names, map(ast.unparse, nodes), strict=True))
     values = {**request.entry.defaults(), **entry.defaults(), **arguments}
     for index, (name, node) in enumerate(zip(request.names, nodes, strict=True)):
         _take(request, entry, index, name, node, source)

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.decide import Threshold
 from assay.errors import ConfigError, describe
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
@@ -106,24 +105,9 @@ class LabelTally(Tally):
         return state | {"weights": exact.canonical(state["weights"])} if self.weighted else state
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        last = self.labels.num_classes - 1
-        targets, predictions = self.strangers(state["counts"].numpy())
-        strange = int(state["strange"]) if self.weighted else 0
-        ignored = self.labels.ignore_index
-        besides = "" if ignored is None else f" and are not ignore_index={ignored}"
-        problems = [
-            InvalidValues(f"targets are outside 0 ... {last}{besides}", targets),
-            InvalidValues(f"predictions are NaN or outside 0 ... {last}{self._scores_outside}", predictions),
-            InvalidValues(BAD_WEIGHTS, strange),
-        ]
+        counts = (*self.strangers(state["counts"].numpy()), int(state["strange"]) if self.weighted else 0)
+        problems = map(InvalidValues, (*self.labels.invalid, BAD_WEIGHTS), counts)
         return [problem for problem in problems if problem.count]
-
-    @property
-    def _scores_outside(self) -> str:
-        decision = self.labels.decision
-        if not isinstance(decision, Threshold) or decision.logits:
-            return ""
-        return ", or scores outside [0, 1] (scores of any size are for logits=True)"
 
     @abstractmethod
     def strangers(self, counts: np.ndarray) -> tuple[int, int]:

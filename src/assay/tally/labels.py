@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.decide import Decision, Rows, TopK
+from assay.decide import Decision, Rows, Threshold, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 from assay.tally.layout_checks import check_weights
@@ -47,6 +47,15 @@ class Labels:
     @property
     def groups(self) -> int:
         return self.num_labels or 1
+
+    @property
+    def invalid(self) -> tuple[str, str]:
+        """What invalid targets and predictions are."""
+        last = self.num_classes - 1
+        besides = "" if self.ignore_index is None else f" and are not ignore_index={self.ignore_index}"
+        of_probabilities = isinstance(self.decision, Threshold) and not self.decision.logits
+        scores = ", or scores outside [0, 1] (scores of any size are for logits=True)" if of_probabilities else ""
+        return f"targets are outside 0 ... {last}{besides}", f"predictions are NaN or outside 0 ... {last}{scores}"
 
     def check(self, layout: BatchLayout) -> None:
         """Raise when labels cannot be had from batches of this layout."""

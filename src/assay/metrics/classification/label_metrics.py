@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isnan, nan
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from assay.tally.labels import Labels, true_labels
 Average = Literal["micro", "macro", "weighted"]
 
 BITS = 128  # of the fractions that are averaged
+
+Array: TypeAlias = Any
+"""Integers of each class: a NumPy array `(K,)` of Python integers; or also of each sample, a tensor `(N, K)`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,35 +155,33 @@ ANSWERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Outcomes:
-    """True and false positives and negatives of each class or label: arrays of Python integers, of shape `(K,)`.
+    """True and false positives and negatives of each class or label.
 
     `present` says which classes have data: of a class, that it was a target or predicted; of a label, any sample.
     They are in units of `2 ** unit`. `ignored` is the class whose targets were left out, if one was: it has no data.
     """
 
-    tp: np.ndarray
-    fp: np.ndarray
-    fn: np.ndarray
-    tn: np.ndarray
-    present: np.ndarray
+    tp: Array
+    fp: Array
+    fn: Array
+    tn: Array
+    present: Array
     unit: int = 0
     ignored: int | None = None
 
     @property
-    def support(self) -> np.ndarray:
+    def support(self) -> Array:
         """How often each class was the target."""
-        support: np.ndarray = self.tp + self.fn
-        return support
+        return self.tp + self.fn
 
     @property
-    def total(self) -> np.ndarray:
-        total: np.ndarray = self.tp + self.fp + self.fn + self.tn
-        return total
+    def total(self) -> Array:
+        return self.tp + self.fp + self.fn + self.tn
 
     def pooled(self) -> Outcomes:
         """The sums over the classes, as of one class."""
-        tp, fp, fn, tn = (each.sum(keepdims=True) for each in (self.tp, self.fp, self.fn, self.tn))
-        return Outcomes(tp, fp, fn, tn, np.atleast_1d(self.present.any()), self.unit)
+        tp, fp, fn, tn = (each.sum(-1, keepdims=True) for each in (self.tp, self.fp, self.fn, self.tn))
+        return Outcomes(tp, fp, fn, tn, self.present.any(-1, keepdims=True), self.unit)
 
 
 def outcomes(totals: ClassTotals, multiclass: bool, ignored: int | None = None) -> Outcomes:
@@ -275,14 +276,17 @@ class RatioMetric(TopKMetric):
         return 0.0
 
     @abstractmethod
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-        """Numerators and denominators, of shape `(K,)`."""
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
+        """Numerators and denominators of each class."""
 
-    def compute(self, counts: Counts | ClassTotals) -> Tensor:
+    @property
+    def binary(self) -> bool:
+        return self.num_classes is None and self.num_labels is None
+
+    def compute(self, counts: Any) -> Tensor:
         of = self.outcomes(counts)
-        binary = self.num_classes is None and self.num_labels is None
-        values = averaged(self.ratio, of, None if binary else self.average, self.undefined, self.unweighted)
-        return vector(values) if self.average is None and not binary else number(values[0])
+        values = averaged(self.ratio, of, None if self.binary else self.average, self.undefined, self.unweighted)
+        return vector(values) if self.average is None and not self.binary else number(values[0])
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
@@ -330,34 +334,6 @@ class RatioMetric(TopKMetric):
         return self.average == "micro" or (self.average == "macro" and not self.share[1] and self.ignore_index is None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ZeroDivisionMetric(RatioMetric):
-    """A quotient of outcomes for which the caller chooses what 0 / 0 is.
-
-    Returns:
-        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is `zero_division` for a class with
-        data, NaN without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
-    """
-
-    zero_division: Annotated[
-        float, "what 0 / 0 is of a class with data: 0, 1, or NaN, which averages over classes leave out."
-    ] = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.zero_division not in (0, 1) and not isnan(self.zero_division):
-            do = "Give 0 or 1, or NaN to leave such classes out of averages"
-            raise ConfigError(describe("zero_division", self.zero_division, "0, 1 or NaN", do))
-
-    @property
-    def undefined(self) -> float:
-        return self.zero_division
-
-    @property
-    def unweighted(self) -> float:
-        return self.zero_division
-
-
 def of_jaccard(of: Outcomes, confidence_level: float) -> Ends:
     """The interval of an F1 score: it is `2 J / (1 + J)`, where J is a share of the samples that are of the class or
     predicted as it, so the ends of Wilson's interval of J become its ends."""
@@ -365,7 +341,7 @@ def of_jaccard(of: Outcomes, confidence_level: float) -> Ends:
     return 2 * lower / (1 + lower), 2 * upper / (1 + upper)
 
 
-Ratio = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]
+Ratio = Callable[[Outcomes], tuple[Array, Array]]
 
 
 def averaged(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isfinite
+from math import isfinite, nan
 from typing import Annotated
 
 import numpy as np
@@ -18,15 +18,15 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import number
 from assay.metrics.classification.label_metrics import (
     Answers,
+    Array,
     Average,
     Outcomes,
-    RatioMetric,
     TopKMetric,
-    ZeroDivisionMetric,
     fixed,
     mean,
     of_jaccard,
 )
+from assay.metrics.classification.samplewise import SamplewiseMetric, ZeroDivisionMetric
 from assay.metrics.per_sample import PerSample
 from assay.stats.intervals import Ends
 from assay.tally.confusion import ClassTotals, Counts
@@ -47,7 +47,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accuracy(RatioMetric):
+class Accuracy(SamplewiseMetric):
     """The share of labels that are right.
 
     Micro: right labels / labels. Per class of multiclass data: tp / (tp + fn); per label: (tp + tn) / all.
@@ -68,7 +68,7 @@ class Accuracy(RatioMetric):
     pooled = "correct"
     by_support = True
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         if self.num_classes is not None:
             return of.tp, of.support
         return of.tp + of.tn, of.total
@@ -92,7 +92,7 @@ class Precision(ZeroDivisionMetric):
     share = ("true positives", "predicted positives")
     pooled = "correct"
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         return of.tp, of.tp + of.fp
 
 
@@ -115,12 +115,12 @@ class Recall(ZeroDivisionMetric):
     pooled = "correct"
     by_support = True
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         return of.tp, of.support
 
 
 @dataclass(frozen=True, kw_only=True)
-class Specificity(RatioMetric):
+class Specificity(SamplewiseMetric):
     """The share of samples that are not of a class that were not taken for it.
 
     `tn / (tn + fp)`.
@@ -136,7 +136,7 @@ class Specificity(RatioMetric):
 
     share = ("true negatives", "negatives")
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         return of.tn, of.tn + of.fp
 
 
@@ -157,7 +157,7 @@ class NegativePredictiveValue(ZeroDivisionMetric):
 
     share = ("true negatives", "predicted negatives")
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         return of.tn, of.tn + of.fn
 
 
@@ -178,7 +178,7 @@ class FBetaScore(ZeroDivisionMetric):
 
     beta: Annotated[float, "how much recall counts against precision."] = 1.0
 
-    examples = ({"beta": 2.0},)
+    examples = ({"beta": 2.0}, {"beta": 0.1, "num_classes": 4, "multidim_average": "samplewise"})
 
     pooled = "correct"
 
@@ -191,14 +191,22 @@ class FBetaScore(ZeroDivisionMetric):
     def closed_form(self) -> str:
         return "" if self.num_classes is None else super().closed_form
 
+    @property
+    def _square(self) -> Fraction:
+        square = Fraction(self.beta) ** 2
+        return square if self.multidim_average == "global" else square.limit_denominator(1 << 20)
+
+    @property
+    def factor(self) -> int:
+        return sum(self._square.as_integer_ratio())
+
     def quotient(self, of: Answers) -> PerSample:
         square = self.beta**2
         mean = (square * of["positives"].float() + of["predicted positives"]) / (square + 1)
         return of.share("true positives", f"mean of positives and predicted positives, beta {self.beta}", mean)
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
-        square = Fraction(self.beta) ** 2
-        recall, precision = square.as_integer_ratio()  # what false negatives and false positives count
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
+        recall, precision = self._square.as_integer_ratio()  # what false negatives and false positives count
         hits = (recall + precision) * of.tp
         return hits, hits + recall * of.fn + precision * of.fp
 
@@ -218,11 +226,16 @@ class F1Score(ZeroDivisionMetric):
     Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
     """
 
+    examples = (
+        {},
+        {"num_labels": 3, "average": "micro", "multidim_average": "samplewise"},
+        {"num_labels": 3, "average": None, "zero_division": nan, "multidim_average": "samplewise"},
+    )
     unchanged_by = frozenset({"swap"})
     share = ("true positives", "mean of positives and predicted positives")
     pooled = "correct"
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         return 2 * of.tp, 2 * of.tp + of.fn + of.fp
 
     def of_class(self, of: Outcomes, confidence_level: float) -> Ends:
@@ -263,16 +276,15 @@ class JaccardIndex(ZeroDivisionMetric):
     unchanged_by = frozenset({"swap"})
     share = ("true positives", "positives or predicted positives")
 
-    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
-        of = super().outcomes(counts)
+    def of_classes(self, of: Outcomes) -> Outcomes:
         return of if self.num_classes is None else replace(of, fp=of.fp * of.present)
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         return of.tp, of.tp + of.fn + of.fp
 
 
 @dataclass(frozen=True, kw_only=True)
-class HammingDistance(RatioMetric):
+class HammingDistance(SamplewiseMetric):
     """The share of labels that are wrong.
 
     1 - accuracy, for every average: per class of multiclass data `fn / (tp + fn)`, per label `(fp + fn) / all`.
@@ -299,7 +311,7 @@ class HammingDistance(RatioMetric):
     def undefined(self) -> float:
         return 1.0
 
-    def ratio(self, of: Outcomes) -> tuple[np.ndarray, np.ndarray]:
+    def ratio(self, of: Outcomes) -> tuple[Array, Array]:
         if self.num_classes is not None:
             return of.fn, of.support
         return of.fp + of.fn, of.total

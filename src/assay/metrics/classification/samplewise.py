@@ -1,0 +1,240 @@
+"""Shares of outcomes: of the labels of all samples together, or of each sample's own labels, averaged over samples.
+
+The shares of single samples are divided on the device, in integers, to 60 binary digits. So the mean over samples is
+that of exact shares, rounded once, and has the same bits on every device and for every split of the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, prod
+from typing import Annotated, Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from assay.errors import ConfigError, ShapeError, describe
+from assay.metrics.base import number, vector
+from assay.metrics.classification.label_metrics import Average, Outcomes, RatioMetric
+from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.per_sample import PerSample
+from assay.tally.base import Batch, BatchLayout, Tally
+from assay.tally.confusion import ClassTotals, Counts
+from assay.tally.labels import Labels
+from assay.tally.layout_checks import check_weights
+from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape
+
+MultidimAverage = Literal["global", "samplewise"]
+
+DIGIT = 20  # bits of a digit of a share: float32 gives a digit of a quotient to within 1
+ONE = 1 << 3 * DIGIT
+LARGEST = 1 << 62 - DIGIT  # so much in a denominator leaves room for a digit in int64
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplewiseMetric(RatioMetric):
+    """A quotient of outcomes that is a share, of all samples together or of each sample."""
+
+    multidim_average: Annotated[
+        MultidimAverage,
+        '"global" counts the labels of all samples together. "samplewise" is the mean over samples, the rows of '
+        "dimension 0, of the value of each sample's own labels, as of an image or a sequence; samples without a value "
+        "are left out, and weights are `(N,)`.",
+    ] = "global"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.multidim_average not in get_args(MultidimAverage):
+            do = 'Leave it out, or pass "samplewise" for the mean over samples'
+            expected = " or ".join(map(repr, get_args(MultidimAverage)))
+            raise ConfigError(describe("multidim_average", repr(self.multidim_average), expected, do))
+
+    @property
+    def class_average(self) -> Average | None:
+        """How classes are averaged; None for binary data, which has one."""
+        return None if self.binary else self.average
+
+    @property
+    def factor(self) -> int:
+        """How many times as large as the number of labels a denominator may be."""
+        return 2
+
+    def of_classes(self, of: Outcomes) -> Outcomes:
+        """The outcomes that are divided."""
+        return of
+
+    def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
+        return self.of_classes(super().outcomes(counts))
+
+    def tally(self, weighted: bool) -> Tally:
+        return super().tally(weighted) if self.multidim_average == "global" else RowSums(SampleShares(self), weighted)
+
+    def compute(self, counts: Any) -> Tensor:
+        if not isinstance(counts, RowTotals):
+            return super().compute(counts)
+        values = [rounded(quotient(total, samples) / ONE) for total, samples in zip(*counts.sums, strict=True)]
+        return vector(values) if self.class_average is None and not self.binary else number(values[0])
+
+    @property
+    def closed_form(self) -> str:
+        return super().closed_form if self.multidim_average == "global" else ""
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        if self.multidim_average == "global":
+            return super().per_sample(batch)
+        shares = SampleShares(self)
+        if shares.width > 1:
+            return None
+        values, counts = (each.view(-1) for each in shares(batch).values)
+        return PerSample.of(f"value of {self!r}", values / ONE, f"has a value of {self!r}", counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroDivisionMetric(SamplewiseMetric):
+    """A quotient of outcomes for which the caller chooses what 0 / 0 is.
+
+    Returns:
+        float64, shape `()`, or `(C,)` or `(num_labels,)` with `average=None`. 0 / 0 is `zero_division` for a class with
+        data, NaN without. If `ignore_index` is a class, averages over classes leave it out, and its own value is NaN.
+    """
+
+    zero_division: Annotated[
+        float,
+        "what 0 / 0 is of a class with data, also in a single sample: 0, 1, or NaN, which averages leave out.",
+    ] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.zero_division not in (0, 1) and not isnan(self.zero_division):
+            do = "Give 0 or 1, or NaN to leave such classes out of averages"
+            raise ConfigError(describe("zero_division", self.zero_division, "0, 1 or NaN", do))
+
+    @property
+    def undefined(self) -> float:
+        return self.zero_division
+
+    @property
+    def unweighted(self) -> float:
+        return self.zero_division
+
+
+@dataclass(frozen=True)
+class SampleShares(RowTerm):
+    """The value of a metric for the labels of each sample, in units of `1 / ONE`, and whether it has one."""
+
+    metric: SamplewiseMetric
+
+    chunk_scale = 8
+
+    @property
+    def width(self) -> int:
+        """How many values a sample has."""
+        return (self.metric.num_classes or self.metric.num_labels or 1) if self.metric.class_average is None else 1
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return SumShape(self.width), SumShape(self.width)
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return self.metric.labels.invalid
+
+    def check(self, layout: BatchLayout) -> None:
+        self.metric.labels.check(layout)
+        check_weights(layout.weights)
+        assert layout.target is not None, "the labels were checked"
+        size, most = prod(layout.target.tail), LARGEST // self.metric.factor
+        if size > most:
+            raise ShapeError(describe("target", f"{size} labels a sample", f"at most {most}", "Split the samples"))
+
+    def __call__(self, batch: Batch) -> RowValues:
+        metric = self.metric
+        of, invalid = sample_outcomes(metric.labels, batch)
+        of = metric.of_classes(of)
+        average = metric.class_average
+        of = of.pooled() if average == "micro" else of
+        above, below = metric.ratio(of)
+        undefined = metric.undefined
+        values = torch.where(below != 0, _divided((above << DIGIT, 0, 0), below), _units(undefined))
+        defined = of.present & (below != 0) if isnan(undefined) else of.present
+        if average is None or average == "micro":
+            return RowValues(values * defined, defined.to(torch.int64), invalid=invalid)
+        weights = (of.support if average == "weighted" else 1) * defined
+        total = weights.sum(1, keepdim=True)
+        digits = [(((values >> low) & mask) * weights).sum(1, keepdim=True) for low, mask in _DIGITS]
+        values, defined = _divided(digits, total), total != 0
+        if average == "weighted" and not isnan(metric.unweighted):
+            none = of.present.any(1, keepdim=True) & ~defined
+            values, defined = torch.where(none, _units(metric.unweighted), values), defined | none
+        return RowValues(values * defined, defined.to(torch.int64), invalid=invalid)
+
+
+_DIGITS = ((2 * DIGIT, (1 << DIGIT + 1) - 1), (DIGIT, (1 << DIGIT) - 1), (0, (1 << DIGIT) - 1))
+
+
+def _units(value: float) -> int:
+    return 0 if isnan(value) else int(value) * ONE
+
+
+def _divided(digits: Sequence[Tensor | int], below: Tensor) -> Tensor:
+    """What is given in digits, the last in units of `1 / ONE`, divided by integers and rounded down; by 1 for 0.
+
+    The quotients are at most 1. Float32 estimates each digit, to within 1, and integers correct it.
+    """
+    below = below.clamp(min=1)
+    scale = below.float()
+    rest = quotients = torch.zeros_like(below)
+    for digit in digits:
+        rest = (rest << DIGIT) + digit
+        estimate = (rest.float() / scale).floor().to(torch.int64)
+        rest = rest - estimate * below
+        wrong = (rest >= below).to(torch.int64) - (rest < 0).to(torch.int64)
+        rest = rest - wrong * below
+        quotients = (quotients << DIGIT) + estimate + wrong
+    return quotients
+
+
+def sample_outcomes(labels: Labels, batch: Batch) -> tuple[Outcomes, Tensor]:
+    """The outcomes `(N, K)` of each class or label in each sample, and how many targets and predictions are invalid."""
+    shape = batch.needed_target.shape
+    target, predicted = (labels.rows(batch) - 1).view(shape), labels.predicted(batch).view(shape)
+    counted = (target >= 0) & (target < labels.num_classes)
+    bad_target = (target < 0) | (target == labels.num_classes)
+    bad_prediction = counted & ((predicted < 0) | (predicted >= labels.num_classes))
+    invalid = torch.stack([bad_target.sum(), bad_prediction.sum()])
+    by_class = _of_classes if labels.multiclass else _of_labels
+    return by_class(labels, target, predicted, counted), invalid
+
+
+def _of_labels(labels: Labels, target: Tensor, predicted: Tensor, counted: Tensor) -> Outcomes:
+    """Of the positive class of each label."""
+    shape = (len(target), labels.groups, prod(target.shape[1:]) // labels.groups)
+    target, predicted, counted = (each.reshape(shape) for each in (target == 1, predicted == 1, counted))
+    tp = (target & predicted & counted).sum(2)
+    fp = (~target & predicted & counted).sum(2)
+    fn = (target & ~predicted & counted).sum(2)
+    total = counted.sum(2)
+    return Outcomes(tp, fp, fn, total - tp - fp - fn, total != 0)
+
+
+def _of_classes(labels: Labels, target: Tensor, predicted: Tensor, counted: Tensor) -> Outcomes:
+    """Of each class."""
+    samples, classes = len(target), labels.num_classes
+    shape = (samples, prod(target.shape[1:]))
+    target, predicted, counted = (each.reshape(shape) for each in (target, predicted, counted))
+    start = torch.arange(0, samples * classes, classes, device=target.device)[:, None]
+
+    def count(of: Tensor, where: Tensor) -> Tensor:
+        table = torch.zeros(samples * classes, dtype=torch.int64, device=of.device)
+        cell = (of.clamp(0, classes - 1) + start).view(-1)
+        return table.scatter_add_(0, cell, where.to(torch.int64).view(-1)).view(samples, classes)
+
+    tp = count(target, counted & (target == predicted))
+    fn, fp = count(target, counted) - tp, count(predicted, counted) - tp
+    tn = counted.sum(1, keepdim=True) - tp - fp - fn
+    present = (tp + fp + fn) != 0
+    ignored = labels.ignore_index
+    if ignored is not None and 0 <= ignored < classes:
+        present = present & (torch.arange(classes, device=present.device) != ignored)
+    return Outcomes(tp, fp, fn, tn, present)
