@@ -36,6 +36,8 @@ VALUES = {
     "thresholds": ["None", "7", "[0.0, 0.5, 1.0]"],
     "max_fpr": ["None", "0.5"],
     "multidim_average": ["'global'"],
+    "normalization": ["'mean'", "'range'", "'std'", "'l2'"],
+    "fpr_range": ["(0.001, 0.1)", "(0.25, 1.0)"],
 } | {f"min_{each}": ["0.5"] for each in ("precision", "recall", "sensitivity", "specificity")}
 DRAWS = 16
 
@@ -61,11 +63,12 @@ class Drawn:
         if parameter.name == "weights" and self.kind == "references":
             return None  # of n-grams
         rule = self.entry.rules.get(parameter.name, "")
-        return None if rule == "data" else made.choice(["None"] if rule == "only None" else VALUES[parameter.name])
+        only = [rule.removeprefix("only ")] if rule.startswith("only ") else VALUES[parameter.name]
+        return None if rule == "data" else made.choice(only)
 
     def _batch(self, made: random.Random) -> tuple[Any, ...]:
         g, n, k = torch.Generator().manual_seed(made.randrange(10**9)), made.choice([1, 3, 8, 20, 40]), self.classes
-        ties = made.random() < 0.3
+        self.ties = ties = made.random() < 0.3
 
         def scores(*shape: int) -> Tensor:
             values = torch.rand(shape, generator=g)
@@ -98,6 +101,7 @@ class Drawn:
             "tokens": lambda: (scores(n, 5, 7), labels(7, n, 5)),
             "classes": lambda: (labels(k, n), labels(k, n)),
             "alone": lambda: (scores(n),),
+            "ensembles": lambda: (scores(n, k), scores(n)),
         }[self.kind]()
 
     @property
@@ -122,6 +126,7 @@ class Drawn:
         of_scores = self.entry.assay in (
             "AUROC",
             "AveragePrecision",
+            "LogAUC",
             "PrecisionRecallCurve",
             "PrecisionAtFixedRecall",
             "SensitivityAtSpecificity",
@@ -131,6 +136,8 @@ class Drawn:
             (of_scores and not (all(map(all, occurring)) and all(len(each) > 1 for each in counted)))
             or (self.kind in ("binary", "multiclass", "multilabel") and any(not len(each) for each in counted))
             or (self.given.get("top_k", "1") != "1")
+            or (self.entry.assay.startswith("MultilabelRanking") and self.ties)
+            or (self.entry.assay == "LogAUC" and self._first_step_beyond(counted))
             or (ignored_class and self.average == "'macro'" and self.entry.assay != "JaccardIndex")
             or (self.entry.assay == "ExactMatch" and self.ignored is not None)
             or (self.entry.name == "multilabel_jaccard_index" and self.ignored in (0, 1))
@@ -141,6 +148,11 @@ class Drawn:
             or (self.entry.assay in ("CramersV", "TschuprowsT") and self._two_by_two)
             or (self.entry.assay in ("AdjustedMutualInfoScore", "NormalizedMutualInfoScore") and self._trivial)
         )
+
+    def _first_step_beyond(self, counted: list[Tensor]) -> bool:
+        """Whether all false positive rates above 0 lie beyond the range of a LogAUC."""
+        end = 1.0 if "1.0" in self.given.get("fpr_range", "") else 0.1
+        return any((each != 1).sum() * end < 1 for each in counted)
 
     @property
     def _two_by_two(self) -> bool:

@@ -33,9 +33,11 @@ BATCHES = {
     "tokens": (rand(N, 5, 7), labels(7, N, 5)),
     "classes": (labels(K, N), labels(K, N)),
     "alone": (rand(N),),
+    "ensembles": (rand(N, K), rand(N)),
     "strings": (["the cat sat here", "a b c", "yes it is so"], ["the cat sat there", "a b d c", "yes it is so"]),
     "references": (["the cat sat on a mat", "yes it is so"], [["the cat sat on the mat", "a cat"], ["yes it was so"]]),
 }
+ALIKE = {"vectors": "rows", "distributions": "rows"}
 EXTRA = {"beta": "2.0", "threshold": "0.5", "p": "3"} | {
     f"min_{each}": "0.5" for each in ("precision", "recall", "sensitivity", "specificity")
 }
@@ -48,8 +50,8 @@ def kind_of(name: str, entry) -> str:
         return str(inputs)
     if entry.assay == "Perplexity":
         return "tokens"
-    if entry.assay in ("KLDivergence", "CosineSimilarity"):
-        return "rows"
+    if entry.assay in assay.metrics.__all__ and (inputs := getattr(assay.metrics, entry.assay).inputs) in ALIKE:
+        return ALIKE[inputs]
     labels_only = name == "ignite" and entry.assay in ("CohenKappa", "MatthewsCorrCoef")
     if labels_only or getattr(assay.metrics, entry.assay).inputs == "clusters":
         return "classes"
@@ -70,7 +72,7 @@ def code_of(name: str, entry, kind: str) -> str:
         given.append(f"{each.name}={EXTRA.get(each.name, K)}")
     called = theirs(name, entry.name)
     home = f"from {called.__module__} import {entry.name}\n"
-    given += ["k=2"] if entry.name == "TopKCategoricalAccuracy" else []
+    given += ["k=2"] if entry.name in ("TopKCategoricalAccuracy", "TopKMultilabelAccuracy") else []
     if entry.function:
         batch = "preds" if kind == "alone" else "preds, target"
         return f"{home}value = {entry.name}({', '.join([batch, *given])})\n"

@@ -29,7 +29,7 @@ MultidimAverage = Literal["global", "samplewise"]
 
 DIGIT = 20  # bits of a digit of a share: float32 gives a digit of a quotient to within 1
 ONE = 1 << 3 * DIGIT
-LARGEST = 1 << 62 - DIGIT  # so much in a denominator leaves room for a digit in int64
+LARGEST = 1 << 61 - DIGIT  # so much in a denominator leaves room for a digit in int64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class SampleShares(RowTerm):
         values = torch.where(below != 0, _divided((above << DIGIT, 0, 0), below), _units(undefined))
         defined = of.present & (below != 0) if isnan(undefined) else of.present
         if average is None or average == "micro":
-            return RowValues(values * defined, defined.to(torch.int64), invalid=invalid)
+            return RowValues(values * defined, defined.to(torch.int8), invalid=invalid)
         weights = (of.support if average == "weighted" else 1) * defined
         total = weights.sum(1, keepdim=True)
         digits = [(((values >> low) & mask) * weights).sum(1, keepdim=True) for low, mask in _DIGITS]
@@ -167,7 +167,7 @@ class SampleShares(RowTerm):
         if average == "weighted" and not isnan(metric.unweighted):
             none = of.present.any(1, keepdim=True) & ~defined
             values, defined = torch.where(none, _units(metric.unweighted), values), defined | none
-        return RowValues(values * defined, defined.to(torch.int64), invalid=invalid)
+        return RowValues(values * defined, defined.to(torch.int8), invalid=invalid)
 
 
 _DIGITS = ((2 * DIGIT, (1 << DIGIT + 1) - 1), (DIGIT, (1 << DIGIT) - 1), (0, (1 << DIGIT) - 1))
@@ -180,19 +180,18 @@ def _units(value: float) -> int:
 def _divided(digits: Sequence[Tensor | int], below: Tensor) -> Tensor:
     """What is given in digits, the last in units of `1 / ONE`, divided by integers and rounded down; by 1 for 0.
 
-    The quotients are at most 1. Float32 estimates each digit, to within 1, and integers correct it.
+    The quotients are at most 1. Float32 estimates each digit, which leaves a rest of -0.5 to 1.5 times the divisor for the
+    next; the last is corrected.
     """
     below = below.clamp(min=1)
     scale = below.float()
     rest = quotients = torch.zeros_like(below)
     for digit in digits:
         rest = (rest << DIGIT) + digit
-        estimate = (rest.float() / scale).floor().to(torch.int64)
+        estimate = (rest.float() / scale).floor_().to(torch.int64)
         rest = rest - estimate * below
-        wrong = (rest >= below).to(torch.int64) - (rest < 0).to(torch.int64)
-        rest = rest - wrong * below
-        quotients = (quotients << DIGIT) + estimate + wrong
-    return quotients
+        quotients = (quotients << DIGIT) + estimate
+    return quotients + (rest >= below).to(torch.int8) - (rest < 0).to(torch.int8)
 
 
 def sample_outcomes(labels: Labels, batch: Batch) -> tuple[Outcomes, Tensor]:
