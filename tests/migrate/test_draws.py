@@ -101,6 +101,7 @@ class Drawn:
             "tokens": lambda: (scores(n, 5, 7), labels(7, n, 5)),
             "classes": lambda: (labels(k, n), labels(k, n)),
             "alone": lambda: (scores(n),),
+            "queries": lambda: (torch.rand(n, generator=g), labels(2, n), torch.arange(n) // 5),
             "ensembles": lambda: (scores(n, k), scores(n)),
         }[self.kind]()
 
@@ -109,15 +110,16 @@ class Drawn:
         name, names = self.entry.name, ", ".join(["preds", "target"][: len(self.batch)])
         given = ", ".join(f"{each}={value}" for each, value in self.given.items())
         head = f"from {theirs('torchmetrics', name).__module__} import {name}\n"
+        extra = ", indexes=indexes" if self.kind == "queries" else ""
         if self.entry.function:
             return f"{head}value = {name}({names}, {given})\n"
-        return f"{head}metric = {name}({given})\nmetric.update({names})\nvalue = metric.compute()\n"
+        return f"{head}metric = {name}({given})\nmetric.update({names}{extra})\nvalue = metric.compute()\n"
 
     @property
     def documented(self) -> bool:
         """Whether the page has a row, or the rewriting a note, for this call or this batch."""
         target = self.batch[-1]
-        if isinstance(target, list):
+        if self.kind == "queries" or isinstance(target, list):
             return False
         of_label = list(target.unbind(1)) if self.kind == "multilabel" else [target]
         counted = [each[each != self.ignored] if self.ignored is not None else each for each in of_label]

@@ -34,6 +34,7 @@ BATCHES = {
     "classes": (labels(K, N), labels(K, N)),
     "alone": (rand(N),),
     "ensembles": (rand(N, K), rand(N)),
+    "queries": (rand(N), labels(2, N), labels(5, N)),
     "strings": (["the cat sat here", "a b c", "yes it is so"], ["the cat sat there", "a b d c", "yes it is so"]),
     "references": (["the cat sat on a mat", "yes it is so"], [["the cat sat on the mat", "a cat"], ["yes it was so"]]),
 }
@@ -80,7 +81,9 @@ def code_of(name: str, entry, kind: str) -> str:
         given.append("output_transform=lambda output: output")
         update = "metric.update((preds, target))"
     else:
-        update = "metric.update(preds)" if kind == "alone" else "metric.update(preds, target)"
+        update = {"alone": "metric.update(preds)", "queries": "metric.update(preds, target, indexes=indexes)"}.get(
+            kind, "metric.update(preds, target)"
+        )
     return f"{home}metric = {entry.name}({', '.join(given)})\n{update}\nvalue = metric.compute()\n"
 
 
@@ -89,7 +92,7 @@ def ran(code: str, kind: str):
 
 
 def ran_with(code: str, batch: tuple[torch.Tensor, ...]):
-    names = dict(zip(("preds", "target"), batch, strict=False))
+    names = dict(zip(("preds", "target", "indexes"), batch, strict=False))
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():

@@ -110,9 +110,10 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         self.__dict__.update(_update_count=count, _updates_seen=count, _computed=None, _forward_cache=value)
         return value
 
-    def _counted(self, preds: Tensor, target: Tensor | None = None, weights: Tensor | None = None) -> Any:
+    def _counted(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> Any:
         """The value of a batch that is then counted."""
-        values = self.meter.forward(*self._first(preds, target), weights=self._first(weights)[0])
+        preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
+        values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
         return _squeeze(_alone(values))
 
     def _forward_by_torchmetrics(self, *args: Any, **kwargs: Any) -> Any:

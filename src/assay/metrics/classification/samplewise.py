@@ -180,8 +180,8 @@ def _units(value: float) -> int:
 def _divided(digits: Sequence[Tensor | int], below: Tensor) -> Tensor:
     """What is given in digits, the last in units of `1 / ONE`, divided by integers and rounded down; by 1 for 0.
 
-    The quotients are at most 1. Float32 estimates each digit, which leaves a rest of -0.5 to 1.5 times the divisor for the
-    next; the last is corrected.
+    The quotients are at most 1. Float32 estimates each digit, which leaves a rest of -0.5 to 1.5 times the divisor for
+    the next; the last is corrected.
     """
     below = below.clamp(min=1)
     scale = below.float()
