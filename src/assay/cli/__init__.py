@@ -37,7 +37,7 @@ def main() -> None:
         finally:
             finish_output()
     except (AssayError, OSError) as error:
-        print(f"assay: {error}", file=sys.stderr)
+        print("assay:", error, *getattr(error, "__notes__", ()), file=sys.stderr)
         sys.exit(2)
 
 

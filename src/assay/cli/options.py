@@ -29,7 +29,7 @@ class ModelOptions:
     """The options of a command that opens a model."""
 
     model: str = argument(
-        "The model: package.module:factory, a .pt2 program, TorchScript, weights, or a Hugging Face folder.",
+        "The model: package.module:factory, a .pt2 program, TorchScript, weights, a Hugging Face folder, or identity.",
         required="package.module:factory, a file or a folder",
         is_path=True,
     )
@@ -212,6 +212,11 @@ class EvaluateCommand(MeasurementOptions):
         "Take the weights of samples from this part: a name, a position or module:function.", panel=DATA
     )
     ids: str = string("Take the ids of samples from this part: a name, a position or module:function.", panel=DATA)
+    column: tuple[str, ...] = several(
+        "Give metrics a named column from this part, as in indexes=query_id; may be repeated.",
+        metavar="NAME=PART",
+        panel=DATA,
+    )
     features: tuple[str, ...] = several(
         "Make one float tensor of these columns; p* stands for all that begin with p.", panel=DATA, separator=","
     )

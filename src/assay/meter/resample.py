@@ -81,7 +81,7 @@ class GroupStates:
             return torch.stack(
                 [torch.cat([stacked[torch.from_numpy(row > 0)], nothing[None]]).amax(0) for row in draws]
             )
-        return torch.from_numpy(combined(draws, stacked.flatten(1).numpy())).view(-1, *stacked.shape[1:])
+        return torch.from_numpy(combined(draws, stacked.flatten(1).numpy())).view(len(draws), *stacked.shape[1:])
 
     def _one_by_one(self, draws: Whole, wanted: Tally) -> Iterator[State]:
         """Of samples that were kept, or tables that may be absent."""

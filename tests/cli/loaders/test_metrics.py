@@ -4,7 +4,17 @@ import pytest
 
 from assay.cli.loaders.metrics import SHORT, open_metrics
 from assay.errors import ConfigError
-from assay.metrics import AUROC, Accuracy, F1Score, MeanSquaredError, Metric
+from assay.metrics import (
+    AUROC,
+    Accuracy,
+    BLEUScore,
+    F1Score,
+    MeanSquaredError,
+    Metric,
+    RetrievalMAP,
+    SacreBLEUScore,
+    WordErrorRate,
+)
 
 
 def test_metrics_by_name():
@@ -31,6 +41,16 @@ def test_metrics_by_name():
 def test_metrics_that_cannot_be(texts, message):
     with pytest.raises(ConfigError, match=message):
         open_metrics(texts)
+
+
+def test_several_metrics_in_one_text_and_commas_in_brackets():
+    assert open_metrics(["wer,bleu:weights=(0.5,0.5),n_gram=2", "s=sacrebleu:tokenize=none,lowercase=true"]) == {
+        "wer": WordErrorRate(),
+        "bleu": BLEUScore(weights=(0.5, 0.5), n_gram=2),
+        "s": SacreBLEUScore(tokenize="none", lowercase=True),
+    }
+    by_row = open_metrics(["retrieval-map:by_row=true,top_k=3"])["retrieval-map"]
+    assert by_row == RetrievalMAP(by_row=True, top_k=3)
 
 
 def test_every_short_name_is_a_metric():

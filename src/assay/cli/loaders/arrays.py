@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.loaders.column_roles import assign_roles, listed, read_roles
+from assay.cli.loaders.column_roles import assign_roles, listed, number_columns, read_roles
 from assay.cli.loaders.columns import Columns, Data, check_lengths, loader
 from assay.cli.loaders.file_errors import reading
 from assay.cli.loaders.labels import tensor
@@ -22,11 +22,15 @@ from assay.errors import ConfigError, describe
 _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zlib_tech.html)
 
 
-def open_arrays(path: Path, options: EvaluateCommand, dtype: torch.dtype, classes: tuple[str, ...] = ()) -> Data:
+def open_arrays(
+    path: Path, options: EvaluateCommand, dtype: torch.dtype, classes: tuple[str, ...], columns: Mapping[str, Any]
+) -> Data:
     """Arrays in a file as data."""
     names, read = _npz(path) if path.suffix == ".npz" else _safetensors(path)
-    roles = assign_roles(names, options, str(path))
+    roles = assign_roles(names, options, columns, str(path))
     parts, labels, classes, notes = read_roles(read, roles, options.classes or classes, str(path))
+    numbered, more = number_columns(read, columns, parts, str(path))
+    notes += more
     arrays = {name: read(name) for name in roles.inputs or tuple(name for name in names if name not in roles.taken)}
     if not roles.inputs:
         arrays = _fitting(arrays, None if labels is None else len(labels), path, notes)
@@ -34,7 +38,7 @@ def open_arrays(path: Path, options: EvaluateCommand, dtype: torch.dtype, classe
     check_lengths({**inputs, **parts}, str(path))
     data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
     which: Any = next(iter(inputs)) if len(inputs) == 1 else list(inputs)
-    return Data(data, which, roles.target or None, None, labels, classes, tuple(notes))
+    return Data(data, which, roles.target or None, None, numbered, labels, classes, tuple(notes))
 
 
 def _npz(path: Path) -> tuple[list[str], Callable[[str], Any]]:

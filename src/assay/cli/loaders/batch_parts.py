@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.cli.loaders.bins import ColumnBins
 from assay.cli.loaders.columns import Columns
 from assay.cli.loaders.python_objects import import_object
 from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric
 
 
 def parse_part(text: str) -> Any:
@@ -33,6 +34,35 @@ def parse_parts(texts: Sequence[str]) -> Any:
     """
     parts = [parse_part(each) for each in texts]
     return parts if len(parts) > 1 else next(iter(parts), None)
+
+
+def parse_columns(written: Sequence[str], metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    """By name, the part of a batch that is a named column of the metrics: the part of that name by default.
+
+    Args:
+        written: ``indexes=query_id`` or ``groups=module:function``.
+        metrics: what takes the columns.
+
+    Example:
+        >>> from assay.metrics import RetrievalMAP
+        >>> parse_columns(["indexes=query_id"], {"map": RetrievalMAP()}), parse_columns([], {"map": RetrievalMAP()})
+        ({'indexes': 'query_id'}, {'indexes': 'indexes'})
+    """
+    columns: dict[str, Any] = {name: name for metric in metrics.values() for name in _columns(metric)}
+    for each in written:
+        name, equals, part = each.partition("=")
+        if name not in columns or not part:
+            expected = f"one of {', '.join(columns)}" if columns else "nothing, as no metric takes a named column"
+            got = repr(name) if equals else f"{each!r} without ="
+            raise ConfigError(
+                describe("--column", got, expected, "Write --column NAME=PART with a name from that list")
+            )
+        columns[name] = parse_part(part)
+    return columns
+
+
+def _columns(metric: Metric) -> list[str]:
+    return sorted(metric.batch_tally(False).columns - {encoder.column for encoder in metric.encoders})
 
 
 def parse_slices(written: tuple[str, ...], data: Any = None) -> Any:

@@ -1,10 +1,10 @@
-"""Which named column is what: inputs, target, ids, weights and slices."""
+"""Which named column is what: inputs, target, ids, weights, slices and the columns that metrics take."""
 
 from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,22 +25,24 @@ class Roles:
         target: the column of the target.
         inputs: what the model gets, in order; empty where that was not said.
         others: ids, weights and what slices are made of.
+        columns: the named columns of metrics.
         ids: the column of the ids; empty for none.
     """
 
     target: str
     inputs: tuple[str, ...]
     others: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     ids: str = ""
 
     @property
     def taken(self) -> set[str]:
         """All columns that are no inputs."""
-        return {self.target, *self.others}
+        return {self.target, *self.others, *self.columns}
 
 
-def assign_roles(names: Sequence[str], options: EvaluateCommand, where: str) -> Roles:
-    """Read from the options what each column is for."""
+def assign_roles(names: Sequence[str], options: EvaluateCommand, columns: Mapping[str, Any], where: str) -> Roles:
+    """Read from the options what each column is for; `columns` are those of the metrics, by name."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename one"))
@@ -54,7 +56,10 @@ def assign_roles(names: Sequence[str], options: EvaluateCommand, where: str) -> 
     check(("--target", target[:1]), names, where)
     check(("--inputs, --features or --text", inputs), names, where)
     check(("--ids, --weights or --slice", others), names, where)
-    return Roles(target[0] if target else "", inputs, others, next(iter(_columns(options.ids)), ""))
+    for name, part in columns.items():
+        check((f"--column {name}", [part]), names, where, f"Write --column {name}=COLUMN with one of its columns")
+    ids = next(iter(_columns(options.ids)), "")
+    return Roles(target[0] if target else "", inputs, others, tuple(columns.values()), ids)
 
 
 def read_roles(
@@ -77,6 +82,24 @@ def read_roles(
     if roles.ids:
         check_ids(parts[roles.ids], f"{where}: {roles.ids}")
     return parts, labels, classes, [class_note(classes, by)] if classes else []
+
+
+def number_columns(
+    read: Callable[[str], Any], columns: Mapping[str, str], parts: dict[str, Any], where: str
+) -> tuple[dict[str, str], list[str]]:
+    """Add the named columns of metrics to the parts of a batch: strings, such as ids of queries, as numbers.
+
+    Returns:
+        The part of each, and notes for the report.
+    """
+    found, notes = {}, []
+    for name, column in columns.items():
+        values, known = to_target(read(column), (), f"{where}: {column}")
+        found[name] = f"{column} as numbers" if known else column  # slices have the strings
+        parts[found[name]] = values
+        if known:
+            notes.append(f"{name} numbers the {len(known):,} values of {column} in alphabetical order.")
+    return found, notes
 
 
 def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
@@ -102,7 +125,7 @@ def _is_pattern(written: str) -> bool:
     return any(sign in written for sign in "*?[")
 
 
-def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str) -> None:
+def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str, do: str = "Correct the name") -> None:
     """Raise where a column that was asked for is not there."""
     option, wanted = asked
     for name in wanted:
@@ -110,7 +133,7 @@ def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str) ->
             small = {each.lower(): each for each in names}
             near = difflib.get_close_matches(name.lower(), small, n=1)
             expected = repr(small[near[0]]) if near else f"one of {listed(names)}"
-            raise ConfigError(describe(f"{where}: {option}", f"no column {name!r}", expected, "Correct the name"))
+            raise ConfigError(describe(f"{where}: {option}", f"no column {name!r}", expected, do))
 
 
 def listed(names: Sequence[str]) -> str:

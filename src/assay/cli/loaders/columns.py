@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ class Data:
         inputs: the part that the model gets, where it is known.
         target: the part that is the target, where it is known.
         ids: the part that tells samples apart, where it is known.
+        columns: by name, the parts that are the named columns of the metrics.
         labels: the targets of all samples, where they are known.
         classes: the names of the classes, in the order of their numbers.
         notes: what a reader of the report must know.
@@ -74,6 +75,7 @@ class Data:
     inputs: Any = None
     target: Any = None
     ids: Any = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
     labels: Tensor | None = None
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from assay.cli.loaders.arrays import open_arrays
+from assay.cli.loaders.batch_parts import parse_columns
 from assay.cli.loaders.columns import Data
 from assay.cli.loaders.images import open_images
 from assay.cli.loaders.labels import check_classes
@@ -23,13 +24,16 @@ ARRAYS = (".npz", ".safetensors")
 
 def open_data(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
     """The data that were named, checked against what measures them."""
-    data = _opened(options, model)
+    if model.is_identity and len(options.inputs) > 1:
+        got = f"{', '.join(options.inputs)} for the model identity"
+        raise ConfigError(describe("--inputs", got, "one column, the predictions", "Name that one alone"))
+    data = _opened(options, model, metrics)
     check_classes(data.labels, data.classes, metrics)
     return data
 
 
-def _opened(options: EvaluateCommand, model: Model) -> Data:
-    named = options.data
+def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric]) -> Data:
+    named, columns = options.data, parse_columns(options.column, metrics)
     path = Path(named)
     if path.is_dir():
         return open_images(path, options, model.dtype, model.classes)
@@ -39,9 +43,10 @@ def _opened(options: EvaluateCommand, model: Model) -> Data:
                 describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
             )
         if path.suffix in ARRAYS:
-            return open_arrays(path, options, model.dtype, model.classes)
+            return open_arrays(path, options, model.dtype, model.classes, columns)
         if path.suffix in TABLES:
-            return open_table(path, options, model)
+            takes_raw = any(metric.encoders for metric in metrics.values())
+            return open_table(path, options, model, columns, takes_raw)
         expected = f"one of {', '.join((*ARRAYS, *TABLES))}"
         if path.suffix == ".py":
             do = f"Name the function in it that makes the data, as in {path.stem}:data"
@@ -51,4 +56,5 @@ def _opened(options: EvaluateCommand, model: Model) -> Data:
         raise ConfigError(
             describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
         )
-    return Data(construct(named, "--data", options.seed), classes=options.classes or model.classes, is_made=True)
+    made = construct(named, "--data", options.seed)
+    return Data(made, columns=columns, classes=options.classes or model.classes, is_made=True)

@@ -1,12 +1,13 @@
-"""Metrics as they are written on the command line: ``[name=]metric[:argument=value,...]``."""
+"""Metrics as they are written on the command line: ``[name=]metric[:argument=value,...]``, or several with commas."""
 
 from __future__ import annotations
 
 import ast
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import assay.metrics
 from assay.errors import ConfigError, describe
@@ -14,7 +15,7 @@ from assay.metrics.base import Metric
 
 
 def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) -> dict[str, Metric]:
-    """Metrics by name, each as ``[name=]metric[:argument=value,...]``.
+    """Metrics by name, each as ``[name=]metric[:argument=value,...]``; ``wer,bleu:smooth=true`` are two.
 
     Args:
         texts: metrics as written; capitals, dashes and the endings "Score" and "Error" may be left out, and the short
@@ -29,8 +30,7 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
     if not texts:
         raise ConfigError(describe("--metrics", "none", "one or more", "Write --metrics accuracy:num_classes=10"))
     found: dict[str, Metric] = {}
-    for text in texts:
-        head, _, arguments = text.partition(":")
+    for head, arguments in (each for text in texts for each in _heads(text)):
         label, _, kind = head.rpartition("=")
         metric = _metric(kind, arguments, shared or {})
         name = label or kind
@@ -44,6 +44,13 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
             expected = f"a metric with the argument {key}"
             raise ConfigError(describe(option, f"{value}, but only {', '.join(found)}", expected, f"Drop {option}"))
     return found
+
+
+def _heads(text: str) -> list[tuple[str, str]]:
+    """Each metric in a text with its arguments, which only the last can have."""
+    heads, _, arguments = text.partition(":")
+    *plain, last = heads.split(",")
+    return [*((each.strip(), "") for each in plain), (last.strip(), arguments)]
 
 
 _OF_METRICS = (Metric.__name__, "Arithmetic", "Classwise", "PerOutput")  # metrics of metrics have no name of one word
@@ -66,6 +73,16 @@ SHORT: dict[str, tuple[str, dict[str, Any]]] = {
     "spearman": ("SpearmanCorrCoef", {}),
     "kendall": ("KendallRankCorrCoef", {}),
     "ccc": ("ConcordanceCorrCoef", {}),
+    "wer": ("WordErrorRate", {}),
+    "cer": ("CharErrorRate", {}),
+    "mer": ("MatchErrorRate", {}),
+    "wil": ("WordInfoLost", {}),
+    "wip": ("WordInfoPreserved", {}),
+    "ter": ("TranslationEditRate", {}),
+    "eed": ("ExtendedEditDistance", {}),
+    "map": ("RetrievalMAP", {}),
+    "mrr": ("RetrievalMRR", {}),
+    "ndcg": ("RetrievalNormalizedDCG", {}),
 }
 """Short names of metrics, with the class and the arguments that they stand for."""
 
@@ -74,7 +91,7 @@ def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
     name, preset = _class_name(kind)
     cls: Callable[..., Metric] = getattr(assay.metrics, name)
     allowed = inspect.signature(cls).parameters
-    given = dict(_argument(each) for each in arguments.split(",") if each)
+    given = dict(_argument(each, cls) for each in _BETWEEN.split(arguments) if each)
     common = {key: value for key, value in shared.items() if key in allowed and not _is_other_task(key, given)}
     try:
         return cls(**{**common, **preset, **given})
@@ -85,6 +102,7 @@ def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
         raise ConfigError(describe(f"--metrics {kind}", got, expected, do)) from error
 
 
+_BETWEEN = re.compile(r",(?![^(\[]*[)\]])")  # a comma outside of brackets, as in weights=(0.5,0.5),smooth=true
 _TASKS = ("num_classes", "num_labels")
 
 
@@ -110,15 +128,23 @@ def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
     raise ConfigError(describe("--metrics", repr(kind), expected, do))
 
 
-def _argument(text: str) -> tuple[str, Any]:
+def _argument(text: str, cls: Any) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         do = "Write accuracy:num_classes=10,average=macro"
         raise ConfigError(describe("--metrics", repr(text), "argument=value", do))
     words = {"true": True, "false": False, "none": None}
+    if value in _choices(cls, name):  # sacrebleu has a tokenizer "none"
+        return name, value
     if value.lower() in words:
         return name, words[value.lower()]
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value
+
+
+def _choices(cls: Any, name: str) -> set[Any]:
+    """The strings that an argument of a metric may be, where they are listed."""
+    kind = get_type_hints(cls).get(name)
+    return {choice for each in (kind, *get_args(kind)) for choice in get_args(each) if isinstance(choice, str)}

@@ -1,4 +1,4 @@
-"""MODEL: a function that makes one, a program, TorchScript, weights with a factory, or a Hugging Face folder."""
+"""MODEL: a function that makes one, a program, TorchScript, weights with a factory, a Hugging Face folder, identity."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.exported_models import as_model
 
 _PICKLE = b"\x80"  # how pickles begin
+IDENTITY = "identity"
 FILES = (".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", ".safetensors")
 _ALLOW = "or add --allow-code if you would run code from whoever made the file"
 
@@ -45,11 +46,13 @@ def open_model(named: str, *, factory: str = "", allow_code: bool = False, seed:
     TorchScript and no compiled code, and of an exported program only operators.
 
     Args:
-        named: ``package.module:factory``, a file, or a folder.
+        named: ``package.module:factory``, a file, a folder, or ``identity``, whose predictions are its inputs.
         factory: ``package.module:factory`` of the model that weights are for.
         allow_code: whether files may run code.
         seed: of random numbers, so that all processes make the same model.
     """
+    if named == IDENTITY:
+        return Model(named, "the predictions are in the data", nn.Identity())
     path = Path(named)
     if path.is_dir() or path.suffix == ".safetensors":
         from assay.cli.loaders.quantized_models import open_quantized

@@ -31,6 +31,12 @@ class Model:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype of its weights, which inputs must have; float32 where it has none."""
+        """The dtype of its weights, which inputs must have; without weights float32, and float64 of the identity."""
         tensors = self.model.parameters() if isinstance(self.model, nn.Module) else ()
-        return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), torch.float32)
+        default = torch.float64 if self.is_identity else torch.float32
+        return next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), default)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether its predictions are its inputs."""
+        return isinstance(self.model, nn.Identity)

@@ -24,6 +24,7 @@ class TableFile:
 
     Args:
         path: the file; what is in it goes by its ending.
+        strings: columns of CSV and TSV that are strings whatever they look like: "007" is no number.
 
     Attributes:
         names: the columns, in order.
@@ -31,8 +32,8 @@ class TableFile:
         groups: the row at which each group of rows starts; only Parquet has several.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, strings: Sequence[str] = ()) -> None:
+        self.path, self._strings = path, strings
         with self._reading():
             self._file = self._opened()
             if path.suffix == ".parquet":
@@ -51,9 +52,7 @@ class TableFile:
     def check_numbers(self, name: str) -> None:
         """Raise where a column does not hold numbers or lists of them."""
         types = _arrow().types
-        kind = self._schema().field(name).type
-        while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-            kind = kind.value_type
+        kind = self._value_type(name)
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
             do = "Leave it out by naming the columns to use with --features"
             raise ConfigError(describe(f"{self.path}: {name}", f"values of type {kind}", "numbers", do))
@@ -68,6 +67,39 @@ class TableFile:
             with self._reading():
                 return np.array([each for part in self._parts(name) for each in part.to_pylist()], dtype=object)
         return self.numbers(name)
+
+    def has_strings(self, name: str) -> bool:
+        """Whether a column holds strings or lists of them."""
+        types = _arrow().types
+        kind = self._value_type(name)
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind))
+
+    def strings(self, name: str) -> NDArray[Any]:
+        """A column of strings, or of lists of strings, whole: an array of objects.
+
+        Raises:
+            ConfigError: it holds something else, or None.
+        """
+        where = f"{self.path}: {name}"
+        if not self.has_strings(name):
+            got = f"values of type {self._value_type(name)}"
+            raise ConfigError(describe(where, got, "strings", "Name a column of strings"))
+        with self._reading():
+            values = [each for part in self._parts(name) for each in part.to_pylist()]
+        missing = [k for k, each in enumerate(values) if each is None or (isinstance(each, list) and None in each)]
+        if missing:
+            do = 'Write "" where it is empty, or remove the row'
+            raise ConfigError(describe(where, f"no string in {rows_at(missing)}", "one each", do))
+        return np.fromiter(values, object, len(values))
+
+    def _value_type(self, name: str) -> Any:
+        """The type of the values of a column, or of its lists."""
+        types = _arrow().types
+        kind = self._schema().field(name).type
+        while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+            kind = kind.value_type
+        return kind
 
     def numbers(self, name: str) -> Tensor:
         """A column of numbers, whole."""
@@ -107,7 +139,8 @@ class TableFile:
         if self.path.suffix == ".jsonl":
             return arrow.json.read_json(self.path)
         options = arrow.csv.ParseOptions(delimiter="\t" if self.path.suffix == ".tsv" else ",")
-        return arrow.csv.read_csv(self.path, parse_options=options)
+        convert = arrow.csv.ConvertOptions(column_types={name: arrow.string() for name in self._strings})
+        return arrow.csv.read_csv(self.path, parse_options=options, convert_options=convert)
 
 
 def _array(column: Any, where: str, start: int) -> NDArray[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,47 +11,66 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed, read_roles
+from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed, number_columns, read_roles
 from assay.cli.loaders.columns import Columns, Data, loader
 from assay.cli.loaders.labels import rows_at
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.table_file import TableFile
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, ShapeError, describe
+from assay.evaluation.batch import TARGETS
 
 _TEXTS = ("text", "sentence")
 
 
-def open_table(path: Path, options: EvaluateCommand, model: Model) -> Data:
+def open_table(
+    path: Path, options: EvaluateCommand, model: Model, columns: Mapping[str, Any], takes_raw: bool = False
+) -> Data:
     """A table as data.
 
     Features become one float tensor in the order of their columns. Columns that `--inputs` names go to the model by
     name, and `--text` ones through the tokenizer beside the model. Parquet is read by row groups, as batches need them;
     of other tables the columns that are needed are read at once.
+
+    Args:
+        path: the file.
+        options: what each column is for.
+        model: what gets the inputs.
+        columns: by name, the columns that metrics take.
+        takes_raw: whether metrics take strings: then those of inputs and target stay strings.
     """
-    table = TableFile(path)
-    roles = assign_roles(table.names, options, str(path))
+    table = TableFile(path, (*options.inputs, *([options.target] if options.target else TARGETS)) if takes_raw else ())
+    roles = assign_roles(table.names, options, columns, str(path))
+    target = roles.target
     if not table.rows:
         raise ConfigError(describe(str(path), "no rows", "one or more", "Check what was written there"))
-    inputs, which, notes = _inputs(table, roles, options, model)
-    parts, labels, classes, more = read_roles(table.values, roles, options.classes or model.classes, str(path))
+    inputs, which, notes = _inputs(table, roles, options, model, takes_raw)
+    classes = options.classes or model.classes
+    if takes_raw:
+        inputs |= {roles.target: table.strings(roles.target)} if roles.target else {}
+        roles, classes = replace(roles, target=""), ()
+    parts, labels, classes, more = read_roles(table.values, roles, classes, str(path))
+    numbered, of_columns = number_columns(table.values, columns, parts, str(path))
     data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
-    return Data(data, which, roles.target or None, None, labels, classes, (*notes, *more))
+    return Data(data, which, target or None, None, numbered, labels, classes, (*notes, *more, *of_columns))
 
 
 def _inputs(
-    table: TableFile, roles: Roles, options: EvaluateCommand, model: Model
+    table: TableFile, roles: Roles, options: EvaluateCommand, model: Model, takes_raw: bool
 ) -> tuple[dict[str, Any], Any, list[str]]:
     """The columns for the model, how it is given them, and what to say about that."""
     texts = options.text or _usual_text(table, roles, model)
     if texts:
         from assay.cli.loaders.texts import TokenColumns
 
-        tokens = TokenColumns(model, [_texts(table, name) for name in texts])
+        tokens = TokenColumns(model, [table.strings(name).tolist() for name in texts])
         return {"": tokens}, list(tokens.names), [tokens.note(texts)]
     if options.inputs and not any(":" in each for each in options.inputs):
-        parts = {name: _cast(table.numbers(name), model.dtype) for name in roles.inputs}
+        parts = {name: _input(table, name, model, takes_raw) for name in roles.inputs}
         return parts, list(roles.inputs) if len(roles.inputs) > 1 else roles.inputs[0], []
+    if takes_raw and model.is_identity:
+        got = f"columns {listed(table.names)}"
+        raise ConfigError(describe(str(table.path), got, "a column of predictions", "Name it with --inputs"))
     names = features(table.names, options) or tuple(name for name in table.names if name not in roles.taken)
     if not names:
         got = f"columns {listed(table.names)}"
@@ -65,20 +85,12 @@ def _usual_text(table: TableFile, roles: Roles, model: Model) -> tuple[str, ...]
     return next(((name,) for name in _TEXTS if name in table.names), ())
 
 
-def _texts(table: TableFile, name: str) -> list[str]:
-    values = table.values(name)
-    if isinstance(values, Tensor):
-        raise ConfigError(
-            describe(f"{table.path}: {name}", "numbers", "texts", "Name the columns of texts with --text")
-        )
-    missing = [k for k, text in enumerate(values.tolist()) if text is None]
-    if missing:
-        raise ConfigError(describe(f"{table.path}: {name}", f"no text in {rows_at(missing)}", "one each", "Fill it in"))
-    return [str(text) for text in values.tolist()]
-
-
-def _cast(values: Tensor, dtype: torch.dtype) -> Tensor:
-    return values.to(dtype) if values.is_floating_point() else values
+def _input(table: TableFile, name: str, model: Model, takes_raw: bool) -> Any:
+    """A column that the model gets: strings as they are where metrics take them, floats in the dtype of its weights."""
+    if takes_raw and (model.is_identity or table.has_strings(name)):
+        return table.strings(name)
+    values = table.numbers(name)
+    return values.to(model.dtype) if values.is_floating_point() else values
 
 
 class FeatureColumns:
