@@ -38,7 +38,7 @@ def open_arrays(
     check_lengths({**inputs, **parts}, str(path))
     data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
     which: Any = next(iter(inputs)) if len(inputs) == 1 else list(inputs)
-    return Data(data, which, roles.target or None, None, numbered, labels, classes, tuple(notes))
+    return Data(data, which, roles.target or None, None, labels, classes, tuple(notes), columns=numbered)
 
 
 def _npz(path: Path) -> tuple[list[str], Callable[[str], Any]]:

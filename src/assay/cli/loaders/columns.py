@@ -64,22 +64,22 @@ class Data:
         inputs: the part that the model gets, where it is known.
         target: the part that is the target, where it is known.
         ids: the part that tells samples apart, where it is known.
-        columns: by name, the parts that are the named columns of the metrics.
         labels: the targets of all samples, where they are known.
         classes: the names of the classes, in the order of their numbers.
         notes: what a reader of the report must know.
         is_made: whether a function made them, which may give others each time.
+        columns: by name, the parts that are the named columns of the metrics.
     """
 
     data: Any
     inputs: Any = None
     target: Any = None
     ids: Any = None
-    columns: Mapping[str, Any] = field(default_factory=dict)
     labels: Tensor | None = None
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     is_made: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 _BATCH_SIZE = 64

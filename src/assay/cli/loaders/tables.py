@@ -52,7 +52,7 @@ def open_table(
     parts, labels, classes, more = read_roles(table.values, roles, classes, str(path))
     numbered, of_columns = number_columns(table.values, columns, parts, str(path))
     data = loader(Columns({**inputs, **parts}), options.batch_size, options.num_workers)
-    return Data(data, which, target or None, None, numbered, labels, classes, (*notes, *more, *of_columns))
+    return Data(data, which, target or None, None, labels, classes, (*notes, *more, *of_columns), columns=numbered)
 
 
 def _inputs(
