@@ -8,7 +8,7 @@ but the types of its fields:
 * `encode` gives what ``json.dumps`` takes, `decode` the value back: tuples are lists, keys are
   strings, and an object whose class has ``parse`` stands as the text that this takes;
 * two are equal when their JSON is, so NaN equals NaN and a report equals its own copy;
-* a class with a schema, such as ``assay.report/5``, has `to_json`, `from_json`, `save` and `load`. The file holds the
+* a class with a schema, such as ``assay.report/6``, has `to_json`, `from_json`, `save` and `load`. The file holds the
   schema and a digest of its content, so that a damaged, edited, foreign or newer file is refused by name.
 
 JSON has no NaN and no infinities. A field that is a number holds them as the strings ``"NaN"``, ``"Infinity"`` and
@@ -136,8 +136,8 @@ def seal(data: Mapping[str, Any]) -> dict[str, Any]:
         data: what JSON holds; an old digest is replaced.
 
     Example:
-        >>> seal({"schema": "assay.report/5", "title": "digits"})["digest"]
-        'a43a28ecbababd2c15a96c07aa78faa3'
+        >>> seal({"schema": "assay.report/6", "title": "digits"})["digest"]
+        '145e9e30366ac90f49df635103c06f69'
     """
     content = {name: value for name, value in data.items() if name != "digest"}
     written = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from assay.report import ConfusionPlot, Report, Samples, Section, Value
+from assay.report import ConfusionPlot, RawSample, Report, Samples, Section, Value
 from assay.report.worst import APART, LIMIT, worst_errors
 
 
@@ -68,6 +68,35 @@ def test_without_decisions_by_the_loss():
     assert (found.columns, found.rows[0]) == (("id", "nll"), ("1", 2.0))
 
 
+def test_queries_with_the_lowest_scores_and_none_that_is_left_out():
+    columns = {"nDCG": [0.5, 0.0, 1.0, 0.25, 1.0], "queries": [True, False, True, True, True]}
+    value = Value("ndcg", 2.75 / 4, numerator="nDCG", denominator="queries", higher_is_better=True)
+    found = worst_errors(section(columns, (value,), ids=["a", "b", "c", "d", "e"]))
+    assert found.rows == (("d", 0.25), ("a", 0.5))
+    assert "by nDCG, the smallest first" in found.note
+
+
+def test_sentences_with_the_most_errors_have_their_strings_in_every_form(tmp_path):
+    evil = "\x1b[31mred|<script>alert(1)</script>\nnew line \u202e"
+    raw = [RawSample("a", evil, "black | white"), RawSample("b", "yes", "no")]
+    columns = {"word errors": [3, 1, 0], "words": [4, 1, 9]}
+    value = Value("wer", 4 / 14, numerator="word errors", denominator="words", higher_is_better=False)
+    shown = section(columns, (value,), ids=["a", "b", "c"], raw=raw)
+    found = worst_errors(shown)
+    assert found.columns == ("id", "target", "prediction", "word errors")
+    assert found.rows == (("a", "black | white", evil, 3.0), ("b", "no", "yes", 1.0))
+    report = Report("r", [shown])
+    assert Report.from_json(report.to_json()) == report
+    (row,) = [line for line in report.to_markdown().splitlines() if "alert" in line]
+    assert row.count("|") - row.count("\\|") == 5
+    page = report.to_html(tmp_path / "r.html").read_text("utf-8")
+    for text in (report.to_markdown(), page, report.to_text(width=200)):
+        assert "alert(1)" in text
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert "<script>alert" not in report.to_markdown() + page
+
+
 def test_classes_have_their_names_where_these_are_known():
     given = {"decision": [1, 0], "target": [0, 0]}
     named = worst_errors(section({"x": [0, 0]}, classes=("cat", "dog"), **given))
@@ -86,7 +115,8 @@ def test_classes_have_their_names_where_these_are_known():
         section({"x": [1.0, 2.0]}),
         section({"x": [1.0, 2.0]}, decision=[1, 2]),
         section({"x": [1.0, 2.0]}, decision=[1, 2], target=[1, 2]),
-        section({"x": [1.0, 2.0]}, (Value("x", 1.5, numerator="x", higher_is_better=True),)),
+        section({"x": [2.0, 2.0]}, (Value("x", 2.0, numerator="x", higher_is_better=True),)),
+        section({"x": [1.0, 2.0]}, (Value("x", 1.5, numerator="x"),)),
     ],
 )
 def test_where_nothing_tells_there_is_no_table(nothing):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.evaluation.batch import Reader
+from assay.evaluation.forward import Predicted
 from assay.evaluation.nested_batch import structure
 from assay.evaluation.ranks import Ranks
 from assay.meter.arguments import Arguments, layout_of
@@ -31,6 +32,8 @@ STAGE_BYTES = 1 << 24
 FIRST_ROWS = 1 << 8
 """Rows handed over the first time; sixteen times as many each time, so that what cannot be counted is found early."""
 MOST_ROWS = 1 << 18
+MOST_RAW_ROWS = 1 << 14
+"""Of raw samples, which are held as they are until their rows are handed over."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class SampleRows:
         ids: `(N,)`, where batches bring some: integers or strings.
         first: how many samples this process had counted before; with neither index nor ids, what tells them apart.
         parts: by the names of what slices are made of, the values of the samples, batch by batch.
+        raw: prediction and target of each, of raw samples such as strings; None for tensors.
     """
 
     batch: Arguments
@@ -50,6 +54,7 @@ class SampleRows:
     ids: list[Any] | None
     first: int
     parts: Mapping[str, list[Any]]
+    raw: list[tuple[Any, Any]] | None = None
 
     @property
     def preds(self) -> Tensor:
@@ -76,6 +81,7 @@ class RowMetadata:
     index: Array | None
     ids: list[Any] | None
     parts: Mapping[str, Any]
+    raw: tuple[Sequence[Any], Sequence[Any]] | None = None
 
 
 class Observer(Protocol):
@@ -114,12 +120,13 @@ class Observers:
         self._buffers: list[Tensor] = []
         self._capacity, self._limit, self._staged, self._first = 0, FIRST_ROWS, 0, 0
         self._known: list[RowMetadata] = []
+        self._most_rows = MOST_RAW_ROWS if reader.raw else MOST_ROWS
         self.broken = False
 
     def __bool__(self) -> bool:
         return bool(self._busy)
 
-    def metadata(self, index: Array | None, ids: list[Any] | None, batch: Any, rows: int) -> RowMetadata:
+    def metadata(self, index: Array | None, ids: list[Any] | None, batch: Any, predicted: Predicted) -> RowMetadata:
         """What the host knows of a batch; read before anything of it is counted.
 
         Raises:
@@ -128,10 +135,11 @@ class Observers:
         """
         parts = self._reader.slices(batch)
         for name, values in parts.items():
-            if len(values) != rows:
-                got = f"{len(values)} values for {rows} samples ({structure(batch)})"
+            if len(values) != predicted.rows:
+                got = f"{len(values)} values for {predicted.rows} samples ({structure(batch)})"
                 raise ShapeError(describe(f"slices: {name}", got, "one value a sample", "Correct the name or function"))
-        return RowMetadata(index, ids, parts)
+        raw = (predicted.preds, predicted.target) if self._reader.raw else None
+        return RowMetadata(index, ids, parts, raw)
 
     def push(self, metadata: RowMetadata, first: int, batch: Arguments) -> None:
         """Take the rows of a batch that was counted; its tensors may be overwritten afterwards."""
@@ -199,7 +207,7 @@ class Observers:
         self.flush()
         tensors = _present(batch)
         row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
-        self._capacity = min(MOST_ROWS, self._stage_bytes // max(1, row_bytes))
+        self._capacity = min(self._most_rows, self._stage_bytes // max(1, row_bytes))
         self._columns = columns
         with torch.inference_mode(False):
             self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in tensors]
@@ -213,7 +221,8 @@ class Observers:
         )
         ids = None if metadata[0].ids is None else [key for each in metadata for key in each.ids or ()]
         parts = {name: [each.parts[name] for each in metadata] for name in metadata[0].parts}
-        rows = SampleRows(batch, index, ids, self._first, parts)
+        raw = [pair for each in metadata if each.raw is not None for pair in zip(*each.raw, strict=True)]
+        rows = SampleRows(batch, index, ids, self._first, parts, raw or None)
         with self._whole(), torch.no_grad():
             for observer in self._busy:
                 observer.count(rows)

@@ -16,6 +16,7 @@ from assay.evaluation.batch import Selector
 from assay.evaluation.ranks import TIMEOUT_S
 from assay.evaluation.slices import Slices
 from assay.meter import Meter
+from assay.meter.resample import LEAST
 from assay.metrics.base import Metric
 from assay.report import Report
 
@@ -63,7 +64,7 @@ class EvaluateOptions:
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
-        for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice_size", 1), ("n_resamples", 2)):
+        for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice_size", 1), ("n_resamples", LEAST)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 expected = f"an integer, {least} or more"

@@ -1,11 +1,14 @@
-"""What every sample contributed to the metrics, kept on the CPU, so that reports can be compared sample by sample."""
+"""What every sample contributed to the metrics, kept on the CPU, so that reports can be compared sample by sample.
+
+Of raw samples, such as strings, only the worst of each metric are kept besides, shortened.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,12 +19,17 @@ from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, fro
 from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import PerSample, predictions, row_values
-from assay.report import Samples
+from assay.report import RawSample, Samples
 from assay.report.samples import MOST_SAMPLES
+from assay.report.worst import LIMIT, severity, worst_rows
 from assay.stats.sampling import mixed
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
 _PRINTED = 4096  # bytes of a target
+_CHARACTERS = 200  # of a string that is shown
+
+Candidate: TypeAlias = "tuple[float, Any, int | None, str, str]"
+"""A bad sample: its severity, its id and its index as far as there are any, its prediction and its target."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ class PerSampleRecorder:
         self._series: dict[str, list[Array]] = {}
         self._ids: list[Any] = []
         self.terms: dict[str, tuple[str, str]] = {}
+        self._worst: dict[str, list[Candidate]] = {}
         self._rows = 0
 
     @property
@@ -85,6 +94,7 @@ class PerSampleRecorder:
             if each is not None:
                 values.update(each.terms)
                 self.terms[name] = (each.numerator, each.denominator)
+                self._note_worst(rows, metric, each)
             if decided is None and rows.target is not None:
                 decided = predictions(metric, rows.preds, rows.target, **_columns(metric, rows.batch))
         tensors = {_COLUMN + name: column for name, column in values.items()}
@@ -100,15 +110,32 @@ class PerSampleRecorder:
             self._series.setdefault(_INDEX, []).append(rows.index)
         self._ids += rows.ids or ()
 
+    def _note_worst(self, rows: SampleRows, metric: Metric, values: PerSample) -> None:
+        """Keep the raw samples that are the worst so far by what they contribute to a metric."""
+        if rows.raw is None or metric.higher_is_better is None:
+            return
+        counts = _array(values.terms[values.denominator]) if values.denominator else None
+        severities = severity(_array(values.terms[values.numerator]), counts, metric.higher_is_better)
+        names = _named(rows.ids) if rows.ids is not None else rows.index
+        assert names is not None
+        candidates: list[Candidate] = []
+        for row in worst_rows(severities, names, LIMIT).tolist():
+            prediction, target = map(_excerpt, rows.raw[row])
+            id_ = None if rows.ids is None else rows.ids[row]
+            index = None if rows.index is None else int(rows.index[row])
+            candidates.append((float(severities[row]), id_, index, prediction, target))
+        key = f"{values.numerator} / {values.denominator} {metric.higher_is_better}"
+        self._worst[key] = _worst([*self._worst.get(key, []), *candidates])
+
     def _room(self, rows: int) -> bool:
         self._rows += rows
         if self.full:
-            self._series, self._ids, self.terms = {}, [], {}
+            self._series, self._ids, self.terms, self._worst = {}, [], {}, {}
         return not self.full
 
     def state(self) -> dict[str, Tensor]:
         """What was kept, as tensors."""
-        about = {"rows": self._rows, "ids": self._ids, "terms": self.terms}
+        about = {"rows": self._rows, "ids": self._ids, "terms": self.terms, "worst": self._worst}
         return {"about": as_bytes(about), **{name: torch.from_numpy(all_) for name, all_ in self._whole().items()}}
 
     def add_state(self, tensors: Tensors) -> None:
@@ -119,6 +146,8 @@ class PerSampleRecorder:
             return
         self._ids += about["ids"]
         self.terms.update({name: tuple(terms) for name, terms in about["terms"].items()})
+        for key, candidates in about["worst"].items():
+            self._worst[key] = _worst([*self._worst.get(key, []), *map(tuple, candidates)])
         for name, tensor in series.items():
             self._series.setdefault(name, []).append(tensor.numpy())
 
@@ -154,9 +183,31 @@ class PerSampleRecorder:
             target=ordered.get(_TARGET),
             data=hashlib.sha256(ordered[_PRINT].tobytes()).hexdigest()[:16] if _PRINT in ordered else "",
             classes=classes,
+            raw=self._raw(by_id=bool(self._ids) and not notes),
         )
         terms = {name: each for name, each in self.terms.items() if {*each} - {""} <= columns.keys()}
         return PerSampleValues(samples, terms, order, notes)
+
+    def _raw(self, by_id: bool) -> list[RawSample]:
+        """The worst raw samples of all metrics, each once."""
+        worst = [each for candidates in self._worst.values() for each in candidates]
+        named = {str(id_ if by_id else index): (preds, target) for _, id_, index, preds, target in worst}
+        return [RawSample(name, *texts) for name, texts in sorted(named.items())]
+
+
+def _worst(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The worst of some candidates, in the order in which a report has them."""
+    if not candidates:
+        return []
+    names = _named([index if id_ is None else id_ for _, id_, index, _, _ in candidates])
+    return [candidates[row] for row in worst_rows(np.array([each[0] for each in candidates]), names, LIMIT)]
+
+
+def _excerpt(sample: Any) -> str:
+    """A raw sample as a short string; several references or tags with bars between them."""
+    text = sample if isinstance(sample, str) else " | ".join(map(str, sample))
+    shown = text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + "…"
+    return shown.encode("utf-8", "replace").decode()
 
 
 def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple[str, ...]]:

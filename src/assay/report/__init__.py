@@ -12,7 +12,7 @@ from assay.report.comparison import Comparison, Delta, Flips, Unmatched
 from assay.report.gate_result import Gate, GateCheck, GateRule
 from assay.report.gating import gate
 from assay.report.report import SCHEMA, Report
-from assay.report.samples import Column, Samples
+from assay.report.samples import Column, RawSample, Samples
 from assay.report.section import Section, Table
 from assay.report.slices import Slice
 from assay.report.value import Value
@@ -34,6 +34,7 @@ __all__ = [
     "Plot",
     "Point",
     "Points",
+    "RawSample",
     "Reliability",
     "Report",
     "Residuals",

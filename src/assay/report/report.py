@@ -16,7 +16,7 @@ from assay.report.environment import environment
 from assay.report.report_view import report_document
 from assay.report.section import Section, check_unique
 
-SCHEMA = "assay.report/5"
+SCHEMA = "assay.report/6"
 """The first entry of every stored report."""
 
 

@@ -34,6 +34,21 @@ class Column(Record):
 
 
 @dataclass(frozen=True, eq=False)
+class RawSample(Record):
+    """A sample as strings, shortened.
+
+    Args:
+        id: which sample it is.
+        prediction: what was predicted.
+        target: what would have been right.
+    """
+
+    id: str
+    prediction: str
+    target: str
+
+
+@dataclass(frozen=True, eq=False)
 class Samples(Record):
     """The samples of a section, packed; made by `Samples.pack`.
 
@@ -44,6 +59,7 @@ class Samples(Record):
         target: what would have been right, or the true value.
         data: what tells the data set from others (a digest, a name with a version), empty where that is not known.
         classes: the names of the classes, where decision and target are class numbers and these are known.
+        raw: the worst samples of metrics of strings.
 
     Raises:
         ShapeError: the parts have not one value for each id.
@@ -57,6 +73,7 @@ class Samples(Record):
     target: PackedArray | None = None
     data: str = ""
     classes: tuple[str, ...] = ()
+    raw: tuple[RawSample, ...] = ()
 
     @classmethod
     def pack(
@@ -68,6 +85,7 @@ class Samples(Record):
         target: Any = None,
         data: str = "",
         classes: Sequence[str] = (),
+        raw: Sequence[RawSample] = (),
     ) -> Self:
         """Keep samples, in as few bytes as they need.
 
@@ -78,6 +96,7 @@ class Samples(Record):
             target: as many targets, if there are any.
             data: what tells the data set from others.
             classes: the names of the classes that decisions and targets are numbers of.
+            raw: the worst samples of metrics of strings.
 
         Raises:
             ShapeError: the parts have not one value for each id.
@@ -96,6 +115,7 @@ class Samples(Record):
             None if target is None else PackedArray.of(target, "target"),
             data,
             tuple(classes),
+            tuple(raw),
         )
 
     def __len__(self) -> int:

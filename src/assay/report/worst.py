@@ -21,12 +21,13 @@ APART = "|decision − target|"
 
 @dataclass(frozen=True)
 class _Order:
-    """Which samples count as errors, and how bad each is."""
+    """Which samples count as errors, and how bad each is: by a size, or by a score of which less is worse."""
 
     wrong: Array
     size: Array
     name: str
     what: str
+    by_score: bool = False
 
 
 def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
@@ -34,15 +35,17 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
 
     Decisions that are numbers are ordered by how far they are from the target. Wrong decisions among classes are
     ordered by the first loss of the section that is a mean over samples, else by confidence, else by id. A loss that is
-    NaN comes first. Where there are no decisions, samples are ordered by the loss.
+    NaN comes first. Where there are no decisions, samples are ordered by what they contribute to the first metric that
+    is a mean over samples or the quotient of two: the most errors first, as of a word error rate, or the lowest scores,
+    as of the queries of a ranking.
 
     Args:
         section: what was measured, with its samples.
         limit: how many to list.
 
     Returns:
-        A table of id, target, decision and the size of the error, or None where samples were not kept, none is wrong,
-        or nothing tells how wrong they are.
+        A table of id, target, decision and the size of the error, with the strings of raw samples. None where samples
+        were not kept, none is wrong, or nothing tells how wrong they are.
 
     Example:
         >>> from assay.report import Value
@@ -56,16 +59,19 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     order = None if samples is None or not len(samples) else _order(section, samples)
     if samples is None or order is None or not order.wrong.any():
         return None
-    rows = _first(samples, order, limit)
+    severities = np.where(order.wrong, -order.size if order.by_score else order.size, -np.inf)
+    rows = worst_rows(severities, samples.ids.values, limit)
     named = {
         "id": _plain(samples.ids, rows),
         "target": _named(samples.target, rows, class_names(section)),
         "decision": _named(samples.decision, rows, class_names(section)),
+        **_raw(samples, rows),
         order.name: order.size[rows].tolist() if order.name else None,
     }
     columns = {name: cells for name, cells in named.items() if cells is not None}
     total = int(order.wrong.sum())
-    by = f"by {order.name}, the largest first" if order.name else "by id: no loss of single samples was kept"
+    end = "smallest" if order.by_score else "largest"
+    by = f"by {order.name}, the {end} first" if order.name else "by id: no loss of single samples was kept"
     note = f"{len(rows):,} of {total:,} {order.what}, {by}."
     return Table("Worst errors", tuple(columns), tuple(zip(*columns.values(), strict=True)), note)
 
@@ -77,20 +83,77 @@ def class_names(section: Section) -> tuple[str, ...]:
     return next((plot.labels for plot in section.plots if isinstance(plot, ConfusionPlot)), ())
 
 
+def severity(values: Array, counts: Array | None, higher_is_better: bool) -> Array:
+    """How bad samples are by their terms of a metric: larger is worse, and -inf is no error.
+
+    Args:
+        values: the numerator of each sample.
+        counts: its denominator; None for a mean over samples.
+        higher_is_better: whether the terms are scores, and not errors.
+
+    Example:
+        >>> severity(np.array([0, 3]), np.array([2, 5]), False), severity(np.array([0, 3]), np.array([0, 4]), True)
+        (array([-inf,   3.]), array([ -inf, -0.75]))
+    """
+    values = values.astype(np.float64)
+    if not higher_is_better:
+        return np.where(values != 0, values, -np.inf)
+    with np.errstate(all="ignore"):
+        scores = values if counts is None else values / counts
+    return np.where(np.isnan(scores), -np.inf, -scores)
+
+
+def worst_rows(severities: Array, ids: Array, limit: int) -> Array:
+    """Where the worst samples stand: NaN first, then the largest severity, equal ones by id; -inf is left out."""
+    rows = np.flatnonzero(severities != -np.inf)
+    size = np.where(np.isnan(severities[rows]), np.inf, severities[rows])
+    if len(rows) > limit:  # sorting ids costs more than all else
+        least = np.partition(size, len(size) - limit)[len(size) - limit]
+        rows, size = rows[size >= least], size[size >= least]
+    rank = np.argsort(np.argsort(ids[rows], kind="stable"), kind="stable")
+    return rows[np.lexsort((rank, -size))[:limit]]
+
+
 def _order(section: Section, samples: Samples) -> _Order | None:
-    name, loss = _loss(section, samples)
-    everything = np.ones(len(samples), dtype=bool)
     if samples.decision is not None and samples.target is not None:
         decision, target = samples.decision.values, samples.target.values
         if "f" in (decision.dtype.kind, target.dtype.kind) and "O" not in (decision.dtype.kind, target.dtype.kind):
             with np.errstate(all="ignore"):
                 apart = np.abs(decision.astype(np.float64) - target)
-            return _Order((apart != 0) & everything, apart, APART, "samples that are off")
-        wrong = np.asarray(decision != target, dtype=bool) & everything
+            return _Order(apart != 0, apart, APART, "samples that are off")
+        wrong = np.broadcast_to(np.asarray(decision != target, dtype=bool), len(samples))
+        name, loss = _loss(section, samples)
         if loss is None:
             name, loss = _confidence(samples)
         return _Order(wrong, np.zeros(len(samples)) if loss is None else loss, name, "wrong decisions")
-    return None if loss is None else _Order(everything, loss, name, "samples")
+    return _by_contribution(section, samples)
+
+
+def _by_contribution(section: Section, samples: Samples) -> _Order | None:
+    """By what samples contribute to the first metric that they have terms of."""
+    for value in section.values:
+        if not value.numerator or value.higher_is_better is None:
+            continue
+        counts = samples.column(value.denominator) if value.denominator else None
+        size = severity(samples.column(value.numerator), counts, value.higher_is_better)
+        if value.higher_is_better:
+            is_counted = size != -np.inf
+            wrong = is_counted & (size > size.min(where=is_counted, initial=np.inf))  # below the best
+            return _Order(wrong, -size, value.numerator, "samples below the best", by_score=True)
+        return _Order(size != -np.inf, size, value.numerator, "samples")
+    return None
+
+
+def _raw(samples: Samples, rows: Array) -> dict[str, list[CellValue] | None]:
+    """Targets and predictions of raw samples, as far as they were kept."""
+    known = {each.id: each for each in samples.raw}
+    shown = [known.get(str(name)) for name in samples.ids.values[rows]]
+    if not any(shown):
+        return {}
+    return {
+        "target": [None if each is None else each.target for each in shown],
+        "prediction": [None if each is None else each.prediction for each in shown],
+    }
 
 
 def _loss(section: Section, samples: Samples) -> tuple[str, Array | None]:
@@ -107,17 +170,6 @@ def _confidence(samples: Samples) -> tuple[str, Array | None]:
     if CONFIDENCE not in [column.name for column in samples.columns]:
         return "", None
     return CONFIDENCE, samples.column(CONFIDENCE).astype(np.float64)
-
-
-def _first(samples: Samples, order: _Order, limit: int) -> Array:
-    """Where the worst errors stand: the largest first, equal ones by id."""
-    rows = np.flatnonzero(order.wrong)
-    size = np.where(np.isnan(order.size[rows]), np.inf, order.size[rows])
-    if len(rows) > limit:  # sorting ids costs more than all else
-        least = np.partition(size, len(size) - limit)[len(size) - limit]
-        rows, size = rows[size >= least], size[size >= least]
-    rank = np.argsort(np.argsort(samples.ids.values[rows], kind="stable"), kind="stable")
-    return rows[np.lexsort((rank, -size))[:limit]]
 
 
 def _named(packed: PackedArray | None, rows: Array, names: tuple[str, ...]) -> list[CellValue] | None:
