@@ -22,7 +22,7 @@ from assay.metrics.per_sample import PerSample, predictions, row_values
 from assay.report import RawSample, Samples
 from assay.report.samples import MOST_SAMPLES
 from assay.report.worst import LIMIT, severity, worst_rows
-from assay.stats.sampling import mixed
+from assay.stats.sampling import mixed, numbers_of
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
 _PRINTED = 4096  # bytes of a target
@@ -106,6 +106,9 @@ class PerSampleRecorder:
             self._series.setdefault(name, []).append(_array(tensor))
         if rows.target is not None and rows.target.ndim > 1 and rows.target[0].nbytes <= _PRINTED:
             self._series.setdefault(_PRINT, []).append(_prints(_array(rows.target)))
+        if rows.raw is not None:
+            targets = [target if isinstance(target, str) else repr(target) for _, target in rows.raw]
+            self._series.setdefault(_PRINT, []).append(numbers_of(targets))
         if rows.index is not None:
             self._series.setdefault(_INDEX, []).append(rows.index)
         self._ids += rows.ids or ()
