@@ -9,8 +9,9 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from assay import AUROC, Accuracy, F1Score, MeanSquaredError
-from assay.evaluation import evaluate, partition, per_sample
+from assay.evaluation import evaluate, per_sample
 from assay.evaluation.observers import Observers
+from assay.meter import arguments
 from assay.metrics import LogLoss, MeanAbsoluteError, Recall
 from assay.report import compare
 
@@ -205,7 +206,7 @@ def test_parts_of_a_batch_that_did_not_fit_are_kept_too():
 def test_rows_that_are_too_large_to_be_copied_are_counted_one_by_one(monkeypatch):
     metrics = {"F1": F1Score(num_classes=3, average="macro")}
     expected, _ = section(TensorDataset(SCORES, Y), metrics, slices={"y": 1})
-    monkeypatch.setattr(partition, "COPIED_BYTES", 0)
+    monkeypatch.setattr(arguments, "COPIED_BYTES", 0)
     found, _ = section(TensorDataset(SCORES, Y), metrics, slices={"y": 1})
     assert (found.values, found.slices) == (expected.values, expected.slices)
     assert found.values[0].lower < found.values[0].value

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from assay import AUROC, MeanSquaredError, Meter
 from assay.devices import policy
 from assay.errors import ConfigError, InvalidValuesError, ShapeError, StateError
+from assay.meter import arguments
 from assay.metrics import Classwise, F1Score, Mean, Recall
 from assay.wrappers import Bootstrap
 from assay.wrappers import bootstrap as module
@@ -172,7 +173,7 @@ def test_the_callers_tensors_may_change_afterwards(whole):
 
 
 def test_large_rows_are_counted_one_by_one(monkeypatch, whole):
-    monkeypatch.setattr(module, "_COPIED_BYTES", 10)
+    monkeypatch.setattr(arguments, "COPIED_BYTES", 10)
     assert seen(fed(Bootstrap(LIKE, 20))) == whole
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from assay.devices.placement import move
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.meter import Meter
 
@@ -17,8 +14,6 @@ Label: TypeAlias = tuple[str, ...]
 
 STAGE_BYTES = 1 << 14
 """Of each meter: rows come by the thousand, so staging them again gains little."""
-COPIED_BYTES = 1 << 25
-"""Rows of more than that (a batch of images) are not copied into another order, but counted one by one."""
 
 
 class Partition:
@@ -40,17 +35,8 @@ class Partition:
             codes: integers `(N,)`, one for each label.
             label_of: the label of a number.
         """
-        order = np.argsort(codes, kind="stable")
-        ordered = codes[order]
-        starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-        if rows.batch.nbytes > COPIED_BYTES:
-            for row, code in enumerate(codes.tolist()):
-                self._meter(label_of(code)).count(rows.batch.rows(slice(row, row + 1)))
-            return
-        index = move(torch.from_numpy(order), rows.preds.device)
-        batch = rows.batch.map(lambda tensor: tensor.index_select(0, index))
-        for start, stop in zip(starts, np.append(starts[1:], len(codes)), strict=True):
-            self._meter(label_of(int(ordered[start]))).count(batch.rows(slice(start, stop)))
+        for code, batch in rows.batch.by_code(codes):
+            self._meter(label_of(code)).count(batch)
 
     def _meter(self, label: Label) -> Meter:
         meter = self.meters.get(label)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from assay.devices.placement import move
+
+COPIED_BYTES = 1 << 25
+"""Rows of more than that (a batch of images) are not copied into another order, but given one by one."""
 
 
 class Arguments(NamedTuple):
@@ -32,6 +40,23 @@ class Arguments(NamedTuple):
     def rows(self, rows: slice) -> Arguments:
         """Some of the samples."""
         return self.map(lambda tensor: tensor[rows])
+
+    def by_code(self, codes: NDArray[np.int64]) -> Iterator[tuple[int, Arguments]]:
+        """Each code with the rows that have it, in their order; rows of a large batch come one by one.
+
+        Args:
+            codes: integers `(N,)`, one a row.
+        """
+        if self.nbytes > COPIED_BYTES:
+            for row, code in enumerate(codes.tolist()):
+                yield code, self.rows(slice(row, row + 1))
+            return
+        order = np.argsort(codes, kind="stable")
+        index = move(torch.from_numpy(order), self.preds.device)
+        ordered = self.map(lambda tensor: tensor.index_select(0, index))
+        present, starts = np.unique(codes[order], return_index=True)
+        for code, start, stop in zip(present, starts, np.append(starts[1:], len(codes)), strict=True):
+            yield int(code), ordered.rows(slice(int(start), int(stop)))
 
     @property
     def nbytes(self) -> int:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-from assay.devices.placement import move, to_host
+from assay.devices.placement import to_host
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.meter import Meter
 from assay.meter.arguments import Arguments
@@ -26,7 +26,6 @@ HELD_BYTES = 1 << 24
 """Rows are dealt when so many are held, or so many bytes. Dealing a few at a time would be slow, and each time the host
 waits for one small copy: the order in which the device puts the rows."""
 _STAGE_BYTES = 1 << 14  # of each group, which is given rows by the dozen
-_COPIED_BYTES = 1 << 25  # larger batches are not copied into another order, but counted row by row
 _NEXT = "next"
 
 
@@ -137,7 +136,6 @@ class Bootstrap:
         self._refuse_if_broken()
         if not self._held:
             return
-        is_large = self._held_bytes() > _COPIED_BYTES
         parts = zip(*(batch.tensors for batch in self._held), strict=True)
         batch = Arguments([None if each[0] is None else torch.cat(each) for each in parts], self._held[0].names)
         codes = np.concatenate(self._codes)
@@ -145,22 +143,11 @@ class Bootstrap:
         if not len(codes):
             return
         try:
-            if is_large:
-                for row, code in enumerate(codes.tolist()):
-                    self._groups[code].count(batch.rows(slice(row, row + 1)))
-            else:
-                self._count_sorted(codes, batch)
+            for code, rows in batch.by_code(codes):
+                self._groups[code].count(rows)
         except BaseException as error:
             self._broken = type(error).__name__
             raise
-
-    def _count_sorted(self, codes: NDArray[np.int64], batch: Arguments) -> None:
-        order = np.argsort(codes, kind="stable")
-        index = move(torch.from_numpy(order), batch.preds.device)
-        ordered = batch.map(lambda tensor: tensor.index_select(0, index))
-        present, starts = np.unique(codes[order], return_index=True)
-        for code, start, stop in zip(present, starts, np.append(starts[1:], len(codes)), strict=True):
-            self._groups[int(code)].count(ordered.rows(slice(int(start), int(stop))))
 
     def _refuse_if_broken(self) -> None:
         if self._broken:
