@@ -34,7 +34,7 @@ def test_torchmetrics_takes_strings_and_columns():
     ranked.update(SCORES, RELEVANT, indexes=QUERIES)
     assert ranked.compute() == RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES)
     assert ranked(SCORES[:3], RELEVANT[:3], indexes=QUERIES[:3] + 2) == RetrievalMAP(by_row=True)(
-        SCORES[None, :3], RELEVANT[None, :3]
+        SCORES[None, :3].double(), RELEVANT[None, :3]
     )
     with pytest.raises(ConfigError, match="Pass indexes="):
         ranked.update(SCORES, RELEVANT)
