@@ -89,6 +89,34 @@ def test_strings_go_to_a_model_that_is_a_function(tmp_path, monkeypatch):
     sys.modules.pop("spoken", None)
 
 
+def test_strings_of_variants_are_compared_by_their_metrics(tmp_path, monkeypatch):
+    (tmp_path / "spoken.py").write_text(
+        "def same():\n    return lambda prediction: prediction\n"
+        "def cut():\n    return lambda prediction: [p[:-3] for p in prediction]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    path = str(write(tmp_path, ROWS))
+    command = [
+        "evaluate",
+        "spoken:same",
+        "--variant",
+        "spoken:cut",
+        "--data",
+        path,
+        *TEXT,
+        "-m",
+        "wer",
+        "--device",
+        "cpu",
+    ]
+    done = CliRunner().invoke(app, command)
+    sys.modules.pop("spoken", None)
+    assert done.exit_code == 0, done.output
+    assert "same outputs" not in done.output
+    assert "by their metrics alone" in " ".join(done.output.split())
+
+
 def test_queries_are_told_by_a_named_column_and_scores_are_not_rounded(tmp_path):
     path = write(tmp_path, QUERIES)
     report = invoke(
