@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from assay.tally.ragged import Ragged
+
 
 class Encoder(ABC):
     """Turns raw samples, such as pairs of strings, into rows of numbers before they are counted.
@@ -35,5 +37,8 @@ class Encoder(ABC):
         """
 
     @abstractmethod
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        """One row a sample: int64 or float64 of shape `(N, k)` on the CPU; `(0, k)` for no sample."""
+    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor | Ragged:
+        """One row a sample: int64 or float64 of shape `(N, k)` on the CPU; `(0, k)` for no sample.
+
+        Samples of tensors of any length become a `Ragged` column, on their device and without reading a value.
+        """

@@ -207,7 +207,7 @@ class Observers:
         self.flush()
         tensors = _present(batch)
         row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
-        self._capacity = min(self._most_rows, self._stage_bytes // max(1, row_bytes))
+        self._capacity = 0 if batch.ragged else min(self._most_rows, self._stage_bytes // max(1, row_bytes))
         self._columns = columns
         with torch.inference_mode(False):
             self._buffers = [t.new_empty((self._capacity, *t.shape[1:])) for t in tensors]

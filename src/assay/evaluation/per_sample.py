@@ -255,6 +255,8 @@ def _columns(metric: Metric, batch: Arguments) -> dict[str, Tensor]:
 
 def _values(metric: Metric, batch: Arguments) -> PerSample | None:
     """The per-sample values of a metric; of raw samples, from the rows of its encoder."""
+    if batch.ragged:
+        return None
     _, target, weights, *others = batch.tensors
     rows = batch.preds if metric.encoder is None else others[batch.names.index(metric.encoder.column)]
     assert rows is not None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.devices.placement import move
+from assay.tally.ragged import Ragged
+
+NO_RAGGED: Mapping[str, Ragged] = MappingProxyType({})
 
 COPIED_BYTES = 1 << 25
 """Rows of more than that (a batch of images) are not copied into another order, but given one by one."""
@@ -22,10 +26,12 @@ class Arguments(NamedTuple):
     Attributes:
         tensors: preds, target, weights, and the columns in the order of their names.
         names: those of the columns, in order.
+        ragged: the columns whose samples have any number of items; nobody writes into their tensors.
     """
 
     tensors: Sequence[Tensor | None]
     names: Sequence[str] = ()
+    ragged: Mapping[str, Ragged] = NO_RAGGED
 
     @property
     def preds(self) -> Tensor:
@@ -34,12 +40,28 @@ class Arguments(NamedTuple):
         return preds
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Arguments:
-        """The arguments with every tensor changed."""
-        return Arguments([None if tensor is None else change(tensor) for tensor in self.tensors], self.names)
+        """The arguments with every dense tensor changed."""
+        return self._replace(tensors=[None if tensor is None else change(tensor) for tensor in self.tensors])
 
     def rows(self, rows: slice) -> Arguments:
-        """Some of the samples."""
-        return self.map(lambda tensor: tensor[rows])
+        """Successive samples."""
+        dense = self.map(lambda tensor: tensor[rows])
+        return dense._replace(ragged={name: each.rows(rows) for name, each in self.ragged.items()})
+
+    def select(self, order: NDArray[np.int64]) -> Arguments:
+        """The samples at these positions."""
+        index = move(torch.from_numpy(order), self.preds.device)
+        dense = self.map(lambda tensor: tensor.index_select(0, index))
+        return dense._replace(ragged={name: each.select(order) for name, each in self.ragged.items()})
+
+    @staticmethod
+    def cat(parts: Sequence[Arguments]) -> Arguments:
+        """The samples of arguments with equal columns, one after the other."""
+        first = parts[0]
+        together = zip(*(part.tensors for part in parts), strict=True)
+        tensors = [None if each[0] is None else torch.cat(each) for each in together]
+        ragged = {name: Ragged.cat([part.ragged[name] for part in parts]) for name in first.ragged}
+        return Arguments(tensors, first.names, ragged)
 
     def by_code(self, codes: NDArray[np.int64]) -> Iterator[tuple[int, Arguments]]:
         """Each code with the rows that have it, in their order; rows of a large batch come one by one.
@@ -52,15 +74,15 @@ class Arguments(NamedTuple):
                 yield code, self.rows(slice(row, row + 1))
             return
         order = np.argsort(codes, kind="stable")
-        index = move(torch.from_numpy(order), self.preds.device)
-        ordered = self.map(lambda tensor: tensor.index_select(0, index))
+        ordered = self.select(order)
         present, starts = np.unique(codes[order], return_index=True)
         for code, start, stop in zip(present, starts, np.append(starts[1:], len(codes)), strict=True):
             yield int(code), ordered.rows(slice(int(start), int(stop)))
 
     @property
     def nbytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self.tensors if tensor is not None)
+        dense = sum(tensor.nbytes for tensor in self.tensors if tensor is not None)
+        return dense + sum(each.nbytes for each in self.ragged.values())
 
 
 def layout_of(batch: Arguments) -> tuple[Any, ...]:
@@ -72,7 +94,7 @@ def layout_of(batch: Arguments) -> tuple[Any, ...]:
     Raises:
         RuntimeError: a tensor has no storage, as sparse ones, or no shape, as nested ones.
     """
-    tensors, names = batch
+    tensors, names, _ = batch
     if not names:
         preds, target, weights = tensors
         if type(preds) is Tensor and type(target) is Tensor and weights is None:  # as most are

@@ -57,7 +57,7 @@ class DeviceCounts:
             self._flush()
             tensors = [t for t in batch.tensors if t is not None]
             row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
-            self._capacity = self._stage_bytes // max(1, row_bytes)
+            self._capacity = 0 if batch.ragged else self._stage_bytes // max(1, row_bytes)
             self._staged_rows = rows
             with torch.inference_mode(False):
                 self._buffers = [
@@ -155,6 +155,7 @@ class DeviceCounts:
             cache_elements=self._policy.chunk_elements.value // 4,
             compiled=self._compiled and not is_compiling(),
             columns={name: each for name, each in zip(batch.names, columns, strict=True) if each is not None},
+            ragged=batch.ragged,
         )
         for tally, state in zip(self._tallies, self._states, strict=True):
             tally.add(state, rows)

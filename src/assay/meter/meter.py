@@ -24,7 +24,7 @@ from assay.errors import (
     warn,
 )
 from assay.meter import file
-from assay.meter.arguments import Arguments, layout_of
+from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.raw_samples import encoded
@@ -155,7 +155,7 @@ class Meter:
         if columns or self._plan.encoders:
             self.count(self.arguments(preds, target, weights, columns))
         else:
-            self.count(Arguments._make(((preds, target, weights), ())))  # faster than the class itself
+            self.count(Arguments._make(((preds, target, weights), (), NO_RAGGED)))  # faster than the class itself
 
     def forward(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
@@ -199,11 +199,12 @@ class Meter:
         """
         present = {name: tensor for name, tensor in columns.items() if tensor is not None}
         self._plan.check_columns(present)
+        ragged = NO_RAGGED
         if self._plan.encoders:
-            preds, rows = encoded(self._plan.encoders, preds, target)
+            preds, rows, ragged = encoded(self._plan.encoders, preds, target)
             target, present = None, present | rows
         names = sorted(present)
-        return Arguments((preds, target, weights, *(present[name] for name in names)), names)
+        return Arguments((preds, target, weights, *(present[name] for name in names)), names, ragged)
 
     def count(self, batch: Arguments) -> None:
         """Count a batch that `arguments` gave, or some of its rows."""
@@ -272,7 +273,7 @@ class Meter:
         names = ("preds", "target", "weights", *batch.names)
         tensors = check_inputs(dict(zip(names, batch.tensors, strict=True)), self.weighted, self.strict)
         tensors = match_shapes(tensors, self._plan.check)
-        return Arguments([tensors.get(name) for name in names], batch.names)
+        return batch._replace(tensors=[tensors.get(name) for name in names])
 
     def compute(self, only: Iterable[str] | None = None) -> dict[str, Any]:
         """The value of every metric, read on the CPU.

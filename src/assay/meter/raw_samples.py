@@ -13,6 +13,7 @@ from assay.encode.base import Encoder
 from assay.errors import ConfigError, ShapeError, StateError, describe
 from assay.metrics.base import Metric
 from assay.tally.inputs import type_name
+from assay.tally.ragged import Ragged
 
 
 def shared_encoders(metrics: Mapping[str, Metric]) -> tuple[Encoder, ...]:
@@ -29,8 +30,10 @@ def shared_encoders(metrics: Mapping[str, Metric]) -> tuple[Encoder, ...]:
     return tuple(dict.fromkeys(encoder for name in sorted(metrics) for encoder in metrics[name].encoders))
 
 
-def encoded(encoders: Iterable[Encoder], preds: Any, target: Any) -> tuple[Tensor, dict[str, Tensor]]:
-    """The rows that every encoder makes of raw samples, as columns, and predictions without elements beside them.
+def encoded(
+    encoders: Iterable[Encoder], preds: Any, target: Any
+) -> tuple[Tensor, dict[str, Tensor], dict[str, Ragged]]:
+    """Predictions without elements, and what every encoder makes of raw samples: dense and ragged columns.
 
     A string by itself is one sample.
 
@@ -45,11 +48,17 @@ def encoded(encoders: Iterable[Encoder], preds: Any, target: Any) -> tuple[Tenso
     if others is not None and len(others) != len(samples):
         got, expected = f"{len(others)} samples", f"as many as preds has, {len(samples)}"
         raise ShapeError(describe("target", got, expected, "Give one entry a sample in both"))
-    columns = {}
+    columns: dict[str, Tensor] = {}
+    ragged: dict[str, Ragged] = {}
     for encoder in encoders:
         encoder.check(samples, others)
-        columns[encoder.column] = encoder.rows(samples, others)
-    return torch.empty(len(samples), 0), columns
+        rows = encoder.rows(samples, others)
+        if isinstance(rows, Ragged):
+            ragged[encoder.column] = rows
+        else:
+            columns[encoder.column] = rows
+    device = next((each.device for each in ragged.values()), torch.device("cpu"))
+    return torch.empty(len(samples), 0, device=device), columns, ragged
 
 
 def _sequence(name: str, value: Any) -> Sequence[Any]:

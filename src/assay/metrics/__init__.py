@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from assay.metrics.clustering.information import *
     from assay.metrics.clustering.pairs import *
     from assay.metrics.clustering.points import *
+    from assay.metrics.detection.average_precision import *
+    from assay.metrics.detection.iou import *
     from assay.metrics.fairness.by_group import *
     from assay.metrics.fairness.rates import *
     from assay.metrics.nominal.association import *

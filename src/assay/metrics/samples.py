@@ -203,6 +203,20 @@ def query_rows(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return integers(generator, -4, 5, count, 7) / 4, integers(generator, -1, 4, count, 7).clamp(min=0)
 
 
+def boxes(generator: Generator, count: int) -> tuple[Any, ...]:
+    """Images with up to four detections and truths, with sizes as every format has them: images without any occur."""
+
+    def several(scored: bool) -> dict[str, Tensor]:
+        number = int(integers(generator, 0, 5))
+        first, sizes = integers(generator, 0, 9, number, 2) * 4.0, integers(generator, 0, 9, number, 2) * 4.0
+        fields = {"boxes": torch.cat([first, first + sizes], 1), "labels": integers(generator, 0, CLASSES, number)}
+        if scored:
+            return fields | {"scores": integers(generator, 0, 17, number) / 16}
+        return fields | {"iscrowd": integers(generator, 0, 4, number) == 0, "area": sizes.prod(1) / 2}
+
+    return [several(True) for _ in range(count)], [several(False) for _ in range(count)]
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -240,4 +254,5 @@ _DRAWS: Mapping[str, Draw] = {
     "references": references,
     "tags": tags,
     "passes": passes,
+    "boxes": boxes,
 }

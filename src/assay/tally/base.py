@@ -16,6 +16,8 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor
 
+from assay.tally.ragged import Ragged
+
 Rule = Literal["sum", "max", "late", "samples"]
 """How a field of a state merges.
 
@@ -53,7 +55,8 @@ class BatchLayout:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows on one device: `preds (N, ...)`, `target (N, ...)`, `weights (N, ...)` and named `columns (N, ...)`.
+    """Rows on one device: `preds (N, ...)`, `target (N, ...)`, `weights (N, ...)` named `columns (N, ...)`, and
+    `ragged` columns, whose tensors may lie on other devices.
 
     `cache_elements` says how many elements a temporary may have to stay in the device's cache; `compiled` whether
     compiled code may read the tensors, because they are in host memory. `memoize` keeps what several tallies need of
@@ -66,6 +69,7 @@ class Batch:
     cache_elements: int = 1 << 15
     compiled: bool = False
     columns: Mapping[str, Tensor] = field(default_factory=dict)
+    ragged: Mapping[str, Ragged] = field(default_factory=dict)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def memoize(self, key: Hashable, make: Callable[[Batch], Made]) -> Made:

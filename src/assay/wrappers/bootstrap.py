@@ -118,7 +118,7 @@ class Bootstrap:
             do = "Give one id for each sample"
             raise ShapeError(describe("ids", f"{len(numbers)} ids", f"as many as preds has rows, {count}", do))
         tensors = (None if each is None else (each.dtype, each.device, each.shape[1:]) for each in batch.tensors)
-        layout = (*tensors, *batch.names)
+        layout = (*tensors, *batch.names, *(each.layout for each in batch.ragged.values()))
         if layout != self._layout:
             self._deal()
             self._layout = layout
@@ -136,8 +136,7 @@ class Bootstrap:
         self._refuse_if_broken()
         if not self._held:
             return
-        parts = zip(*(batch.tensors for batch in self._held), strict=True)
-        batch = Arguments([None if each[0] is None else torch.cat(each) for each in parts], self._held[0].names)
+        batch = Arguments.cat(self._held)
         codes = np.concatenate(self._codes)
         self._held, self._codes = [], []
         if not len(codes):

@@ -1,0 +1,179 @@
+"""Boxes of images, as dictionaries of tensors: detections and truths as a ragged column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.devices.policies import reads_compiled
+from assay.encode.base import Encoder
+from assay.errors import ConfigError, DeviceError, DtypeError, InvalidValuesError, ShapeError, describe
+from assay.tally.inputs import type_name
+from assay.tally.ragged import Ragged
+from assay.tally.sample_store import FLOATS, WHOLE, common_dtype
+
+BoxFormat: TypeAlias = Literal["xyxy", "xywh", "cxcywh"]
+BOX_FORMATS: Mapping[str, str] = {
+    "xyxy": "left, top, right, bottom",
+    "xywh": "left, top, width, height",
+    "cxcywh": "the center, width, height",
+}
+DETECTIONS, TRUTHS = "detections", "truths"
+_ARGUMENTS = {DETECTIONS: "preds", TRUTHS: "target"}
+_TAILS: Mapping[str, tuple[int, ...]] = {"boxes": (4,), "scores": (), "labels": (), "iscrowd": (), "area": ()}
+_GROUPS: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
+    True: {DETECTIONS: ("boxes", "scores", "labels"), TRUTHS: ("boxes", "labels", "iscrowd", "area")},
+    False: {DETECTIONS: ("boxes", "labels"), TRUTHS: ("boxes", "labels")},
+}
+_OPTIONAL = ("iscrowd", "area")
+
+
+@dataclass(frozen=True)
+class BoxEncoder(Encoder):
+    """The boxes of images: `preds` and `target` are lists with one dictionary of tensors an image.
+
+    No value of a tensor on a device is read: how many boxes an image has comes from shapes. Values of boxes in host
+    memory are checked at once, those on a device when the metric is computed.
+
+    Args:
+        box_format: what the four numbers of a box are.
+        scored: detections have scores, and truths may be crowds and have areas; otherwise boxes and labels only.
+    """
+
+    box_format: BoxFormat = "xyxy"
+    scored: bool = True
+
+    takes: ClassVar[str] = "boxes"
+
+    @property
+    def groups(self) -> tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]:
+        """The fields of detections and truths, and the shape of an item in each."""
+        return tuple((group, tuple((name, _TAILS[name]) for name in names)) for group, names in self._names.items())
+
+    @property
+    def _names(self) -> Mapping[str, tuple[str, ...]]:
+        return _GROUPS[self.scored]
+
+    def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
+        if target is None:
+            raise ShapeError(describe("target", "nothing", "a list with one dictionary an image", "Pass target"))
+        for images, (group, names) in zip((preds, target), self._names.items(), strict=True):
+            for k, image in enumerate(images):
+                _check_image(f"{_ARGUMENTS[group]}[{k}]", image, names)
+
+    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Ragged:
+        assert target is not None, "it was checked"
+        images = {DETECTIONS: preds, TRUTHS: target}
+        items = {group: {n: _flat(n, images[group]) for n in names} for group, names in self._names.items()}
+        lengths = {
+            group: np.array([len(each["labels"]) for each in several], np.int64) for group, several in images.items()
+        }
+        encoded = Ragged(items, lengths)
+        self._check_values(encoded)
+        return encoded
+
+    def _check_values(self, images: Ragged) -> None:
+        """Raise for boxes in host memory that are invalid; the message has the position of the image."""
+        for group, fields in images.items.items():
+            for name, tensor in fields.items():
+                if name in ("boxes", "scores") and reads_compiled(tensor.device):
+                    wrong = torch.nonzero(invalid_items(name, tensor, self.box_format))
+                    if len(wrong):
+                        _refuse(group, images.lengths[group], name, tensor, int(wrong[0]), self.box_format)
+
+
+def invalid_items(name: str, values: Tensor, box_format: str) -> Tensor:
+    """Which items have an invalid value: boxes that are not finite or have a negative size, and scores that are NaN."""
+    if name == "scores":
+        return values.isnan()
+    above, below = (values[:, 2:], values[:, :2]) if box_format == "xyxy" else (values[:, 2:], 0)
+    return ((above < below) | ~(values[:, 2:].isfinite() & values[:, :2].isfinite())).any(1)
+
+
+def _refuse(group: str, lengths: np.ndarray, name: str, tensor: Tensor, item: int, box_format: str) -> NoReturn:
+    ends = np.cumsum(lengths)
+    image = int(np.searchsorted(ends, item, "right"))
+    row = item - int(ends[image] - lengths[image])
+    place = f"{_ARGUMENTS[group]}[{image}][{name!r}][{row}]"
+    value = tensor[item].tolist()
+    if name == "scores":
+        raise InvalidValuesError(describe(place, value, "a number", "Find out where the model computes NaN"))
+    expected = f"finite {BOX_FORMATS[box_format]} with a size of 0 or more"
+    do = f"Correct the box, or pass box_format={_other_format(box_format)}"
+    raise InvalidValuesError(describe(place, value, expected, do))
+
+
+def _other_format(box_format: str) -> str:
+    return " or ".join(repr(each) for each in BOX_FORMATS if each != box_format)
+
+
+def check_box_format(box_format: object) -> None:
+    """Raise a `ConfigError` for a format that is unknown."""
+    if box_format not in BOX_FORMATS:
+        expected = " or ".join(f"{name!r} ({text})" for name, text in BOX_FORMATS.items())
+        raise ConfigError(describe("box_format", repr(box_format), expected, "Write box_format='xyxy'"))
+
+
+def _check_image(place: str, image: Any, names: Sequence[str]) -> None:
+    """Raise unless an image has the tensors of these names, with one row an item."""
+    if not isinstance(image, Mapping):
+        do = "Give one dictionary an image, such as {'boxes': ..., 'labels': ...}"
+        raise ShapeError(describe(place, type_name(image), "a dictionary of tensors", do))
+    rows = None
+    for name in names:
+        tensor = image.get(name)
+        if tensor is None and name in _OPTIONAL:
+            continue
+        if not isinstance(tensor, Tensor):
+            got = f"{type_name(tensor)}; keys {', '.join(map(str, image)) or 'none'}"
+            raise ShapeError(describe(f"{place}[{name!r}]", got, "a tensor", f"Give {', '.join(names)}"))
+        _check_tensor(f"{place}[{name!r}]", name, tensor, rows)
+        rows = tensor.shape[0] if rows is None else rows
+
+
+def _check_tensor(place: str, name: str, tensor: Tensor, rows: int | None) -> None:
+    if tensor.ndim and not len(tensor) and not rows:
+        return  # as torch.tensor([]), of any shape and dtype
+    if tensor.dtype not in WHOLE and (tensor.dtype not in FLOATS or name in ("labels", "iscrowd")):
+        expected = "integers" if name in ("labels", "iscrowd") else "real numbers"
+        raise DtypeError(describe(place, tensor.dtype, expected, "Convert it"))
+    count = "N" if rows is None else rows
+    if not tensor.ndim or tensor.shape[1:] != _TAILS[name] or rows not in (None, tensor.shape[0]):
+        expected = f"shape ({count}, 4)" if name == "boxes" else f"shape ({count},), one number a box"
+        raise ShapeError(describe(place, f"shape {tuple(tensor.shape)}", expected, "Give one row a box"))
+
+
+def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
+    """A field of all images as one new tensor."""
+    tail = _TAILS[name]
+    tensors = [_field(name, image).detach() for image in images]
+    # Images without boxes may have tensors of any dtype and device.
+    tensors = [each.reshape(0, *tail) if not len(each) else each for each in tensors]
+    filled = [each for each in tensors if len(each)] or tensors[:1]
+    if not filled:
+        return torch.empty(0, *tail)
+    devices, dtypes = {each.device for each in filled}, {each.dtype for each in filled}
+    if len(devices) > 1:
+        got = " and ".join(sorted(map(str, devices)))
+        raise DeviceError(describe(name, f"images on {got}", "one device", "Move the boxes of a batch to one device"))
+    if len(dtypes) > 1:
+        dtype = reduce(common_dtype, sorted(dtypes, key=str))
+        filled = [each.to(dtype) for each in filled]
+    return torch.cat(filled)
+
+
+def _field(name: str, image: Mapping[str, Any]) -> Tensor:
+    """A field of an image; where it is optional and not given, no truth is a crowd, and areas are NaN."""
+    tensor: Tensor | None = image.get(name)
+    if tensor is not None:
+        return tensor
+    labels: Tensor = image["labels"]
+    if name == "iscrowd":
+        return labels.new_zeros(labels.shape, dtype=torch.bool)
+    return labels.new_full(labels.shape, torch.nan, dtype=torch.float32)

@@ -1,0 +1,1 @@
+"""Metrics of detected objects; their public names are those of `assay.metrics`."""

@@ -1,0 +1,212 @@
+"""Mean average precision of detected boxes, as COCO computes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.encode.boxes import DETECTIONS, TRUTHS
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Examples, number
+from assay.metrics.detection.base import BoxMetric, Images
+from assay.metrics.detection.matching import AREAS, Array, Matches, matches
+from assay.tally.ragged_store import RaggedArrays
+
+__all__ = ["MeanAveragePrecision"]
+
+
+@dataclass(frozen=True)
+class MeanAveragePrecision(BoxMetric):
+    """COCO's mean average precision and mean average recall of boxes.
+
+    Detections of an image and class are matched from the highest score to the lowest, each with the truth of the
+    largest IoU that is free and at least the threshold. The precision at each recall threshold is the highest at that
+    recall or above; `map` is its mean over recall thresholds, IoU thresholds and classes that have truths.
+
+    `preds` have `scores (n,)` besides. `target` may have `iscrowd (n,)` (truths that several detections may match, and
+    none must) and `area (n,)`, by default that of the box. Where a value is undefined, as without truths of a size, it
+    is NaN, for which pycocotools writes -1.
+
+    Detections of different images with equal scores are one step of the curve, so the order of images changes nothing.
+    In pycocotools they are as many steps in the order of the images. Equal scores in one image keep the order of its
+    tensors, as there.
+
+    Returns:
+        A dictionary of float64: `map`, `map_50`, `map_75`, `map_small`, `map_medium`, `map_large`, `mar_k` for each k of
+        `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. With `class_metrics`
+        also `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k.
+
+    Example:
+        >>> box, label = torch.tensor([[10.0, 10.0, 60.0, 60.0]]), torch.tensor([3])
+        >>> shifted = {"boxes": box + 10, "scores": torch.tensor([0.9]), "labels": label}
+        >>> values = MeanAveragePrecision()([shifted], [{"boxes": box, "labels": label}])
+        >>> values["map_50"], values["map_75"]
+        (tensor(0., dtype=torch.float64), tensor(0., dtype=torch.float64))
+        >>> shifted["boxes"] = box + 5
+        >>> round(float(MeanAveragePrecision()([shifted], [{"boxes": box, "labels": label}])["map"]), 6)
+        0.4
+
+    Source: T.-Y. Lin et al., Microsoft COCO: common objects in context, ECCV 2014; pycocotools.
+    """
+
+    scored: ClassVar[bool] = True
+    higher_is_better: ClassVar[bool | None] = None
+    defined_for: ClassVar[str] = ""
+    examples: ClassVar[Examples] = (
+        {},
+        {"class_metrics": True, "box_format": "xywh", "max_detection_thresholds": (1, 2)},
+        {"iou_thresholds": (0.5,), "rec_thresholds": (0.0, 0.5, 1.0), "average": "micro"},
+    )
+
+    iou_thresholds: Annotated[
+        tuple[float, ...] | None, "the IoU that a match has at least; None for 0.5, 0.55, ..., 0.95."
+    ] = None
+    rec_thresholds: Annotated[
+        tuple[float, ...] | None, "the recalls at which precision is taken; None for 0, 0.01, ..., 1."
+    ] = None
+    max_detection_thresholds: Annotated[
+        tuple[int, ...],
+        "how many detections of an image and class count, in increasing order: recall is computed for each, all else "
+        "for the largest.",
+    ] = (1, 10, 100)
+    class_metrics: Annotated[bool, "also return the values of each class."] = False
+    average: Annotated[
+        Literal["macro", "micro"], 'the mean over classes ("macro"), or all boxes as of one class ("micro").'
+    ] = "macro"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("iou_thresholds", "rec_thresholds", "max_detection_thresholds"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _increasing(name, value, int if name[0] == "m" else float))
+        if self.average not in ("macro", "micro"):
+            expected = "'macro' or 'micro'"
+            raise ConfigError(describe("average", repr(self.average), expected, "Write average='macro'"))
+
+    def compute(self, counts: RaggedArrays) -> Mapping[str, Tensor]:
+        images = self.images(counts)
+        classes, index = _classes(images)
+        values = self._curves(images, index, len(classes))
+        most = self.max_detection_thresholds[-1]
+        result = (self._curves(images, *_as_one_class(index)) if self.average == "micro" else values).summary
+        if self.class_metrics:
+            result["classes"] = torch.from_numpy(classes)
+            result["map_per_class"] = torch.from_numpy(_means(values.precision[0].transpose(1, 0, 2)))
+            result[f"mar_{most}_per_class"] = torch.from_numpy(_means(values.recall[0, -1]))
+        return result
+
+    def _curves(self, images: Images, labels: dict[str, np.ndarray], classes: int) -> Curves:
+        ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
+        recalls = np.linspace(0, 1, 101) if self.rec_thresholds is None else np.array(self.rec_thresholds)
+        found = matches(images, labels, classes, self.max_detection_thresholds[-1], ious)
+        recall = np.stack([_recall(found, classes, k) for k in self.max_detection_thresholds], 1)
+        return Curves(ious, self.max_detection_thresholds, _precision(found, classes, recalls), recall)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Precision and recall of each class, NaN for classes without truths.
+
+    Args:
+        ious: the thresholds of IoU.
+        most: the largest numbers of detections.
+        precision: `(areas, thresholds, classes, recalls)`, for the last of `most`.
+        recall: `(areas, most, classes, thresholds)`.
+    """
+
+    ious: Array
+    most: tuple[int, ...]
+    precision: Array
+    recall: Array
+
+    @property
+    def summary(self) -> dict[str, Tensor]:
+        """The means over classes."""
+        values = {"map": self.precision[0]}
+        values |= {f"map_{round(100 * iou)}": self.precision[0, self.ious == iou] for iou in (0.5, 0.75)}
+        values |= {f"map_{name}": self.precision[a] for a, (name, _, _) in enumerate(AREAS) if name}
+        values |= {f"mar_{k}": self.recall[0, m] for m, k in enumerate(self.most)}
+        values |= {f"mar_{name}": self.recall[a, -1] for a, (name, _, _) in enumerate(AREAS) if name}
+        return {name: number(float(_means(each.reshape(1, -1))[0])) for name, each in values.items()}
+
+
+def _means(rows: np.ndarray) -> np.ndarray:
+    """The mean of what is not NaN in each of the rows."""
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    there = ~np.isnan(flat)
+    count = there.sum(1)
+    total = np.where(there, flat, 0).sum(1)
+    return np.divide(total, count, out=np.full(len(flat), np.nan), where=count > 0)
+
+
+def _classes(images: Images) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The labels that occur, and for each detection and truth the position of its label among them."""
+    labels = {group: images.field(group, "labels").astype(np.int64) for group in (DETECTIONS, TRUTHS)}
+    classes = np.union1d(*labels.values())
+    return classes, {group: np.searchsorted(classes, each) for group, each in labels.items()}
+
+
+def _as_one_class(labels: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], int]:
+    return {group: np.zeros_like(each) for group, each in labels.items()}, 1
+
+
+def _recall(found: Matches, classes: int, most: int) -> Array:
+    """The recall of the `most` first detections of each image: `(areas, classes, thresholds)`."""
+    counted = found.rank < most
+    codes = found.labels[counted]
+    hits = found.hits[:, :, counted]
+    totals = np.stack([[np.bincount(codes[hit], minlength=classes) for hit in each] for each in hits])
+    positives = found.positives[:, :, None]
+    shape = (len(hits), classes, hits.shape[1])
+    return np.divide(totals.transpose(0, 2, 1), positives, out=np.full(shape, np.nan), where=positives > 0)
+
+
+def _precision(found: Matches, classes: int, recalls: Array) -> Array:
+    """The highest precision at each recall or above: `(areas, thresholds, classes, recalls)`."""
+    areas, thresholds, _ = found.hits.shape
+    order = np.lexsort((-found.scores, found.labels))
+    scores, hits, misses = found.scores[order], found.hits[:, :, order], found.misses[:, :, order]
+    starts = np.searchsorted(found.labels[order], np.arange(classes + 1))
+    values = np.full((areas, thresholds, classes, len(recalls)), np.nan)
+    for k, (start, stop) in enumerate(pairwise(starts)):
+        own = scores[start:stop]
+        steps = np.append(np.flatnonzero(own[1:] != own[:-1]), stop - start - 1)[: stop - start]
+        for a in np.flatnonzero(found.positives[:, k]):
+            right = hits[a, :, start:stop].cumsum(1)[:, steps]
+            wrong = misses[a, :, start:stop].cumsum(1)[:, steps]
+            values[a, :, k] = _at_recalls(right, wrong, int(found.positives[a, k]), recalls)
+    return values
+
+
+def _at_recalls(right: np.ndarray, wrong: np.ndarray, positives: int, recalls: Array) -> Array:
+    """The same of one class and range of areas, from counts `(thresholds, steps)`."""
+    precision = right / np.maximum(right + wrong, 1)
+    highest = np.zeros((len(right), right.shape[1] + 1))  # beyond the last step it is 0
+    np.maximum.accumulate(precision[:, ::-1], 1, out=highest[:, -2::-1])
+    recall = right / positives
+    return np.stack([row[np.searchsorted(each, recalls)] for row, each in zip(highest, recall, strict=True)])
+
+
+def _increasing(name: str, values: object, kind: type) -> tuple[float, ...]:
+    """Thresholds as a tuple of numbers that increase."""
+    try:
+        numbers = tuple(kind(each) for each in values)  # type: ignore[attr-defined]
+        same = numbers == tuple(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        numbers, same = (), False
+    most = np.inf if kind is int else 1
+    inside = all((kind(1) if kind is int else 0) <= each <= most for each in numbers)
+    if not numbers or not same or not inside or list(numbers) != sorted(set(numbers)):
+        expected = "integers of 1 or more, in increasing order" if kind is int else "numbers from 0 to 1, increasing"
+        raise ConfigError(
+            describe(name, repr(values), expected, f"Write {name}=({'1, 100' if kind is int else '0.5, 0.75'})")
+        )
+    return numbers

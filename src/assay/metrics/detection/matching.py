@@ -1,0 +1,178 @@
+"""Detections matched with truths as COCO does it: greedily from the highest score, in each image and class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.encode.boxes import DETECTIONS, TRUTHS
+from assay.metrics.detection.base import Images
+from assay.native.library import library
+from assay.native.matching import match_boxes
+
+Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.uint8]
+
+_ELEMENTS = 1 << 21  # of a block of groups that are matched together
+AREAS: tuple[tuple[str, float, float], ...] = (
+    ("", 0.0, 1e10),
+    ("small", 0.0, 32.0**2),
+    ("medium", 32.0**2, 96.0**2),
+    ("large", 96.0**2, 1e10),
+)
+"""COCO's ranges of areas, in pixels; both ends belong to a range."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Detections and truths in groups of one image and class, whose detections go from the highest score to the lowest.
+
+    Args:
+        boxes: left, top, width, height of detections and of truths.
+        starts: where the detections and the truths of each group begin, and where the last end.
+        crowd: which truths are crowds.
+        ignored: of shape `(areas, truths)`: those that need not be found.
+    """
+
+    boxes: tuple[Array, Array]
+    starts: tuple[Indices, Indices]
+    crowd: Flags
+    ignored: Flags
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """What was matched: detections, and for each range of areas and class the number of truths that are to be found.
+
+    Args:
+        labels: the class of each detection, an index.
+        scores: its score.
+        rank: how many detections of the same image and class come before it.
+        hits: `(areas, thresholds, detections)`: matched with a truth that counts.
+        misses: the same: matched with none.
+        positives: `(areas, classes)`.
+    """
+
+    labels: Indices
+    scores: Array
+    rank: Indices
+    hits: NDArray[np.bool_]
+    misses: NDArray[np.bool_]
+    positives: Indices
+
+
+def matches(images: Images, labels: dict[str, Indices], classes: int, most: int, thresholds: Array) -> Matches:
+    """Match the `most` first detections of each image and class, for all areas and thresholds of IoU.
+
+    Args:
+        images: the images.
+        labels: the class of each detection and truth, an index.
+        classes: how many classes there are.
+        most: how many detections of an image and class count.
+        thresholds: the IoU that a match has at least.
+    """
+    keys = {group: images.image(group) * classes + labels[group] for group in (DETECTIONS, TRUTHS)}
+    scores = images.field(DETECTIONS, "scores").astype(np.float64)
+    order, truths = np.lexsort((-scores, keys[DETECTIONS])), np.argsort(keys[TRUTHS], kind="stable")
+    rank = np.arange(len(order)) - np.searchsorted(keys[DETECTIONS][order], keys[DETECTIONS][order])
+    order, rank = order[rank < most], rank[rank < most]
+
+    sorted_keys = keys[DETECTIONS][order], keys[TRUTHS][truths]
+    groups = np.intersect1d(*sorted_keys)
+    places = [_positions(each, groups) for each in sorted_keys]
+    boxes = images.boxes[DETECTIONS][order], images.boxes[TRUTHS][truths]
+    crowd, areas = _truths(images, truths, boxes[1])
+    ignored = np.stack([crowd | (areas < low) | (areas > high) for _, low, high in AREAS])
+
+    inside, starts = zip(*places, strict=True)
+    items = Items(
+        (boxes[0][inside[0]], boxes[1][inside[1]]),
+        starts,
+        np.ascontiguousarray(crowd[inside[1]], np.uint8),
+        np.ascontiguousarray(ignored[:, inside[1]], np.uint8),
+    )
+    flags = np.zeros((len(AREAS), len(thresholds), len(order)), np.uint8)
+    flags[:, :, inside[0]] = matched(items, np.minimum(thresholds, 1 - 1e-10))
+    sizes = boxes[0][:, 2] * boxes[0][:, 3]
+    within = np.stack([(sizes >= low) & (sizes <= high) for _, low, high in AREAS])
+    positives = np.stack([np.bincount(labels[TRUTHS][truths][~each], minlength=classes) for each in ignored])
+    return Matches(
+        labels[DETECTIONS][order], scores[order], rank, flags == 1, (flags == 0) & within[:, None], positives
+    )
+
+
+def _positions(keys: Indices, groups: Indices) -> tuple[Indices, Indices]:
+    """Where the items of groups are among sorted keys, and where each group begins among those."""
+    first, last = np.searchsorted(keys, groups), np.searchsorted(keys, groups, "right")
+    starts = np.append(0, np.cumsum(last - first))
+    inside = np.repeat(first - starts[:-1], last - first) + np.arange(int(starts[-1]))
+    return inside, starts
+
+
+def _truths(images: Images, order: Indices, boxes: Array) -> tuple[NDArray[np.bool_], Array]:
+    """Which truths are crowds, and their areas: those of their boxes where none are given."""
+    crowd = images.field(TRUTHS, "iscrowd")[order] != 0
+    areas = images.field(TRUTHS, "area")[order].astype(np.float64)
+    return crowd, np.where(np.isnan(areas), boxes[:, 2] * boxes[:, 3], areas)
+
+
+def matched(items: Items, thresholds: Array) -> Flags:
+    """Flags `(areas, thresholds, detections)`: 1 matched, 2 matched with a truth that is ignored, 0 neither."""
+    flags = np.zeros((len(items.ignored), len(thresholds), len(items.boxes[0])), np.uint8)
+    if library() is not None:
+        boxes = tuple(np.ascontiguousarray(each) for each in items.boxes)
+        match_boxes(flags, (boxes[0], boxes[1]), items.starts, items.crowd, items.ignored, thresholds)
+    else:
+        match_in_blocks(flags, items, thresholds)
+    return flags
+
+
+def match_in_blocks(flags: Flags, items: Items, thresholds: Array) -> None:
+    """The same without compiled code: many groups at once, detection by detection."""
+    rows, columns = (np.diff(each) for each in items.starts)
+    by_size = np.argsort(columns, kind="stable")
+    cells = columns[by_size] * flags.shape[0] * flags.shape[1]
+    start = 0
+    while start < len(by_size):
+        widest = np.maximum.accumulate(cells[start:]) * np.arange(1, len(cells) - start + 1)
+        stop = start + max(1, int(np.searchsorted(widest, _ELEMENTS)))
+        block = by_size[start:stop]
+        _match_block(flags, items, thresholds, block[np.argsort(-rows[block], kind="stable")])
+        start = stop
+
+
+def _match_block(flags: Flags, items: Items, thresholds: Array, groups: Indices) -> None:
+    rows, columns = (np.diff(each)[groups] for each in items.starts)
+    width = int(columns.max())
+    absent = np.arange(width) >= columns[:, None]
+    truths = np.where(absent, 0, items.starts[1][groups][:, None] + np.arange(width))
+    crowd = items.crowd[truths].astype(bool)
+    ignored = items.ignored[:, truths].astype(bool)[:, None]  # (areas, 1, groups, width)
+    taken = np.zeros((len(items.ignored), len(thresholds), len(groups), width), bool)
+    for rank in range(int(rows.max())):
+        count = int((rows > rank).sum())  # the groups with most detections come first
+        detections = items.starts[0][groups[:count]] + rank
+        ious = _overlaps(items.boxes[0][detections], items.boxes[1][truths[:count]], crowd[:count])
+        free = (~taken[:, :, :count] | crowd[:count]) & ~absent[:count] & (ious >= thresholds[:, None, None])
+        counted = free & ~ignored[:, :, :count]
+        candidates = np.where(counted.any(-1, keepdims=True), counted, free)
+        best = width - 1 - np.argmax(np.where(candidates, ious, -1)[..., ::-1], -1)  # of equals the last
+        found = candidates.any(-1)
+        chosen = (np.arange(width) == best[..., None]) & found[..., None]
+        taken[:, :, :count] |= chosen
+        flags[:, :, detections] = found + (chosen & ignored[:, :, :count]).any(-1).astype(np.uint8)
+
+
+def _overlaps(detections: Array, truths: Array, crowd: NDArray[np.bool_]) -> Array:
+    """The IoU of one detection a group with all truths of the group; of crowds, the share of the detection in them."""
+    detections = detections[:, None]
+    ends = np.minimum(detections[..., :2] + detections[..., 2:], truths[..., :2] + truths[..., 2:])
+    sides = ends - np.maximum(detections[..., :2], truths[..., :2])
+    both = np.where((sides > 0).all(-1), sides[..., 0] * sides[..., 1], 0)
+    area = detections[..., 2] * detections[..., 3]
+    union = np.where(crowd, area, area + truths[..., 2] * truths[..., 3] - both)
+    return np.divide(both, union, out=np.zeros_like(both), where=both > 0)

@@ -1,0 +1,71 @@
+/* Detections matched with truths as COCO does it: greedily, from the highest score, in each group of one image and class.
+ *
+ * Flags of a detection: 1 matched, 2 matched with a truth that is ignored, 0 neither. */
+#include <stdint.h>
+#include <string.h>
+
+static double overlap(const double *d, const double *g, int crowd)
+{
+    double right = d[0] + d[2] < g[0] + g[2] ? d[0] + d[2] : g[0] + g[2];
+    double bottom = d[1] + d[3] < g[1] + g[3] ? d[1] + d[3] : g[1] + g[3];
+    double width = right - (d[0] > g[0] ? d[0] : g[0]), height = bottom - (d[1] > g[1] ? d[1] : g[1]);
+    if (width <= 0 || height <= 0)
+        return 0;
+    double both = width * height, area = d[2] * d[3];
+    return both / (crowd ? area : area + g[2] * g[3] - both);
+}
+
+/* The best of the free truths whose ignored flag is `wanted`, at least as good as `least`; of equals the last; or -1. */
+static int64_t best_of(const double *ious, const uint8_t *taken, const uint8_t *crowd, const uint8_t *ignored,
+                       int64_t truths, int wanted, double least)
+{
+    int64_t best = -1;
+    for (int64_t g = 0; g < truths; g++) {
+        if (ignored[g] != wanted || (taken[g] && !crowd[g]) || ious[g] < least)
+            continue;
+        least = ious[g];
+        best = g;
+    }
+    return best;
+}
+
+/* boxes: left, top, width, height. starts: (groups + 1). ignored: (areas, truths). flags: (areas, thresholds, detections),
+ * zeroed. ious: room for the largest group. taken: room for the truths of the largest group. */
+void assay_match_boxes(uint8_t *flags, const double *detections, const double *truths, const int64_t *detection_starts,
+                       const int64_t *truth_starts, int64_t groups, const uint8_t *crowd, const uint8_t *ignored,
+                       int64_t areas, const double *thresholds, int64_t count, double *ious, uint8_t *taken)
+{
+    int64_t all_detections = detection_starts[groups], all_truths = truth_starts[groups];
+    for (int64_t k = 0; k < groups; k++) {
+        int64_t d0 = detection_starts[k], g0 = truth_starts[k];
+        int64_t rows = detection_starts[k + 1] - d0, columns = truth_starts[k + 1] - g0;
+        if (!rows || !columns)
+            continue;
+        double highest = 0;
+        for (int64_t d = 0; d < rows; d++)
+            for (int64_t g = 0; g < columns; g++) {
+                double iou = overlap(detections + 4 * (d0 + d), truths + 4 * (g0 + g), crowd[g0 + g]);
+                ious[d * columns + g] = iou;
+                highest = iou > highest ? iou : highest;
+            }
+        for (int64_t a = 0; a < areas; a++)
+            for (int64_t t = 0; t < count; t++) {
+                const uint8_t *ignore = ignored + a * all_truths + g0;
+                uint8_t *out = flags + (a * count + t) * all_detections + d0;
+                double least = thresholds[t];
+                if (highest < least)
+                    continue;
+                memset(taken, 0, (size_t)columns);
+                for (int64_t d = 0; d < rows; d++) {
+                    const double *row = ious + d * columns;
+                    int64_t best = best_of(row, taken, crowd + g0, ignore, columns, 0, least);
+                    if (best < 0)
+                        best = best_of(row, taken, crowd + g0, ignore, columns, 1, least);
+                    if (best < 0)
+                        continue;
+                    taken[best] = 1;
+                    out[d] = (uint8_t)(1 + ignore[best]);
+                }
+            }
+    }
+}

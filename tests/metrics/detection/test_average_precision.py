@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError
+from assay.meter import Meter
+from assay.metrics import MeanAveragePrecision
+from assay.metrics.detection import matching
+from assay.native import library
+from assay.wrappers import Bootstrap
+from laws import bits
+
+from .scenes import coco_values, scenes
+
+OPTIONS = (
+    {},
+    {"max_detection_thresholds": (1, 3)},
+    {"iou_thresholds": (0.1, 0.5, 1.0), "rec_thresholds": (0.0, 0.3, 1.0)},
+)
+BOX = torch.tensor([[10.0, 10.0, 60.0, 60.0]])
+IMAGE = {"boxes": BOX, "scores": torch.tensor([0.5]), "labels": torch.tensor([1])}
+
+
+def close(value: float, expected: float) -> bool:
+    return value == pytest.approx(expected, rel=0, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_numbers_are_those_of_pycocotools(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(matching, "library", lambda: None)
+    for seed in range(200 if native else 60):
+        rng = np.random.default_rng(seed)
+        preds, target = scenes(rng, int(rng.integers(1, 9)), int(rng.integers(1, 5)))
+        options = OPTIONS[seed % len(OPTIONS)]
+        values = MeanAveragePrecision(class_metrics=True, **options)(preds, target)
+        expected, of_class = coco_values(preds, target, **options)
+        assert {name for name, each in values.items() if not each.ndim} == expected.keys()
+        assert all(close(float(values[name]), each) for name, each in expected.items()), (seed, values, expected)
+        most = options.get("max_detection_thresholds", (100,))[-1]
+        per_class = zip(values["map_per_class"].tolist(), values[f"mar_{most}_per_class"].tolist(), strict=True)
+        found = dict(zip(values["classes"].tolist(), per_class, strict=True))
+        assert found.keys() == of_class.keys()
+        assert all(close(a, b) for k in found for a, b in zip(found[k], of_class[k], strict=True))
+
+
+def test_flags_of_both_matchers_are_equal_with_ties_and_small_blocks(monkeypatch):
+    if library.library() is None:
+        pytest.skip("needs a C compiler")
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        starts = [np.append(0, np.cumsum(rng.integers(1, 6, 30))) for _ in range(2)]
+        boxes = [rng.integers(0, 6, (int(each[-1]), 4)).astype(np.float64) for each in starts]
+        crowd = (rng.random(len(boxes[1])) < 0.2).astype(np.uint8)
+        ignored = (rng.random((4, len(boxes[1]))) < 0.3).astype(np.uint8)
+        items = matching.Items((boxes[0], boxes[1]), (starts[0], starts[1]), crowd, ignored)
+        thresholds = np.array([0.0, 0.25, 0.5, 0.75, 1 - 1e-10])
+        flags = matching.matched(items, thresholds)
+        monkeypatch.setattr(matching, "_ELEMENTS", int(rng.integers(1, 5000)))
+        others = np.zeros_like(flags)
+        matching.match_in_blocks(others, items, thresholds)
+        assert (flags == others).all()
+
+
+def test_equal_scores_of_several_images_are_one_step_in_any_order():
+    rng = np.random.default_rng(0)
+    preds, target = scenes(rng, 40, 2)
+    for image in preds:
+        image["scores"] = (image["scores"] * 4).floor() / 4
+    expected = bits(MeanAveragePrecision(class_metrics=True)(preds, target))
+    for _ in range(3):
+        order = rng.permutation(40)
+        shuffled = MeanAveragePrecision(class_metrics=True)([preds[k] for k in order], [target[k] for k in order])
+        assert bits(shuffled) == expected
+    hit, miss = IMAGE, IMAGE | {"boxes": BOX + 500}
+    truths = {name: IMAGE[name] for name in ("boxes", "labels")}
+    value = MeanAveragePrecision()([hit, miss], [truths, truths])["map"]
+    assert float(value) == pytest.approx(51 / 101 / 2)  # one step with precision 1/2 at recall 1/2
+
+
+def test_formats_are_the_same_boxes_and_micro_is_one_class():
+    preds, target = scenes(np.random.default_rng(3), 12, 3)
+    preds, target = ([image | {"boxes": image["boxes"].round()} for image in images] for images in (preds, target))
+    expected = MeanAveragePrecision()(preds, target)
+    to = {"xywh": lambda a, b: (a, b - a), "cxcywh": lambda a, b: ((a + b) / 2, b - a)}
+    for box_format, change in to.items():
+        changed = [
+            [image | {"boxes": torch.cat(change(*image["boxes"].split(2, 1)), 1)} for image in images]
+            for images in (preds, target)
+        ]
+        assert bits(MeanAveragePrecision(box_format)(*changed)) == bits(expected)
+    one = [[image | {"labels": image["labels"] * 0} for image in images] for images in (preds, target)]
+    assert bits(MeanAveragePrecision(average="micro")(preds, target)) == bits(MeanAveragePrecision()(*one))
+
+
+def test_images_without_boxes_count_and_no_truth_is_nan():
+    empty = {"boxes": torch.tensor([]), "scores": torch.tensor([]), "labels": torch.tensor([])}
+    values = MeanAveragePrecision(class_metrics=True)([empty, IMAGE, empty], [empty, IMAGE, IMAGE])
+    assert float(values["map"]) == pytest.approx(51 / 101)
+    values = MeanAveragePrecision(class_metrics=True)([empty, IMAGE], [empty, empty])
+    assert values["map"].isnan() and values["map_per_class"].isnan().all()
+    assert MeanAveragePrecision(class_metrics=True)([empty], [empty])["map_per_class"].shape == (0,)
+
+
+def test_a_bootstrap_counts_every_image_once():
+    preds, target = scenes(np.random.default_rng(5), 40, 2)
+    bootstrap = Bootstrap(Meter(m=MeanAveragePrecision()), groups=16)
+    for start in range(0, 40, 7):
+        bootstrap.update(preds[start : start + 7], target[start : start + 7])
+    assert bits(bootstrap.compute()["m"]) == bits(MeanAveragePrecision()(preds, target))
+    assert bootstrap.rows == 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "position"),
+    [
+        ({"boxes": torch.tensor([[10.0, 10.0, 5.0, 20.0]])}, r"preds\[1\]\['boxes'\]\[0\]"),
+        ({"boxes": torch.tensor([[10.0, torch.nan, 15.0, 20.0]])}, r"preds\[1\]\['boxes'\]\[0\]"),
+        ({"scores": torch.tensor([torch.nan])}, r"preds\[1\]\['scores'\]\[0\]"),
+        ({"boxes": BOX[0]}, r"preds\[1\]\['boxes'\]"),
+        ({"boxes": torch.zeros(1, 5)}, r"preds\[1\]\['boxes'\]"),
+        ({"scores": torch.zeros(2)}, r"preds\[1\]\['scores'\]"),
+        ({"scores": None}, r"preds\[1\]\['scores'\]"),
+        ({"labels": None}, r"preds\[1\]\['labels'\]"),
+        ({"labels": torch.tensor([0.5])}, r"preds\[1\]\['labels'\]"),
+        ({"boxes": [[1, 2, 3, 4]]}, r"preds\[1\]\['boxes'\]"),
+    ],
+)
+def test_bad_images_raise_with_their_position_and_nothing_is_counted(changes, position):
+    meter = Meter(m=MeanAveragePrecision())
+    with pytest.raises(InputError, match=position):
+        meter.update([IMAGE, IMAGE | changes], [IMAGE, IMAGE])
+    assert meter.rows == 0
+    meter.update([IMAGE], [IMAGE])
+    assert float(meter.compute()["m"]["map"]) == 1
+
+
+def test_other_bad_arguments_raise():
+    metric = MeanAveragePrecision()
+    for preds, target in (([IMAGE, IMAGE], [IMAGE]), (IMAGE, IMAGE), ([BOX], [BOX]), ([IMAGE], None)):
+        with pytest.raises(ShapeError, match="got .*, expected"):
+            metric(preds, target)
+    with pytest.raises(ConfigError, match="weights"):
+        Meter(m=metric, weighted=True)
+    for wrong in (
+        {"box_format": "yxyx"},
+        {"iou_thresholds": (0.5, 0.5)},
+        {"iou_thresholds": (50,)},
+        {"max_detection_thresholds": (100, 10)},
+        {"max_detection_thresholds": ()},
+        {"rec_thresholds": 0.5},
+        {"average": "weighted"},
+    ):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            MeanAveragePrecision(**wrong)
+
+
+@pytest.mark.devices("mps", "cuda:1", "xpu")
+def test_invalid_values_on_a_device_raise_when_they_are_computed(device, pretended):
+    bad = {name: each.to(device) for name, each in (IMAGE | {"boxes": BOX.flip(1)}).items()}
+    meter = Meter(m=MeanAveragePrecision())
+    meter.update([bad], [bad])
+    with pytest.raises(InvalidValuesError, match="negative size"):
+        meter.compute()
