@@ -140,7 +140,7 @@ def test_bad_images_raise_with_their_position_and_nothing_is_counted(changes, po
 def test_other_bad_arguments_raise():
     metric = MeanAveragePrecision()
     for preds, target in (([IMAGE, IMAGE], [IMAGE]), (IMAGE, IMAGE), ([BOX], [BOX]), ([IMAGE], None)):
-        with pytest.raises(ShapeError, match="got .*, expected"):
+        with pytest.raises(ShapeError, match=r"got .*, expected"):
             metric(preds, target)
     with pytest.raises(ConfigError, match="weights"):
         Meter(m=metric, weighted=True)

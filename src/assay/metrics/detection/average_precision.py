@@ -144,7 +144,7 @@ def _means(rows: np.ndarray) -> np.ndarray:
     there = ~np.isnan(flat)
     count = there.sum(1)
     total = np.where(there, flat, 0).sum(1)
-    return np.divide(total, count, out=np.full(len(flat), np.nan), where=count > 0)
+    return np.asarray(np.divide(total, count, out=np.full(len(flat), np.nan), where=count > 0))
 
 
 def _classes(images: Images) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -166,7 +166,8 @@ def _recall(found: Matches, classes: int, most: int) -> Array:
     totals = np.stack([[np.bincount(codes[hit], minlength=classes) for hit in each] for each in hits])
     positives = found.positives[:, :, None]
     shape = (len(hits), classes, hits.shape[1])
-    return np.divide(totals.transpose(0, 2, 1), positives, out=np.full(shape, np.nan), where=positives > 0)
+    undefined = np.full(shape, np.nan)
+    return np.asarray(np.divide(totals.transpose(0, 2, 1), positives, out=undefined, where=positives > 0))
 
 
 def _precision(found: Matches, classes: int, recalls: Array) -> Array:

@@ -40,13 +40,11 @@ class BoxPairs:
     @property
     def intersection(self) -> np.ndarray:
         sides = np.minimum(*self.ends) - np.maximum(*self.starts)
-        area: np.ndarray = sides.clip(min=0).prod(1)
-        return area
+        return np.asarray(sides.clip(min=0).prod(1))
 
     @property
     def union(self) -> np.ndarray:
-        area: np.ndarray = self.sizes[0].prod(1) + self.sizes[1].prod(1) - self.intersection
-        return area
+        return np.asarray(self.sizes[0].prod(1) + self.sizes[1].prod(1) - self.intersection)
 
     @property
     def iou(self) -> np.ndarray:
@@ -56,8 +54,7 @@ class BoxPairs:
     @property
     def enclosing(self) -> np.ndarray:
         """The sides of the smallest box around both."""
-        sides: np.ndarray = np.maximum(*self.ends) - np.minimum(*self.starts)
-        return sides
+        return np.asarray(np.maximum(*self.ends) - np.minimum(*self.starts))
 
     @property
     def center_distance(self) -> np.ndarray:
@@ -68,7 +65,7 @@ class BoxPairs:
 
 def _quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """The quotient; 0 where it is 0 / 0."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,7 @@ class GeneralizedIntersectionOverUnion(PairMetric):
 
     def pair_values(self, pairs: BoxPairs) -> np.ndarray:
         area = pairs.enclosing.prod(1)
-        return pairs.iou - _quotient(area - pairs.union, area)
+        return np.asarray(pairs.iou - _quotient(area - pairs.union, area))
 
 
 @dataclass(frozen=True)
@@ -201,7 +198,7 @@ class DistanceIntersectionOverUnion(PairMetric):
     title: ClassVar[str] = "diou"
 
     def pair_values(self, pairs: BoxPairs) -> np.ndarray:
-        return pairs.iou - pairs.center_distance
+        return np.asarray(pairs.iou - pairs.center_distance)
 
 
 @dataclass(frozen=True)
@@ -225,4 +222,4 @@ class CompleteIntersectionOverUnion(PairMetric):
     def pair_values(self, pairs: BoxPairs) -> np.ndarray:
         first, second = (np.arctan2(sizes[:, 0], sizes[:, 1]) for sizes in pairs.sizes)
         v = 4 / math.pi**2 * (first - second) ** 2
-        return pairs.iou - pairs.center_distance - _quotient(v**2, 1 - pairs.iou + v)
+        return np.asarray(pairs.iou - pairs.center_distance - _quotient(v**2, 1 - pairs.iou + v))
