@@ -39,8 +39,8 @@ class MeanAveragePrecision(BoxMetric):
     tensors, as there.
 
     Returns:
-        A dictionary of float64: `map`, `map_50`, `map_75`, `map_small`, `map_medium`, `map_large`, `mar_k` for each k of
-        `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. With `class_metrics`
+        A dictionary of float64: `map`, `map_50`, `map_75`, `map_small`, `map_medium`, `map_large`, `mar_k` for each k
+        of `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. With `class_metrics`
         also `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k.
 
     Example:
