@@ -217,6 +217,15 @@ def boxes(generator: Generator, count: int) -> tuple[Any, ...]:
     return [several(True) for _ in range(count)], [several(False) for _ in range(count)]
 
 
+def images(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    shape = (count, 2, 12, 11)
+    return integers(generator, 1, 129, *shape) / 8, integers(generator, 1, 129, *shape) / 8
+
+
+def pictures(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return images(generator, count)[:1]
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -244,6 +253,8 @@ _DRAWS: Mapping[str, Draw] = {
     "unequal pairs": unequal_pairs,
     "vectors": vectors,
     "distributions": distributions,
+    "images": images,
+    "pictures": pictures,
     "tokens": tokens,
     "queries": query_rows,
     "values": values,

@@ -1,0 +1,73 @@
+"""What metrics of images have in common: one number an image, and its mean over the images."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Examples, Metric
+from assay.metrics.exact_arithmetic import means, result
+from assay.metrics.per_sample import PerSample
+from assay.tally.base import Batch, Tally
+from assay.tally.image_terms import MEAN_BITS, ImageTerm
+from assay.tally.row_sums import RowSums, RowTotals
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageMetric(Metric):
+    """The mean over images of a number of each.
+
+    Shapes: `preds` and `target` are images `(N, C, H, W)` or volumes `(N, C, D, H, W)` of one shape, of any real dtype.
+    Batches may have different sizes; an image counts once, whatever its size. Weights are `(N,)`.
+
+    Rounding: the number of an image is computed in float32 (float64 where an argument is float64), with the same bits
+    for any size of batch. The mean over the images is exact, rounded once.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
+
+    Raises:
+        ConfigError: an argument that is out of range.
+        ShapeError: `preds` and `target` of different shapes, or too small.
+        InvalidValuesError: by `compute`, for images with values that are NaN or infinite.
+    """
+
+    family = "image"
+    inputs = "images"
+    exact_terms: ClassVar[bool] = False
+    higher_is_better: ClassVar[bool | None] = False
+    examples: ClassVar[Examples] = ({},)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("data_range", "sigma", "ratio"):
+            value = getattr(self, name, None)
+            if value is not None and not 0 < value < math.inf:
+                do = {"data_range": "Give 255 for 8-bit images, 1 for images from 0 to 1"}.get(
+                    name, f"Leave {name} out"
+                )
+                raise ConfigError(describe(name, value, "a finite number above 0", do))
+        size = getattr(self, "window_size", None)
+        if size is not None and size < 1:
+            raise ConfigError(describe("window_size", size, "1 or more pixels", "Leave window_size out"))
+
+    @property
+    @abstractmethod
+    def term(self) -> ImageTerm:
+        """What is measured of an image."""
+
+    def tally(self, weighted: bool) -> Tally:
+        return RowSums(self.term, weighted)
+
+    def compute(self, counts: RowTotals) -> Tensor:
+        (mean,) = means(counts)
+        return result([mean * Fraction(1, 1 << MEAN_BITS) if self.term.bounded and mean == mean else mean])
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return PerSample.of(f"{self.term.name} of {self!r}", self.term.floats(batch))

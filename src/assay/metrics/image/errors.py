@@ -1,0 +1,252 @@
+"""Errors of the pixels of images."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal
+
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import number
+from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
+from assay.metrics.image.base import ImageMetric
+from assay.metrics.output_metrics import SQUARES, squared_error
+from assay.metrics.per_sample import PerSample
+from assay.tally.base import Batch, Tally
+from assay.tally.image_terms import (
+    ImageTerm,
+    PeakRatio,
+    RelativeGlobalError,
+    SpectralAngle,
+    Variation,
+    WindowError,
+    WindowSpectralError,
+)
+from assay.tally.row_sums import RowTotals
+from assay.tally.sums import Sums, Totals
+from assay.tally.windows import Window
+
+__all__ = [
+    "ErrorRelativeGlobalDimensionlessSynthesis",
+    "PeakSignalNoiseRatio",
+    "RelativeAverageSpectralError",
+    "RootMeanSquaredErrorUsingSlidingWindow",
+    "SpectralAngleMapper",
+    "TotalVariation",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeakSignalNoiseRatio(ImageMetric):
+    """Peak signal-to-noise ratio in decibels.
+
+    `10 log10(data_range² / MSE)`, where MSE is the mean over all pixels of all images; with `per_image=True` the mean
+    over the images of the ratio of each.
+
+    Shapes: `preds` and `target` of one shape; with `per_image=True` images `(N, C, H, W)` or volumes `(N, C, D, H, W)`.
+
+    Rounding: the mean squared error of all pixels is exact, and the logarithm is taken of it in float64. That of an
+    image is computed in float32 (float64 where an argument is float64).
+
+    Returns:
+        float64 of shape `()`; infinite where images are equal (with `per_image`, where those of one pair are). NaN
+        without data.
+
+    Raises:
+        ConfigError: a `data_range` that is not above 0.
+        InvalidValuesError: by `compute`, with `per_image`, for images with values that are NaN or infinite.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([[0.0, 1.0], [2.0, 3.0]]), torch.tensor([[3.0, 2.0], [1.0, 0.0]])
+        >>> PeakSignalNoiseRatio(data_range=3)(preds, target)
+        tensor(2.5527, dtype=torch.float64)
+
+    Source: scikit-image, `skimage.metrics.peak_signal_noise_ratio`.
+    """
+
+    higher_is_better = True
+    unchanged_by = frozenset({"swap"})
+    examples = ({"data_range": 16.0, "per_image": True}, {"data_range": 16.0})
+
+    data_range: Annotated[
+        float, "the span of the values that pixels may have: 255 for 8-bit images, 1 for images from 0 to 1."
+    ]
+    per_image: Annotated[bool, "the mean over images of the ratio of each; otherwise the ratio of all pixels."] = False
+
+    @property
+    def term(self) -> ImageTerm:
+        return PeakRatio(self.data_range)
+
+    def tally(self, weighted: bool) -> Tally:
+        return super().tally(weighted) if self.per_image else Sums(SQUARES, None, weighted)
+
+    def compute(self, counts: RowTotals | Totals) -> Tensor:
+        if isinstance(counts, RowTotals):
+            return super().compute(counts)
+        error = quotient(squared_error(counts, 0), counts.weight[0])
+        if isinstance(error, float):
+            return number(error)
+        if not error:
+            return number(math.inf)
+        return number(10 * math.log10(rounded(Fraction(self.data_range) ** 2 / error)))
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return super().per_sample(batch) if self.per_image else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpectralAngleMapper(ImageMetric):
+    """Mean angle, in radians, between the vectors of the channels of each pixel.
+
+    `acos(<x, y> / (|x| |y|))`, and its mean over the pixels and the images, computed so that small angles lose no
+    digits. A pixel that is 0 in all channels has no direction: its angle to another such pixel is 0, and to any other
+    pi / 2.
+
+    Example:
+        >>> import torch
+        >>> preds, target = torch.tensor([1.0, 1.0]), torch.tensor([1.0, 0.0])
+        >>> SpectralAngleMapper()(preds.reshape(1, 2, 1, 1), target.reshape(1, 2, 1, 1))
+        tensor(0.7854, dtype=torch.float64)
+
+    Source: Yuhas, Goetz, Boardman, Discrimination among semi-arid landscape endmembers using the spectral angle mapper
+    algorithm, JPL Airborne Geoscience Workshop 1992.
+    """
+
+    unchanged_by = frozenset({"swap", "scale"})
+
+    @property
+    def term(self) -> ImageTerm:
+        return SpectralAngle()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalVariation(ImageMetric):
+    """Total variation: the absolute differences of neighbouring pixels, added up along each dimension.
+
+    `sum |x[i + 1, j] - x[i, j]| + sum |x[i, j + 1] - x[i, j]|`, and its sum or mean over the images.
+
+    Shapes: `preds` are images `(N, C, H, W)` or volumes `(N, C, D, H, W)`; there is no target. Weights are `(N,)`.
+
+    Example:
+        >>> import torch
+        >>> TotalVariation()(torch.tensor([[0.0, 1.0], [2.0, 4.0]]).reshape(1, 1, 2, 2))
+        tensor(8., dtype=torch.float64)
+
+    Source: Rudin, Osher, Fatemi, Nonlinear total variation based noise removal algorithms, Physica D 60 (1992).
+    """
+
+    inputs = "pictures"
+    higher_is_better = None
+    unchanged_by = frozenset({"shift"})
+    examples = ({"reduction": "mean"}, {})
+
+    reduction: Annotated[Literal["sum", "mean"], '"sum" over the images, or "mean".'] = "sum"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reduction not in ("sum", "mean"):
+            do = "Write reduction='mean'"
+            raise ConfigError(describe("reduction", repr(self.reduction), "'sum' or 'mean'", do))
+
+    @property
+    def estimates(self) -> bool:
+        return self.reduction == "mean"
+
+    @property
+    def term(self) -> ImageTerm:
+        return Variation()
+
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(sums_or_means(counts, self.reduction))
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return super().per_sample(batch) if self.reduction == "mean" else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRelativeGlobalDimensionlessSynthesis(ImageMetric):
+    """Relative global error of synthesis (ERGAS).
+
+    `100 / ratio * sqrt(mean((RMSE / mean(target))²))` over the channels of an image, and its mean over the images.
+
+    Raises:
+        ConfigError: a `ratio` that is not above 0.
+        InvalidValuesError: by `compute`, for images with values that are NaN or infinite, and where a channel of the
+            target has a mean of 0.
+
+    Example:
+        >>> import torch
+        >>> target = torch.arange(1.0, 17).reshape(1, 1, 4, 4)
+        >>> ErrorRelativeGlobalDimensionlessSynthesis(ratio=4)(target * 0.75, target)
+        tensor(7.1100, dtype=torch.float64)
+
+    Source: Wald, Quality of high resolution synthesised images, Fusion of Earth Data 2000.
+    """
+
+    ratio: Annotated[float, "how many pixels of the high resolution are one of the low, along a side."] = 4.0
+
+    @property
+    def term(self) -> ImageTerm:
+        return RelativeGlobalError(self.ratio)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowedError(ImageMetric):
+    """A metric of the errors in windows."""
+
+    window_size: Annotated[int, "pixels along a side of the window."] = 8
+
+    examples: ClassVar = ({}, {"window_size": 3})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RootMeanSquaredErrorUsingSlidingWindow(WindowedError):  # noqa: N818 - no exception
+    """Mean over windows of the root of the mean squared error in each.
+
+    Of every window that lies inside of the image, and every channel; then the mean over the images.
+
+    Example:
+        >>> import torch
+        >>> target = torch.arange(16.0).reshape(1, 1, 4, 4)
+        >>> RootMeanSquaredErrorUsingSlidingWindow(window_size=3)(target + 0.5, target)
+        tensor(0.5000, dtype=torch.float64)
+
+    Source: TorchMetrics, `RootMeanSquaredErrorUsingSlidingWindow`.
+    """
+
+    unchanged_by = frozenset({"swap"})
+
+    @property
+    def term(self) -> ImageTerm:
+        return WindowError(Window(self.window_size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelativeAverageSpectralError(WindowedError):
+    """Relative average spectral error (RASE), in percent.
+
+    `100 / mean(target) * sqrt(mean(MSE))` over the channels, in every window that lies inside of the image; its mean
+    over the windows, and over the images.
+
+    Raises:
+        ConfigError: a `window_size` below 1.
+        InvalidValuesError: by `compute`, for images with values that are NaN or infinite, and where a window of the
+            target has a mean of 0.
+
+    Example:
+        >>> import torch
+        >>> target = torch.full((1, 1, 9, 9), 10.0)
+        >>> RelativeAverageSpectralError()(target + 1, target)
+        tensor(10., dtype=torch.float64)
+
+    Source: Gonzalez-Audicana et al., Fusion of multispectral and panchromatic images, IEEE Transactions on Geoscience
+    and Remote Sensing 42 (2004).
+    """
+
+    @property
+    def term(self) -> ImageTerm:
+        return WindowSpectralError(Window(self.window_size))
