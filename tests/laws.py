@@ -418,8 +418,8 @@ _IN_FLOAT64 = (
 
 def rounds(metric: Metric) -> bool:
     """Whether terms are rounded before they are summed, in the dtype they come in."""
-    if metric.encoders:
-        return False  # raw samples have no dtype
+    if metric.encoders or metric.inputs == "masks":
+        return False  # raw samples have no dtype, and indices of classes are no floats
     scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
     of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked
     in_float64 = not getattr(metric, "by_row", True) or type(metric).__name__ in _IN_FLOAT64

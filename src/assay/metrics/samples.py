@@ -37,7 +37,7 @@ def public_metrics() -> dict[str, type[Metric]]:
 
 
 def examples(kind: type[Metric]) -> Iterator[Metric]:
-    """A metric for each of a class's `examples`, and the first of them for every task that it knows.
+    """A metric for each of a class's `examples`, and the first of them for every task that it knows and does not name.
 
     Example:
         >>> from assay.metrics import HammingDistance
@@ -46,7 +46,7 @@ def examples(kind: type[Metric]) -> Iterator[Metric]:
     """
     first, *others = kind.examples
     for task in TASKS:
-        if task.keys() <= kind.arguments.keys():
+        if task.keys() <= kind.arguments.keys() - first.keys():
             with suppress(ConfigError):  # such as kappa, which multilabel data does not have
                 yield kind(**task, **first)
     yield from (kind(**arguments) for arguments in others)
@@ -226,6 +226,13 @@ def pictures(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return images(generator, count)[:1]
 
 
+def masks(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Indices of classes; some images have few of them, and some only the background."""
+    most = integers(generator, 1, CLASSES + 1, count, 1, 1)
+    preds, target = (integers(generator, 0, CLASSES, count, 6, 5) % most for _ in range(2))
+    return preds, target
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -254,6 +261,7 @@ _DRAWS: Mapping[str, Draw] = {
     "vectors": vectors,
     "distributions": distributions,
     "images": images,
+    "masks": masks,
     "pictures": pictures,
     "tokens": tokens,
     "queries": query_rows,
