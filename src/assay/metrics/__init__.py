@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from assay.metrics.retrieval.binary import *
     from assay.metrics.retrieval.curves import *
     from assay.metrics.retrieval.graded import *
+    from assay.metrics.segmentation.distances import *
     from assay.metrics.segmentation.overlap import *
     from assay.metrics.text.answers import *
     from assay.metrics.text.entities import *

@@ -233,6 +233,13 @@ def masks(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return preds, target
 
 
+def mask_lists(generator: Generator, count: int) -> tuple[Any, ...]:
+    """Masks of different sizes with three classes."""
+    sizes = integers(generator, 1, 7, count, 2).tolist()
+    preds, target = ([integers(generator, 0, 3, *size) for size in sizes] for _ in range(2))
+    return preds, target
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -262,6 +269,7 @@ _DRAWS: Mapping[str, Draw] = {
     "distributions": distributions,
     "images": images,
     "masks": masks,
+    "mask lists": mask_lists,
     "pictures": pictures,
     "tokens": tokens,
     "queries": query_rows,
