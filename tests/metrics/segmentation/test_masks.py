@@ -84,14 +84,6 @@ def test_the_percentile_is_of_each_way():
             assert float(one_way) == pytest.approx(forth.max(), rel=1e-12)
 
 
-def test_hausdorff_is_torchmetrics():
-    rng = np.random.default_rng(0)
-    preds, target = (torch.from_numpy(rng.integers(0, 3, (3, 9, 10))) for _ in range(2))
-    theirs = torchmetrics_segmentation.hausdorff_distance(preds, target, num_classes=3, input_format="index")
-    ours = HausdorffDistance(num_classes=3)(list(preds), list(target))
-    assert float(ours) == pytest.approx(float(theirs.mean()), rel=1e-6)
-
-
 @every_surface
 def test_an_empty_mask_is_counted_as_documented(kind):
     empty, some = torch.zeros(4, 4, dtype=torch.long), torch.eye(4, dtype=torch.long)
