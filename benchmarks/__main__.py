@@ -27,6 +27,7 @@ SCRIPTS = (
     "integrations",
     "quantize",
     "text",
+    "image",
     "import_time",
 )
 IN_TORCH = ("collection", "update_cost")  # are run again without the compiled code
