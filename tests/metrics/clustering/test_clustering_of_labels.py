@@ -28,6 +28,7 @@ from assay.metrics import (
     VMeasureScore,
 )
 from assay.metrics.clustering import pairs
+from assay.metrics.clustering.information import expected_information
 from assay.metrics.contingency_metric import log_quotient
 from assay.tally.confusion import Confusion
 
@@ -186,6 +187,11 @@ def test_the_expected_information_is_the_mean_over_permutations():
         average = (sk.mutual_info_score(preds, preds) + sk.mutual_info_score(target, target)) / 2
         value = AdjustedMutualInfoScore()(torch.tensor(preds), torch.tensor(target))
         assert float(value) == pytest.approx((info - expected) / (average - expected), rel=1e-12)
+
+
+def test_the_expected_information_of_many_samples_is_its_limit():
+    half = 2**35  # two clusters and two classes: a chi-square with one degree of freedom, over twice the samples
+    assert expected_information({half: 2}, {half: 2}, 2 * half) == pytest.approx(1 / (4 * half), rel=1e-6)
 
 
 def test_adjusted_information_where_all_permutations_are_alike_is_0_or_1():

@@ -182,6 +182,9 @@ def _cell_terms(a: int, b: int, size: int) -> list[float]:
     """The terms of a cell's expected contribution, where `a` and `b` are the totals of its row and column."""
     low, high = max(0, a + b - size), min(a, b)
     mode = min(max((a + 1) * (b + 1) // (size + 2), low), high)
+    deviation = math.isqrt(a * b * (size - a) * (size - b) // (size * size * max(size - 1, 1))) + 1
+    reach = 12 * deviation + 200  # by Bernstein's inequality, farther away are less than 1e-30 of all
+    low, high = max(low, mode - reach), min(high, mode + reach)
     n = np.arange(low, high + 1, dtype=np.float64)
     after = (a - n) * (b - n) / ((n + 1) * (size - a - b + n + 1))  # P(n + 1) / P(n)
     upper, lower = np.cumprod(after[mode - low : -1]), np.cumprod(1 / after[: mode - low][::-1])
