@@ -15,8 +15,8 @@ from torch import Tensor
 from assay.encode.boxes import DETECTIONS, TRUTHS
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, number
-from assay.metrics.detection.base import BoxMetric, Images
-from assay.metrics.detection.matching import AREAS, Array, Matches, matches
+from assay.metrics.detection.base import BoxMetric, ImageBoxes
+from assay.metrics.detection.matching import AREAS, Array, DetectionMatches, matches
 from assay.tally.ragged_store import RaggedArrays
 
 __all__ = ["MeanAveragePrecision"]
@@ -40,8 +40,8 @@ class MeanAveragePrecision(BoxMetric):
 
     Returns:
         A dictionary of float64: `map`, `map_50`, `map_75`, `map_small`, `map_medium`, `map_large`, `mar_k` for each k
-        of `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. With `class_metrics`
-        also `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k.
+        of `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. With
+        `class_metrics` also `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k.
 
     Example:
         >>> box, label = torch.tensor([[10.0, 10.0, 60.0, 60.0]]), torch.tensor([3])
@@ -103,16 +103,16 @@ class MeanAveragePrecision(BoxMetric):
             result[f"mar_{most}_per_class"] = torch.from_numpy(_means(values.recall[0, -1]))
         return result
 
-    def _curves(self, images: Images, labels: dict[str, np.ndarray], classes: int) -> Curves:
+    def _curves(self, images: ImageBoxes, labels: dict[str, np.ndarray], classes: int) -> DetectionCurves:
         ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
         recalls = np.linspace(0, 1, 101) if self.rec_thresholds is None else np.array(self.rec_thresholds)
         found = matches(images, labels, classes, self.max_detection_thresholds[-1], ious)
         recall = np.stack([_recall(found, classes, k) for k in self.max_detection_thresholds], 1)
-        return Curves(ious, self.max_detection_thresholds, _precision(found, classes, recalls), recall)
+        return DetectionCurves(ious, self.max_detection_thresholds, _precision(found, classes, recalls), recall)
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class DetectionCurves:
     """Precision and recall of each class, NaN for classes without truths.
 
     Args:
@@ -147,7 +147,7 @@ def _means(rows: np.ndarray) -> np.ndarray:
     return np.asarray(np.divide(total, count, out=np.full(len(flat), np.nan), where=count > 0))
 
 
-def _classes(images: Images) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _classes(images: ImageBoxes) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The labels that occur, and for each detection and truth the position of its label among them."""
     labels = {group: images.field(group, "labels").astype(np.int64) for group in (DETECTIONS, TRUTHS)}
     classes = np.union1d(*labels.values())
@@ -158,7 +158,7 @@ def _as_one_class(labels: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarra
     return {group: np.zeros_like(each) for group, each in labels.items()}, 1
 
 
-def _recall(found: Matches, classes: int, most: int) -> Array:
+def _recall(found: DetectionMatches, classes: int, most: int) -> Array:
     """The recall of the `most` first detections of each image: `(areas, classes, thresholds)`."""
     counted = found.rank < most
     codes = found.labels[counted]
@@ -170,7 +170,7 @@ def _recall(found: Matches, classes: int, most: int) -> Array:
     return np.asarray(np.divide(totals.transpose(0, 2, 1), positives, out=undefined, where=positives > 0))
 
 
-def _precision(found: Matches, classes: int, recalls: Array) -> Array:
+def _precision(found: DetectionMatches, classes: int, recalls: Array) -> Array:
     """The highest precision at each recall or above: `(areas, thresholds, classes, recalls)`."""
     areas, thresholds, _ = found.hits.shape
     order = np.lexsort((-found.scores, found.labels))

@@ -69,7 +69,7 @@ class BoxMetric(Metric):
     def batch_tally(self, weighted: bool) -> Tally:
         return self.tally(weighted)
 
-    def images(self, counts: RaggedArrays) -> Images:
+    def images(self, counts: RaggedArrays) -> ImageBoxes:
         """The images, after their values were found to be valid."""
         for group, fields in counts.items.items():
             for name in fields.keys() & {"boxes", "scores"}:
@@ -78,11 +78,11 @@ class BoxMetric(Metric):
                     what = "boxes have a negative size or are not finite" if name == "boxes" else "scores are NaN"
                     got = f"{count} of the {group}, whose {what}"
                     raise InvalidValuesError(describe(type(self).__name__, got, "none", "Correct those images"))
-        return Images(counts, self.box_format)
+        return ImageBoxes(counts, self.box_format)
 
 
 @dataclass(frozen=True, eq=False)
-class Images:
+class ImageBoxes:
     """Images with their boxes as left, top, width and height, in float64."""
 
     arrays: RaggedArrays

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.encode.boxes import DETECTIONS, TRUTHS
 from assay.metrics.base import Examples, number
-from assay.metrics.detection.base import BoxMetric, Images
+from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.tally.ragged_store import RaggedArrays
 
 __all__ = [
@@ -108,7 +108,7 @@ class PairMetric(BoxMetric):
         return {self.title: mean} | {f"{self.title}/cl_{k}": number(s / n if n else math.nan) for k, s, n in means}
 
 
-def _pairs(images: Images, same_label: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _pairs(images: ImageBoxes, same_label: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs of a detection and a truth of one image, as their positions, in blocks."""
     rows, columns = (images.arrays.lengths[group] for group in (DETECTIONS, TRUTHS))
     first_truth = np.repeat(np.cumsum(columns) - columns, rows)  # of the image of each detection

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.encode.boxes import DETECTIONS, TRUTHS
-from assay.metrics.detection.base import Images
+from assay.metrics.detection.base import ImageBoxes
 from assay.native.library import library
 from assay.native.matching import match_boxes
 
@@ -45,7 +45,7 @@ class Items:
 
 
 @dataclass(frozen=True, eq=False)
-class Matches:
+class DetectionMatches:
     """What was matched: detections, and for each range of areas and class the number of truths that are to be found.
 
     Args:
@@ -65,7 +65,9 @@ class Matches:
     positives: Indices
 
 
-def matches(images: Images, labels: dict[str, Indices], classes: int, most: int, thresholds: Array) -> Matches:
+def matches(
+    images: ImageBoxes, labels: dict[str, Indices], classes: int, most: int, thresholds: Array
+) -> DetectionMatches:
     """Match the `most` first detections of each image and class, for all areas and thresholds of IoU.
 
     Args:
@@ -100,7 +102,7 @@ def matches(images: Images, labels: dict[str, Indices], classes: int, most: int,
     sizes = boxes[0][:, 2] * boxes[0][:, 3]
     within = np.stack([(sizes >= low) & (sizes <= high) for _, low, high in AREAS])
     positives = np.stack([np.bincount(labels[TRUTHS][truths][~each], minlength=classes) for each in ignored])
-    return Matches(
+    return DetectionMatches(
         labels[DETECTIONS][order], scores[order], rank, flags == 1, (flags == 0) & within[:, None], positives
     )
 
@@ -113,7 +115,7 @@ def _positions(keys: Indices, groups: Indices) -> tuple[Indices, Indices]:
     return inside, starts
 
 
-def _truths(images: Images, order: Indices, boxes: Array) -> tuple[NDArray[np.bool_], Array]:
+def _truths(images: ImageBoxes, order: Indices, boxes: Array) -> tuple[NDArray[np.bool_], Array]:
     """Which truths are crowds, and their areas: those of their boxes where none are given."""
     crowd = images.field(TRUTHS, "iscrowd")[order] != 0
     areas = images.field(TRUTHS, "area")[order].astype(np.float64)
