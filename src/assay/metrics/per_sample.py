@@ -13,6 +13,7 @@ from assay.devices.policies import policy
 from assay.encode.base import Encoder
 from assay.tally.base import Batch
 from assay.tally.inputs import check_inputs, match_shapes, readable
+from assay.tally.ragged import Ragged
 
 if TYPE_CHECKING:
     from assay.metrics.base import Metric
@@ -88,6 +89,8 @@ def per_sample_values(
     """
     if metric.encoder is not None:
         preds, target = _rows(metric.encoder, preds, target), None
+        if not isinstance(preds, Tensor):
+            return None  # samples of any number of items, as images with boxes
     return row_values(metric, preds, target, weights, columns)
 
 
@@ -126,13 +129,13 @@ def predictions(metric: Metric, preds: Any, target: Any = None, **columns: Tenso
         tensor([0, 1, 1])
     """
     if metric.encoder is not None:
-        preds, target = _rows(metric.encoder, preds, target), None
+        return None
     batch = _batch(metric, preds, target, None, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
         return metric.predicted(batch)
 
 
-def _rows(encoder: Encoder, preds: Any, target: Any) -> Tensor:
+def _rows(encoder: Encoder, preds: Any, target: Any) -> Tensor | Ragged:
     encoder.check(preds, target)
     return encoder.rows(preds, target)
 
