@@ -245,8 +245,8 @@ def test_arguments_with_other_outputs_are_refused(shape):
     assert meter.rows == 0
 
 
-def test_bad_values_name_their_column():
-    with pytest.raises(InvalidValuesError, match=r"1 of the targets are outside 0 \.\.\. 1 in column 1"):
+def test_bad_values_name_their_output():
+    with pytest.raises(InvalidValuesError, match=r"1 of the targets are outside 0 \.\.\. 1 in output 1"):
         PerOutput(Accuracy(), 2)(torch.zeros(2, 2), torch.tensor([[0, 1], [1, 5]]))
 
 

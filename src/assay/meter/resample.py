@@ -92,7 +92,8 @@ class GroupStates:
         for row in draws:
             state: State = {name: self._combined(name, row[None], stack)[0] for name, stack in tables.items()}
             state |= {name: samples.drawn(row) for name, samples in kept.items()}
-            if late or not kept or isinstance(self.tally, CompositeTally):  # of which some may keep no samples
+            ragged = len(kept) > 1  # several stores, whose canonical order decides in which one terms are added
+            if late or not kept or ragged or isinstance(self.tally, CompositeTally):  # some may keep no samples
                 yield self._read_form(state, int(row @ self.rows), wanted)
             else:  # samples need no order to be read
                 yield state if wanted == self.tally else self.tally.extract(state, wanted)
@@ -108,21 +109,23 @@ def _is_kept(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _GroupSamples:
-    """Samples of all groups, and the group of each."""
+    """Samples of all groups, group by group, and how many each has."""
 
     store: SampleStore
     columns: Mapping[str, Tensor]
-    group: Whole
+    rows: Whole
 
     @staticmethod
     def of(name: str, store: SampleStore, states: Sequence[State]) -> _GroupSamples:
-        rows = [state[name].rows if name in state else 0 for state in states]
-        group = np.repeat(np.arange(len(states)), rows)
-        return _GroupSamples(store, {column: store.column(column) for column in store.columns}, group)
+        rows = np.array([state[name].rows if name in state else 0 for state in states])
+        return _GroupSamples(store, {column: store.column(column) for column in store.columns}, rows)
 
     def drawn(self, times: Whole) -> SampleStore:
-        """Every sample as often as its group."""
-        index = torch.from_numpy(np.repeat(np.arange(len(self.group)), times[self.group]))
+        """Every group as often as it was drawn, whole: what lies in several stores stays together."""
+        groups = np.repeat(np.arange(len(times)), times)
+        starts, sizes = (np.cumsum(self.rows) - self.rows)[groups], self.rows[groups]
+        places = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        index = torch.from_numpy(np.repeat(starts, sizes) + places)
         return self.store.replaced({name: column.index_select(0, index) for name, column in self.columns.items()})
 
 
