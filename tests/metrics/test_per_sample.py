@@ -52,6 +52,12 @@ def reason(case):
         return "averages over types"
     if getattr(metric, "reduction", "mean") == "sum":
         return "is a sum"
+    if getattr(metric, "multidim_average", "global") == "samplewise":
+        return "has a value a class" if metric.average is None else ""
+    if getattr(metric, "per_class", False):
+        return "has a value a class"
+    if name == "PeakSignalNoiseRatio" and not metric.per_image:
+        return "is a function of a mean"
     if getattr(metric, "squared", True) is False and name == "MeanSquaredError":
         return "is a root"
     if getattr(metric, "multiclass_mode", "") == "one-vs-all":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -13,8 +14,11 @@ from assay.metrics.regression.correlation import ConcordanceCorrCoef, PearsonCor
 from assay.metrics.regression.explained_variance import R2Score
 from laws import CASES, Case, Data, leaves, shows_counts
 
-OF_PARTS = ("ByGroup", "Classwise", "GroupStatRates")
-"""Whose values of single groups or classes are NaN without a warning."""
+OF_PARTS = (
+    *("ByGroup", "Classwise", "GroupStatRates", "MeanAveragePrecision"),
+    *("RetrievalPrecisionRecallCurve", "RetrievalRecallAtFixedPrecision"),
+)
+"""Whose values of single groups, classes, sizes or positions are NaN without a warning."""
 
 
 def first_cases() -> list[Case]:
@@ -23,14 +27,20 @@ def first_cases() -> list[Case]:
     return [case for (name, *_), case in found.items() if not shows_counts(case.metric) and name not in OF_PARTS]
 
 
+def same(preds: Any) -> Any:
+    """The first prediction, for every sample."""
+    return preds[:1].expand_as(preds).clone() if isinstance(preds, torch.Tensor) else preds[:1] * len(preds)
+
+
 def few(case: Case) -> dict[str, Data]:
     data = case.data(5, 6)
     found = {
         "one sample": data.rows([0]),
         "two samples": data.rows([0, 1]),
         "the same sample": data.rows([0] * 4),
-        "constant predictions": data._replace(preds=data.preds[:1].expand_as(data.preds).clone()),
     }
+    if isinstance(data.preds, torch.Tensor) or case.metric.inputs in ("strings", "references"):
+        found["constant predictions"] = data._replace(preds=same(data.preds))
     if data.weights is not None:
         found["no weight"] = data._replace(weights=torch.zeros_like(data.weights))
     if data.target is not None and getattr(case.metric, "ignore_index", None) is not None:
