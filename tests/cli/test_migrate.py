@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 from assay.cli import app
 
 CODE = """\
-from torchmetrics import Accuracy, PeakSignalNoiseRatio
+from torchmetrics import Accuracy, FrechetInceptionDistance
 from ignite.metrics import Accuracy as Share
 
 m = Accuracy(task="multiclass", num_classes=3)
-p = PeakSignalNoiseRatio()
+p = FrechetInceptionDistance()
 share = Share(output_transform=lambda o: o)
 """
 
@@ -34,7 +34,7 @@ def test_it_shows_a_diff_and_numbered_notes_and_writes_nothing(file):
     shown = ran(file)
     assert shown.exit_code == 1
     assert "+m = as_torchmetric(Accuracy(num_classes=3))\n" in shown.stdout
-    assert f"1. {file}:5: kept: TorchMetrics PeakSignalNoiseRatio has no counterpart.\n" in shown.stdout
+    assert f"1. {file}:5: kept: TorchMetrics FrechetInceptionDistance has no counterpart.\n" in shown.stdout
     assert f"2. {file}:6: left to you: PyTorch Ignite Accuracy: num_classes is not written here" in shown.stdout
     assert "   instead: as_ignite(Accuracy(num_classes=...), lambda o: o)\n" in shown.stdout
     assert "1 file: 1 would change, 1 place left to you. Nothing was written; --write does." in shown.stderr

@@ -12,7 +12,7 @@ from assay.audit.case import Case
 from assay.devices import policy
 from assay.meter import Meter
 from assay.metrics import Metric
-from assay.metrics.samples import draw_columns, draw_for, examples, public_metrics
+from assay.metrics.samples import Draw, draw_columns, draw_for, examples, public_metrics
 
 ROWS, BATCHES = 24, 3
 
@@ -31,12 +31,20 @@ def _case(metric: Metric) -> Case:
     return Case(
         f"assay.metrics.{type(metric).__name__}" + (f"({arguments})" if arguments else ""),
         lambda: Meter(value=metric, stage_bytes=0),  # the tallies run in each update, and not in compute
-        tuple((*draw(generator, ROWS), draw_columns(metric, generator, ROWS)) for _ in range(BATCHES)),
+        tuple(_batch(metric, draw, generator) for _ in range(BATCHES)),
         update=lambda meter, batch: meter.update(*batch[:-1], **batch[-1]),
         move=_prepare,
         states=lambda meter: {str(device): states for device, states in meter.device_states().items()},
         computes_on_cpu=True,
     )
+
+
+def _batch(metric: Metric, draw: Draw, generator: torch.Generator) -> tuple[Any, ...]:
+    """The arguments of an update, with the named columns last; masks are on the CPU, where distances are computed."""
+    arguments = draw(generator, ROWS)
+    if any(encoder.takes == "masks" for encoder in metric.encoders):
+        arguments = tuple([mask.numpy() for mask in masks] for masks in arguments)
+    return *arguments, draw_columns(metric, generator, ROWS)
 
 
 def _prepare(meter: Meter, device: Any) -> Meter:

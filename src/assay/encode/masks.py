@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from torch import Tensor
 
+from assay.devices.placement import to_host
 from assay.encode.base import Encoder
 from assay.errors import DtypeError, InvalidValuesError, ShapeError, describe
 
@@ -70,7 +71,8 @@ class SurfaceEncoder(Encoder):
         )
         if not integer:
             raise DtypeError(describe(name, kind, "an integer or bool dtype", "Pass scores.argmax(0), or mask.long()"))
-        low, high = int(mask.min()), int(mask.max())
+        labels = _array(mask)
+        low, high = int(labels.min()), int(labels.max())
         if low < 0 or high >= self.num_classes:
             got, expected = f"labels from {low} to {high}", f"0 to {self.num_classes - 1}"
             raise InvalidValuesError(describe(name, got, expected, "Check num_classes"))
@@ -105,7 +107,8 @@ class SurfaceEncoder(Encoder):
 
 
 def _array(mask: Any) -> NDArray[Any]:
-    return mask.detach().cpu().numpy() if isinstance(mask, Tensor) else np.asarray(mask)
+    """A mask on the CPU, where distances are computed: this waits for the device of a tensor."""
+    return to_host(mask).numpy() if isinstance(mask, Tensor) else np.asarray(mask)
 
 
 @dataclass(frozen=True)

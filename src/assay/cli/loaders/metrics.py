@@ -47,9 +47,12 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
 
 
 def _heads(text: str) -> list[tuple[str, str]]:
-    """Each metric in a text with its arguments, which only the last can have."""
+    """Each metric in a text with its arguments, which only the last can have; a text with a name is one metric."""
     heads, _, arguments = text.partition(":")
-    *plain, last = heads.split(",")
+    if heads.count("=") > 1:
+        do = "Write --metrics once for each metric with a name"
+        raise ConfigError(describe("--metrics", repr(heads), "one name=metric", do))
+    *plain, last = [heads] if "=" in heads else heads.split(",")
     return [*((each.strip(), "") for each in plain), (last.strip(), arguments)]
 
 
