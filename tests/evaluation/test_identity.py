@@ -182,7 +182,7 @@ def test_every_weight_counts():
     assert stable_digest(one, "model") != stable_digest(other, "model")
 
 
-@pytest.mark.parametrize("more", [{"batch_size": 7}, {"on_error": "skip"}, {"title": "other"}, {"n_resamples": 9}])
+@pytest.mark.parametrize("more", [{"batch_size": 7}, {"on_error": "skip"}, {"title": "other"}, {"n_resamples": 29}])
 def test_how_samples_are_batched_and_shown_is_no_part_of_a_run(tmp_path, more):
     accuracy(tmp_path)
     assert accuracy(tmp_path, **more) == 1.0
