@@ -410,7 +410,10 @@ _IN_FLOAT64 = (
     "MedianAbsoluteError",
     "MedianAbsolutePercentageError",
     "MedianRelativeAbsoluteError",
+    "DaviesBouldinScore",
+    "DunnIndex",
     "MultilabelRankingLoss",  # of few labels
+    "SilhouetteScore",
     "NormalizedRootMeanSquaredError",
 )
 """Metrics whose terms are computed in float64, whatever the dtype of what is kept, or are exact in these samples."""
@@ -523,6 +526,8 @@ def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
 def _repeat(case: Case, data: Data) -> tuple[Data, Data] | None:
     """Every sample twice."""
     unclear = _named(case, "Quantile") or case.draw in (wide, wide_values, documents)
+    if type(case.metric).__name__.endswith("OverUnion"):
+        return None  # a sum of floats, in an order of its own
     return None if unclear else (data, data.rows([*range(data.count)] * 2))
 
 
@@ -537,6 +542,8 @@ def _renumber(case: Case, data: Data) -> tuple[Data, Data] | None:
     if _option(case, "num_labels"):
         return data, data.map(lambda x: x.roll(1, 1) if x.ndim > 1 else x)
     if classes is None or case.draw is many_classes or ignored not in (None, IGNORED) or data.target is None:
+        return None
+    if case.raw:
         return None
     if data.preds.dtype.is_floating_point:
         data = data.rows(data.preds.sort(1).values.diff(dim=1).flatten(1).gt(0).all(1))
@@ -563,6 +570,10 @@ def _is_symmetric(case: Case) -> bool:
         return _option(case, "num_classes") is None
     if _named(case, "VMeasureScore"):
         return _option(case, "beta") == 1
+    if _option(case, "multidim_average") == "samplewise" and case.draw is multiclass:
+        return True  # a sample with one label is right or wrong
+    if _option(case, "weight_type") == "linear":
+        return True
     squared = _option(case, "power") == 0 and not _named(case, "D2TweedieScore")
     return ("swap" in case.metric.unchanged_by and average != "weighted") or squared
 
@@ -600,6 +611,7 @@ def _numbers_classes(case: Case) -> bool:
     apart = _named(case, "CohenKappa") and _option(case, "weights") is not None
     several = _named(case, *_BY_CLASS) or isinstance(case.metric, OperatingPointMetric)
     each = hasattr(case.metric, "average") and _option(case, "average") is None
+    each = each or _option(case, "per_class") or _option(case, "weight_type") == "square"
     return apart or several or each or _option(case, "multiclass_mode") == "one-vs-all"
 
 

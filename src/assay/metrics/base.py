@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -197,7 +198,8 @@ def _whole(value: Any) -> int:
 def _real(value: Any) -> float:
     if isinstance(value, bool | str | bytes):
         raise TypeError
-    return float(value)
+    number = float(value)
+    return math.nan if math.isnan(number) else number  # one object, so that equal metrics compare equal
 
 
 def _truth(value: Any) -> bool:
