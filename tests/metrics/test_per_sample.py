@@ -93,7 +93,7 @@ def test_the_mean_of_contributions_is_the_value_or_there_is_a_reason(case, count
     values_of(case, few)
     with count_ops() as counts:
         found = values_of(case, data)
-    assert counts.syncs == []
+    assert case.raw or counts.syncs == []  # encoders read on the CPU
     assert (found is None) == bool(reason(case))
     if found is None:
         return
