@@ -10,14 +10,13 @@ import torch
 
 from assay.errors import NoDataWarning
 from assay.meter import Meter
+from invariances import INVARIANCES, comparable
 from laws import (
     CASES,
-    INVARIANCES,
     Case,
     Data,
     binary_logits,
     bits,
-    comparable,
     feed,
     leaves,
     names_a_dtype,

@@ -7,8 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from assay.audit.case import Case
+from assay.audit.tensor_trees import mapped
 from assay.devices import policy
 from assay.meter import Meter
 from assay.metrics import Metric
@@ -40,17 +42,16 @@ def _case(metric: Metric) -> Case:
 
 
 def _batch(metric: Metric, draw: Draw, generator: torch.Generator) -> tuple[Any, ...]:
-    """The arguments of an update, with the named columns last; masks are on the CPU, where distances are computed."""
+    """The arguments of an update, with the named columns last; what is encoded on the CPU is given there."""
     arguments = draw(generator, ROWS)
-    if any(encoder.takes == "masks" for encoder in metric.encoders):
-        arguments = tuple([mask.numpy() for mask in masks] for masks in arguments)
+    if any(encoder.on_cpu for encoder in metric.encoders):
+        arguments = mapped(arguments, Tensor.numpy)
     return *arguments, draw_columns(metric, generator, ROWS)
 
 
 def _states(meter: Meter) -> dict[str, Any]:
     """What was counted on devices; rows that an encoder makes on the CPU are counted there, wherever the caller is."""
-    takes = {encoder.takes for metric in meter.metrics.values() for encoder in metric.encoders}
-    if takes - {"boxes"}:
+    if any(encoder.on_cpu for metric in meter.metrics.values() for encoder in metric.encoders):
         return {}
     return {str(device): states for device, states in meter.device_states().items()}
 

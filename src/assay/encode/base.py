@@ -20,9 +20,11 @@ class Encoder(ABC):
 
     Attributes:
         takes: what a sample is, as "strings"; the metrics of a meter take the same.
+        on_cpu: whether its rows are on the CPU wherever the samples are; otherwise they are where the samples are.
     """
 
     takes: ClassVar[str]
+    on_cpu: ClassVar[bool] = True
 
     @property
     def column(self) -> str:

@@ -50,6 +50,7 @@ class BoxEncoder(Encoder):
     scored: bool = True
 
     takes: ClassVar[str] = "boxes"
+    on_cpu: ClassVar[bool] = False
 
     @property
     def groups(self) -> tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]:

@@ -12,6 +12,8 @@ from assay import _lazy
 if TYPE_CHECKING:
     from assay.integrations.composer import as_composer as as_composer
     from assay.integrations.composer import as_evaluator as as_evaluator
+    from assay.integrations.foreign_metrics import Foreign as Foreign
+    from assay.integrations.foreign_metrics import from_torchmetrics as from_torchmetrics
     from assay.integrations.ignite import IgniteMetric as IgniteMetric
     from assay.integrations.ignite import as_ignite as as_ignite
     from assay.integrations.ignite import attach as attach
@@ -23,30 +25,22 @@ if TYPE_CHECKING:
     from assay.integrations.tensorboard import log_to_tensorboard as log_to_tensorboard
     from assay.integrations.torchmetrics import AssayCollection as AssayCollection
     from assay.integrations.torchmetrics import AssayMetric as AssayMetric
-    from assay.integrations.torchmetrics import Foreign as Foreign
     from assay.integrations.torchmetrics import as_torchmetric as as_torchmetric
     from assay.integrations.torchmetrics import as_torchmetrics as as_torchmetrics
-    from assay.integrations.torchmetrics import from_torchmetrics as from_torchmetrics
     from assay.integrations.transformers import ComputeMetrics as ComputeMetrics
     from assay.integrations.transformers import compute_metrics as compute_metrics
     from assay.integrations.wandb import log_to_wandb as log_to_wandb
 
 _HOMES = {
     "composer": ("as_composer", "as_evaluator"),
+    "foreign_metrics": ("Foreign", "from_torchmetrics"),
     "ignite": ("IgniteMetric", "as_ignite", "attach"),
     "keras": ("KerasMetric", "as_keras"),
     "lightning": ("CountOnce",),
     "lm_eval": ("read_lm_eval",),
     "mlflow": ("log_to_mlflow",),
     "tensorboard": ("log_to_tensorboard",),
-    "torchmetrics": (
-        "AssayCollection",
-        "AssayMetric",
-        "Foreign",
-        "as_torchmetric",
-        "as_torchmetrics",
-        "from_torchmetrics",
-    ),
+    "torchmetrics": ("AssayCollection", "AssayMetric", "as_torchmetric", "as_torchmetrics"),
     "transformers": ("ComputeMetrics", "compute_metrics"),
     "wandb": ("log_to_wandb",),
 }

@@ -27,6 +27,7 @@ from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
+from assay.meter.options import check_options, named_metrics
 from assay.meter.raw_samples import encoded
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
@@ -78,8 +79,8 @@ class Meter:
         stage_bytes: int = STAGE_BYTES,
         **named: Metric,
     ) -> None:
-        self.metrics = _named(metrics, named)
-        _check_options(weighted, strict, stage_bytes)
+        self.metrics = named_metrics(metrics, named)
+        check_options(weighted, strict, stage_bytes)
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self._plan = tally_plan(self.metrics, weighted)
         self._busy = Lock()
@@ -530,32 +531,6 @@ class Meter:
 
     def __repr__(self) -> str:
         return f"Meter({_listed(self.metrics)}; {self.rows} samples)"
-
-
-def _check_options(weighted: object, strict: object, stage_bytes: object) -> None:
-    for name, flag in (("weighted", weighted), ("strict", strict)):
-        if not isinstance(flag, bool):
-            do = f"A metric cannot be named {name}, which is an option" if isinstance(flag, Metric) else "Give a bool"
-            raise ConfigError(describe(name, repr(flag), "True or False", do))
-    if not isinstance(stage_bytes, int) or stage_bytes < 0:
-        do = "Give a number of bytes; 0 stages nothing"
-        raise ConfigError(describe("stage_bytes", repr(stage_bytes), "an integer of 0 or more", do))
-
-
-def _named(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, Metric]:
-    names = [type(metric).__name__ for metric in metrics]
-    for name in names:
-        if names.count(name) > 1 or name in named:
-            raise ConfigError(
-                describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords")
-            )
-    everything = dict(zip(names, metrics, strict=True)) | dict(named)
-    if not everything:
-        raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
-    for name, metric in everything.items():
-        if not isinstance(metric, Metric):
-            raise ConfigError(describe(name, type_name(metric), "a metric", "Pass an instance such as Accuracy()"))
-    return everything
 
 
 def _undefined(metric: Metric, value: Any) -> bool:

@@ -331,17 +331,23 @@ class RelativeGlobalError(ImageTerm):
 
 
 @dataclass(frozen=True)
-class WindowError(ImageTerm):
-    """The mean over windows and channels of the root of the mean squared error in a window."""
+class WindowTerm(ImageTerm):
+    """A number of an image from windows that lie inside of it."""
 
     window: Window
 
-    name = "windowed root mean squared error"
     bounded = False
 
     @property
     def smallest(self) -> int:  # type: ignore[override]
         return self.window.size
+
+
+@dataclass(frozen=True)
+class WindowError(WindowTerm):
+    """The mean over windows and channels of the root of the mean squared error in a window."""
+
+    name = "windowed root mean squared error"
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
         error = _error(preds, target)
@@ -349,17 +355,10 @@ class WindowError(ImageTerm):
 
 
 @dataclass(frozen=True)
-class WindowSpectralError(ImageTerm):
+class WindowSpectralError(WindowTerm):
     """The mean over windows of `100 / mean(target) sqrt(mean over channels of MSE)`: RASE."""
 
-    window: Window
-
     name = "relative average spectral error"
-    bounded = False
-
-    @property
-    def smallest(self) -> int:  # type: ignore[override]
-        return self.window.size
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
         error = _error(preds, target)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
@@ -13,19 +14,16 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, result, rounded, sums_or_means
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
-from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.row_sums import RowSums, RowTerm, RowTotals
+from assay.tally.row_terms import Divergence
 from assay.tally.vector_terms import DivergenceOfMean, PredictedEntropy
 
-__all__ = ["Entropy", "JensenShannonDivergence", "MutualInformation"]
+__all__ = ["Entropy", "JensenShannonDivergence", "KLDivergence", "MutualInformation"]
 
 
-@dataclass(frozen=True)
-class JensenShannonDivergence(Metric):
-    r"""The mean Jensen-Shannon divergence of the distributions in the rows of `preds` and `target`, in nats.
-
-    $$ \tfrac12 D(P \| M) + \tfrac12 D(Q \| M), \quad M = \tfrac12 (P + Q) $$
-
-    between 0 and log 2; its root is a distance. Rows are divided by their sums, unless they are logarithms.
+@dataclass(frozen=True, kw_only=True)
+class DivergenceMetric(Metric):
+    """A divergence of the distributions in the rows of `preds` and `target`.
 
     Shapes: `preds` and `target` floats of shape `(N, d)`; weights `(N,)`.
 
@@ -35,13 +33,6 @@ class JensenShannonDivergence(Metric):
     Raises:
         ConfigError: an unknown reduction.
         InvalidValuesError: by `compute`, for NaN, negative probabilities, or a row whose sum is 0.
-
-    Example:
-        >>> import torch
-        >>> JensenShannonDivergence()(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]]))
-        tensor(0.0338, dtype=torch.float64)
-
-    Source: J. Lin, Divergence measures based on the Shannon entropy, IEEE Transactions on Information Theory 37 (1991).
     """
 
     family = "probabilities"
@@ -49,10 +40,12 @@ class JensenShannonDivergence(Metric):
     exact_terms = False
     inputs = "distributions"
     examples = ({}, {"reduction": "sum"})
-    unchanged_by = frozenset({"scale", "swap"})
+    term: ClassVar[Callable[[bool], RowTerm]]
+    """The number, or the numbers, of a row; takes `log_prob`."""
+    name: ClassVar[str]
 
     log_prob: Annotated[bool, "both are logarithms of probabilities."] = False
-    reduction: Annotated[Literal["mean", "sum"], '"mean" or "sum" over the rows.'] = "mean"
+    reduction: Annotated[Literal["mean", "sum"], '`"mean"` or `"sum"` over the rows.'] = "mean"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,15 +57,57 @@ class JensenShannonDivergence(Metric):
         return self.reduction == "mean"
 
     def tally(self, weighted: bool) -> Tally:
-        return RowSums(DivergenceOfMean(self.log_prob), weighted)
+        return RowSums(type(self).term(self.log_prob), weighted)
 
     def per_sample(self, batch: Batch) -> PerSample | None:
         if self.reduction == "sum":
             return None
-        return PerSample.of("Jensen-Shannon divergence", DivergenceOfMean(self.log_prob)(batch).values[0].view(-1))
+        values = type(self).term(self.log_prob)(batch).values[0]
+        return PerSample.of(self.name, values.reshape(len(values), -1).sum(1))
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLDivergence(DivergenceMetric):
+    r"""The mean Kullback-Leibler divergence of `target` from `preds`, in nats.
+
+    $$ D(P \| Q) = \sum_x P(x) \log \frac{P(x)}{Q(x)} $$
+
+    with P the rows of `preds` and Q those of `target`, as in TorchMetrics. Rows are divided by their sums, unless they
+    are logarithms. Infinite where Q is 0 and P is not.
+
+    Example:
+        >>> import torch
+        >>> KLDivergence()(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]]))
+        tensor(0.1438, dtype=torch.float64)
+
+    Source: S. Kullback, R. A. Leibler, On information and sufficiency, Annals of Mathematical Statistics 22 (1951).
+    """
+
+    unchanged_by = frozenset({"scale"})
+    term, name = Divergence, "Kullback-Leibler divergence"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JensenShannonDivergence(DivergenceMetric):
+    r"""The mean Jensen-Shannon divergence of the distributions in the rows of `preds` and `target`, in nats.
+
+    $$ \tfrac12 D(P \| M) + \tfrac12 D(Q \| M), \quad M = \tfrac12 (P + Q) $$
+
+    between 0 and log 2; its root is a distance. Rows are divided by their sums, unless they are logarithms.
+
+    Example:
+        >>> import torch
+        >>> JensenShannonDivergence()(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]]))
+        tensor(0.0338, dtype=torch.float64)
+
+    Source: J. Lin, Divergence measures based on the Shannon entropy, IEEE Transactions on Information Theory 37 (1991).
+    """
+
+    unchanged_by = frozenset({"scale", "swap"})
+    term, name = DivergenceOfMean, "Jensen-Shannon divergence"
 
 
 @dataclass(frozen=True)

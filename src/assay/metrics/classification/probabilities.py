@@ -14,16 +14,15 @@ from torch import Tensor
 from assay.decide import first_largest
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, vector
-from assay.metrics.exact_arithmetic import means, quotient, result, root, rounded, sums_or_means
+from assay.metrics.exact_arithmetic import means, quotient, result, root, rounded
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
 from assay.tally.histogram import BinTotals, Confidence
 from assay.tally.labelled_scores import ScoreSpec, probabilities, score_spec
 from assay.tally.losses import Hinge, NegativeLogLikelihood, SquaredProbabilities
 from assay.tally.row_sums import RowSums, RowTotals
-from assay.tally.row_terms import Divergence
 
-__all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "HingeLoss", "KLDivergence", "LogLoss"]
+__all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "HingeLoss", "LogLoss"]
 
 Norm = Literal["l1", "l2", "max"]
 MulticlassMode = Literal["crammer-singer", "one-vs-all"]
@@ -302,63 +301,6 @@ class HingeLoss(ScoreMetric):
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))
-
-
-@dataclass(frozen=True, kw_only=True)
-class KLDivergence(Metric):
-    r"""The mean Kullback-Leibler divergence of `target` from `preds`, in nats.
-
-    $$ D(P \| Q) = \sum_x P(x) \log \frac{P(x)}{Q(x)} $$
-
-    with P the rows of `preds` and Q those of `target`, as in TorchMetrics. Rows are divided by their sums, unless they
-    are logarithms. Infinite where Q is 0 and P is not.
-
-    Shapes: `preds` and `target` floats of shape `(N, d)`; weights `(N,)`.
-
-    Returns:
-        float64 of shape `()`; NaN without data.
-
-    Raises:
-        ConfigError: an unknown reduction.
-        InvalidValuesError: by `compute`, for NaN, negative probabilities, or a row whose sum is 0.
-
-    Example:
-        >>> import torch
-        >>> KLDivergence()(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]]))
-        tensor(0.1438, dtype=torch.float64)
-
-    Source: S. Kullback, R. A. Leibler, On information and sufficiency, Annals of Mathematical Statistics 22 (1951).
-    """
-
-    family = "probabilities"
-    higher_is_better = False
-    exact_terms = False
-    inputs = "distributions"
-    examples = ({}, {"reduction": "sum"})
-    unchanged_by = frozenset({"scale"})
-
-    log_prob: Annotated[bool, "both are logarithms of probabilities."] = False
-    reduction: Annotated[Literal["mean", "sum"], '`"mean"` or `"sum"` over the rows.'] = "mean"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reduction not in ("mean", "sum"):
-            raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Pass reduction='mean'"))
-
-    @property
-    def estimates(self) -> bool:
-        return self.reduction == "mean"
-
-    def tally(self, weighted: bool) -> Tally:
-        return RowSums(Divergence(self.log_prob), weighted)
-
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        if self.reduction == "sum":
-            return None
-        return PerSample.of("Kullback-Leibler divergence", Divergence(self.log_prob)(batch).values[0].sum(1))
-
-    def compute(self, counts: RowTotals) -> Tensor:
-        return result(sums_or_means(counts, self.reduction))
 
 
 def _per_row(

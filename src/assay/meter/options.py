@@ -1,0 +1,37 @@
+"""What a meter is made with: options, and metrics under names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.errors import ConfigError, describe
+from assay.metrics.base import Metric
+from assay.tally.inputs import type_name
+
+
+def check_options(weighted: object, strict: object, stage_bytes: object) -> None:
+    """Raise a `ConfigError` for an option that a meter cannot have."""
+    for name, flag in (("weighted", weighted), ("strict", strict)):
+        if not isinstance(flag, bool):
+            do = f"A metric cannot be named {name}, which is an option" if isinstance(flag, Metric) else "Give a bool"
+            raise ConfigError(describe(name, repr(flag), "True or False", do))
+    if not isinstance(stage_bytes, int) or stage_bytes < 0:
+        do = "Give a number of bytes; 0 stages nothing"
+        raise ConfigError(describe("stage_bytes", repr(stage_bytes), "an integer of 0 or more", do))
+
+
+def named_metrics(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, Metric]:
+    """The metrics by name; those without one are named after their class."""
+    names = [type(metric).__name__ for metric in metrics]
+    for name in names:
+        if names.count(name) > 1 or name in named:
+            raise ConfigError(
+                describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords")
+            )
+    everything = dict(zip(names, metrics, strict=True)) | dict(named)
+    if not everything:
+        raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
+    for name, metric in everything.items():
+        if not isinstance(metric, Metric):
+            raise ConfigError(describe(name, type_name(metric), "a metric", "Pass an instance such as Accuracy()"))
+    return everything
