@@ -261,7 +261,7 @@ def wide_values(generator: torch.Generator, count: int) -> Data:
 def cases(metrics: Sequence[Metric], *draws: Draw) -> list[Case]:
     """Every metric on every kind of samples, and on the first of them with weights too where it takes some."""
     plain = [Case(metric, draw) for metric in metrics for draw in draws]
-    return plain + [Case(metric, draws[0], weighted=True) for metric in metrics if metric.inputs != "boxes"]
+    return plain + [Case(metric, draws[0], weighted=True) for metric in metrics if _takes_weights(metric)]
 
 
 TASKS: tuple[tuple[dict[str, int], tuple[Draw, ...]], ...] = (
@@ -269,6 +269,10 @@ TASKS: tuple[tuple[dict[str, int], tuple[Draw, ...]], ...] = (
     ({"num_classes": CLASSES}, (multiclass, multiclass_labels, multiclass_images)),
     ({"num_labels": LABELS}, (multilabel,)),
 )
+
+
+def _takes_weights(metric: Metric) -> bool:
+    return metric.inputs != "boxes" and getattr(metric, "aggregation", "mean") == "mean"
 
 
 def _declared() -> list[Case]:

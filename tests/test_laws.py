@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 
 import pytest
@@ -32,10 +33,10 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 def test_a_metric_is_a_value():
     for case in CASES:
-        same = copy.deepcopy(case.metric)
-        assert same == case.metric
-        assert hash(same) == hash(case.metric)
-        assert same.tally(case.weighted) == case.metric.tally(case.weighted)
+        for same in (copy.deepcopy(case.metric), pickle.loads(pickle.dumps(case.metric))):
+            assert same == case.metric
+            assert hash(same) == hash(case.metric)
+            assert same.tally(case.weighted) == case.metric.tally(case.weighted)
 
 
 def with_all_bits(x: torch.Tensor) -> torch.Tensor:

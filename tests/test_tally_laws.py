@@ -269,6 +269,20 @@ def wrong(case: Case, data: Data) -> dict[str, Data]:
 
 
 @every_dense_case
+def test_weights_of_the_shape_of_the_target_are_refused_or_those_of_the_rows(case):
+    data = case.data(12, 10)
+    if data.weights is None or data.target is None or data.target.ndim < 2:
+        return
+    wide = data.weights.view(-1, *(1,) * (data.target.ndim - 1)).expand(data.target.shape).contiguous()
+    expected = bits(read(case.counted(data)))
+    try:
+        meter = case.counted(data._replace(weights=wide))
+    except InputError:
+        return
+    assert bits(read(meter)) == expected
+
+
+@every_dense_case
 def test_wrong_metadata_raises_at_once_and_leaves_every_bit(case):
     data = case.data(13, 10)
     for stage_bytes in STAGES:
@@ -300,6 +314,7 @@ def test_copies_have_the_same_bits_and_a_life_of_their_own(case, tmp_path):
     assert filed.metrics == meter.metrics
     copies = [copy.deepcopy(meter), pickle.loads(pickle.dumps(meter)), meter.fresh().merge(meter), loaded, filed]
     for other in copies:
+        assert other.metrics == meter.metrics
         assert bits(other) == expected
         assert bits(feed(other, more)) == further
         assert bits(meter) == expected

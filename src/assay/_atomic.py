@@ -27,9 +27,11 @@ def local_path(what: str, path: object) -> Path:
 supported. Pass a local or mounted path, and copy files from or to elsewhere.
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    if not text or "\0" in text or _URL.match(text):
-        got, do = repr(text or path), "Pass a local or mounted path, and copy files from or to elsewhere"
-        raise ConfigError(describe(what, got, "a path on this machine, as URLs are not supported", do))
+    if not text or "\0" in text:
+        raise ConfigError(describe(what, repr(path), "a path", "Name a file or folder on this machine"))
+    if _URL.match(text):
+        do = "Pass a local or mounted path, and copy files from or to elsewhere"
+        raise ConfigError(describe(what, repr(text), "a path on this machine, as URLs are not supported", do))
     return Path(text)
 
 

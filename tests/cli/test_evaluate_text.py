@@ -38,7 +38,7 @@ def write(folder, rows, ending=".jsonl"):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     else:
         names = [name for name in rows[0] if name != "references"]
-        path.write_text("\n".join([",".join(names), *(",".join(row[n] for n in names) for row in rows)]) + "\n")
+        path.write_text("\n".join([",".join(names), *(",".join(row[n] or '""' for n in names) for row in rows)]) + "\n")
     return path
 
 
@@ -190,3 +190,15 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, ro
     for part in parts:
         assert part in shown
     assert not out.exists() or not list(out.iterdir())
+
+
+def test_a_blank_cell_of_a_table_is_missing_and_a_quoted_one_is_empty(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "rows.csv"
+    path.write_text('prediction,reference\nNA,NA\n"",a dog\n')
+    assert values(invoke(path, *TEXT, "-m", "wer")) == {"wer": 2 / 3}
+    path.write_text("prediction,reference\nthe cat,the cat sat\n,a dog\n")
+    monkeypatch.setattr(sys, "argv", ["assay", "evaluate", "identity", "--data", str(path), *TEXT, "-m", "wer"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "prediction: got no string in row 1" in capsys.readouterr().err

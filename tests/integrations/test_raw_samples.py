@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,17 @@ from assay.errors import ConfigError, ShapeError
 from assay.integrations.ignite import as_ignite, attach
 from assay.integrations.torchmetrics import as_torchmetric
 from assay.integrations.transformers import compute_metrics
-from assay.metrics import RetrievalMAP, WordErrorRate
+from assay.metrics import (
+    AdjustedRandScore,
+    BitsPerByte,
+    FleissKappa,
+    HausdorffDistance,
+    MeanSquaredError,
+    PassAtK,
+    RetrievalMAP,
+    WordErrorRate,
+)
+from assay.metrics.samples import draw_for
 
 PREDICTED = ["the cat sat", "a dog", "", "one two three"]
 SPOKEN = ["the cat sat down", "a dog", "yes", "one two"]
@@ -109,3 +120,41 @@ def test_bad_strings_are_one_clear_error():
     meter = Meter(WordErrorRate())
     meter.update(PREDICTED, SPOKEN)
     assert meter.compute()["WordErrorRate"].item() == ERRORS / WORDS
+
+
+def test_clones_of_a_collection_give_columns_to_those_that_take_them():
+    metrics = {"ranked": as_torchmetric(RetrievalMAP()), "mean": as_torchmetric(MeanSquaredError())}
+    for both in (torchmetrics.MetricCollection(metrics).clone(prefix="val_"), copy.deepcopy(metrics)):
+        collection = both if isinstance(both, torchmetrics.MetricCollection) else torchmetrics.MetricCollection(both)
+        collection.update(SCORES, RELEVANT, indexes=QUERIES)
+        assert RetrievalMAP()(SCORES, RELEVANT, indexes=QUERIES) in collection.compute().values()
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        HausdorffDistance(num_classes=3, ignore_missing=True),
+        FleissKappa(num_classes=4),
+        AdjustedRandScore(num_classes=4),
+        PassAtK(),
+        BitsPerByte(),
+    ],
+    ids=repr,
+)
+def test_evaluate_with_its_defaults_shows_no_table_of_classes_for_metrics_without_labels(metric):
+    generator = torch.Generator().manual_seed(0)
+    data = draw_for(metric)(generator, 12)
+    batches = [{"x": data[0], "target": data[1] if len(data) > 1 else None}]
+    target = "target" if len(data) > 1 else None
+    report = evaluate(lambda x: x, batches, metric, inputs="x", target=target, device="cpu")
+    section = report.sections[0]
+    assert not [plot for plot in section.plots if "matrix" in type(plot).__name__.lower()]
+    assert not [table.name for table in section.tables if "decisions" in table.name or "class" in table.name.lower()]
+
+
+def test_columns_that_are_no_mapping_and_outputs_without_a_length_are_one_clear_error():
+    rows = [{"x": SCORES, "y": RELEVANT, "query": QUERIES}]
+    with pytest.raises(ConfigError, match="columns: got 'indexes'"):
+        evaluate(lambda x: x, rows, RetrievalMAP(), columns="indexes", inputs="x", target="y")
+    with pytest.raises(ConfigError, match="preds: got generator"):
+        evaluate(lambda audio: (each for each in audio), Sentences(), WordErrorRate(), inputs="audio", device="cpu")

@@ -16,7 +16,7 @@ from assay import Accuracy, Mean, Meter
 from assay.encode.base import Encoder
 from assay.errors import ConfigError, DtypeError, ShapeError
 from assay.metrics.base import Metric, number
-from assay.metrics.per_sample import PerSample, per_sample_values
+from assay.metrics.per_sample import PerSample, per_sample_values, predictions
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally
 from assay.tally.sums import Sums
 from assay.tally.terms import PREDS
@@ -246,3 +246,11 @@ def test_wrappers_take_raw_samples_and_columns():
     values = tasks.compute()
     assert values["text"]["ratio"].item() == 0.5
     assert values["seg"]["n"].tolist() == [1, 0, 1]
+
+
+def test_per_sample_values_take_raw_samples_as_an_update_does():
+    assert per_sample_values(LengthRatio(), "ab", "abcd").terms["length"].tolist() == [2]
+    with pytest.raises(ShapeError, match="target: got 1 samples"):
+        per_sample_values(LengthRatio(), ["a", "b"], ["a"])
+    assert per_sample_values(LengthRatio() * 2, ["a"], ["b"]) is None
+    assert predictions(LengthRatio() * 2, ["a"], ["b"]) is None

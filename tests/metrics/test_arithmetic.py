@@ -122,7 +122,7 @@ def test_which_values_are_better_is_not_known_unless_it_is_said():
         (lambda: P + ROC(), "operands: got ROC.*, which reads a .*, expected numbers"),
         (lambda: ClassReport(num_classes=3) / 2, "operands: got ClassReport.*expected numbers"),
         (lambda: Recall(num_classes=3, average=None) + Recall(num_classes=4, average=None), "shapes.*3.*4.*one shape"),
-        (lambda: Arithmetic("%", (P, R)), r"operation: got '%', expected one of \+, -"),
+        (lambda: Arithmetic("%", (P, R)), r"operation: got '%', expected '\+', '-'"),
         (lambda: Arithmetic("+", (P,)), "operands: got 1, with 1 metrics, expected 2 for"),
         (lambda: Arithmetic("+", (1.0, 2.0)), "operands: got 2, with 0 metrics, expected 2 for"),
         (lambda: Arithmetic("abs", P), "operands: got Precision, expected a tuple"),

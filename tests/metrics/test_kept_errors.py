@@ -23,6 +23,7 @@ from assay.metrics import (
     MedianAbsolutePercentageError,
     MedianRelativeAbsoluteError,
     R2Score,
+    TweedieDevianceScore,
 )
 
 SEEDS = range(200)
@@ -146,3 +147,26 @@ def test_errors_of_zero_and_infinite_ones():
 def test_a_median_and_a_mean_of_equal_errors_agree():
     preds, target = torch.arange(7.0), torch.arange(7.0) + 0.5
     assert float(MedianAbsoluteError()(preds, target)) == float(MeanAbsoluteError()(preds, target))
+
+
+def test_means_beyond_float64_are_no_errors():
+    preds = torch.tensor([1e308, 1.5e308, 1.2e308], dtype=torch.float64)
+    target = torch.tensor([1.1e308, 1.6e308, 1.7e308], dtype=torch.float64)
+    for metric in (MedianRelativeAbsoluteError(), GeometricMeanRelativeAbsoluteError()):
+        small = metric(preds * 2.0**-100, target * 2.0**-100)
+        assert float(metric(preds, target)) == pytest.approx(float(small), rel=1e-12)
+
+
+def test_the_deviance_of_nearly_equal_numbers_keeps_its_digits():
+    target = torch.tensor([1.0, 3.0, 5.0]).double()
+    preds = target * (1 + 1e-7)
+    for power in (1.0, 1.5):
+        saved = 1 - float(D2TweedieScore(power=power)(preds, target))
+        losses = TweedieDevianceScore(power=power)
+        constant = torch.full_like(target, float(target.mean()))
+        assert saved == pytest.approx(float(losses(preds, target)) / float(losses(constant, target)), abs=1e-16)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.1, 1.5])
+def test_targets_that_are_all_0_have_a_constant_without_loss(power):
+    assert D2TweedieScore(power=power)(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0])) == 0

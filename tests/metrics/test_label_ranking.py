@@ -12,7 +12,8 @@ import torch
 import torcheval.metrics.functional as torcheval
 import torchmetrics.functional.classification as torchmetrics
 
-from assay.errors import ConfigError, InvalidValuesError, NoDataWarning
+from assay import Meter
+from assay.errors import ConfigError, InputError, InvalidValuesError, NoDataWarning
 from assay.metrics import (
     DETCurve,
     LogAUC,
@@ -203,3 +204,21 @@ def test_weighted_calibration_is_torchevals():
         weights = torch.from_numpy(np.random.default_rng(seed).integers(1, 9, 60) / 4)
         expected = torcheval.weighted_calibration(scores, target, weights)
         assert float(WeightedCalibration()(scores, target, weights=weights)) == pytest.approx(float(expected))
+
+
+def test_log_auc_at_stated_thresholds_is_a_share():
+    for seed in range(200):
+        generator = torch.Generator().manual_seed(seed)
+        scores, target = torch.rand(20, generator=generator), torch.arange(20) % 2
+        thresholds = sorted(torch.rand(3, generator=generator).tolist())
+        assert 0 <= LogAUC(fpr_range=(0.01, 0.9), thresholds=thresholds)(scores, target) <= 1
+
+
+@pytest.mark.parametrize("kind", [MultilabelCoverageError, MultilabelRankingLoss])
+def test_weights_of_labels_are_refused_at_once(kind):
+    meter = Meter(value=kind(num_labels=2), weighted=True)
+    scores, target = torch.tensor([[0.2, 0.7], [0.9, 0.1]]), torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(InputError, match="weights"):
+        meter.update(scores, target, weights=torch.ones(2, 2))
+    meter.update(scores, target, weights=torch.ones(2))
+    assert meter.rows == 2

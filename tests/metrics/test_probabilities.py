@@ -16,12 +16,12 @@ from sklearn.metrics import brier_score_loss, hinge_loss, log_loss
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.meter import Meter
+from assay.metrics.classification.divergence import KLDivergence
 from assay.metrics.classification.probabilities import (
     BrierScore,
     CalibrationCurve,
     CalibrationError,
     HingeLoss,
-    KLDivergence,
     LogLoss,
 )
 from assay.metrics.exact_arithmetic import root

@@ -124,7 +124,7 @@ def test_no_split_and_no_dtype_changes_the_bits(values, size, random):
         ({"q": 1.5}, r"q: got 1.5, expected a number in \[0, 1\]"),
         ({"q": (0.5, -0.1)}, "q: got -0.1"),
         ({"q": math.nan}, "q: got nan"),
-        ({"q": 0.5, "interpolation": "cubic"}, "interpolation: got 'cubic', expected one of linear, lower"),
+        ({"q": 0.5, "interpolation": "cubic"}, "interpolation: got 'cubic', expected 'linear', 'lower'"),
         ({"q": 0.5, "num_outputs": 0}, "num_outputs: got 0, expected 1 or more"),
     ],
 )

@@ -185,7 +185,7 @@ def test_metrics_of_the_same_samples_keep_them_once():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: KendallRankCorrCoef("d"), 'variant: got \'d\', expected "a", "b" or "c"'),
+        (lambda: KendallRankCorrCoef("d"), "variant: got 'd', expected 'a', 'b' or 'c'"),
         (lambda: KendallRankCorrCoef(num_outputs=0), "num_outputs: got 0, expected 1 or more"),
         (lambda: SpearmanCorrCoef(num_outputs=-1), "num_outputs: got -1"),
     ],

@@ -320,7 +320,7 @@ def test_a_value_beyond_float64_is_infinite():
         (lambda: TweedieDevianceScore(0.5), "power: got 0.5, expected a finite number of 0 or less"),
         (lambda: CriticalSuccessIndex(math.nan), "threshold: got nan, expected a number"),
         (lambda: R2Score(adjusted=-1), "adjusted: got -1, expected 0 or more"),
-        (lambda: R2Score(multioutput="mean"), "multioutput: got 'mean', expected one of uniform_average"),
+        (lambda: R2Score(multioutput="mean"), "multioutput: got 'mean', expected 'uniform_average'"),
         (lambda: ExplainedVariance(num_outputs=-1), "num_outputs: got -1, expected 1 or more"),
     ],
 )

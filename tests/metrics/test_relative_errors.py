@@ -145,3 +145,20 @@ def test_normalized_root_mean_squared_error_of_a_constant_target():
     assert metric(target, target).isnan()
     with pytest.raises(ConfigError, match="normalization: got 'max'"):
         NormalizedRootMeanSquaredError("max")
+
+
+@pytest.mark.parametrize(
+    ("normalization", "preds", "target", "expected"),
+    [
+        ("range", np.array([2**60, 2**60 + 50]), np.array([2**60, 2**60 + 100]), math.sqrt(1250) / 100),
+        ("l2", np.full(5, 1e308), np.full(5, 1.7e308), 0.7 / 1.7 / math.sqrt(5)),
+        ("range", np.array([1e308, 0.0]), np.array([1.7e308, -1.7e308]), None),
+    ],
+)
+def test_a_normalized_error_is_that_of_exact_arithmetic(normalization, preds, target, expected):
+    value = float(NormalizedRootMeanSquaredError(normalization=normalization)(*map(torch.from_numpy, (preds, target))))
+    if expected is None:
+        errors = [Fraction(p) - Fraction(t) for p, t in zip(preds.tolist(), target.tolist(), strict=True)]
+        size = Fraction(float(target.max())) - Fraction(float(target.min()))
+        expected = math.sqrt(sum((error / size) ** 2 for error in errors) / 2)
+    assert value == pytest.approx(expected, rel=1e-15)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from fractions import Fraction
 from itertools import pairwise
@@ -144,3 +145,9 @@ def test_too_many_thresholds_are_refused():
         ours.AUROC(num_classes=100_000, thresholds=10_000)
     with pytest.raises(ConfigError, match="thresholds: got 10000000000"):
         ours.AUROC(thresholds=10**10)
+
+
+def test_a_recall_that_no_threshold_reaches_is_0_and_not_undefined():
+    scores, target = torch.tensor([0.1, 0.7, 0.4]), torch.tensor([0, 1, 1])
+    value, threshold = ours.RecallAtFixedPrecision(min_precision=0.5, thresholds=(0.9, 0.95))(scores, target)
+    assert (float(value), float(threshold)) == (0, math.inf)

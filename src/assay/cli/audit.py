@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 
@@ -16,6 +15,7 @@ from assay.audit.rulebook import SEVERITIES, rules
 from assay.audit.runner import AuditProgress as Step
 from assay.audit.runner import audit
 from assay.audit.sarif import save
+from assay.cli.loaders.python_objects import see_working_folder
 from assay.cli.options import AuditCommand
 from assay.cli.output import write_then_show
 from assay.errors import ConfigError, describe
@@ -43,8 +43,7 @@ def run(options: AuditCommand) -> None:
         )
     if options.usage not in USAGE:
         raise ConfigError(describe("--usage", options.usage, f"one of {', '.join(USAGE)}", "Write --usage both"))
-    if os.getcwd() not in sys.path:  # as "python -m" has it: modules of the working folder can be named
-        sys.path.insert(0, os.getcwd())
+    see_working_folder()
     result = _audit(options)
     document = result.to_document(notes=options.notes or options.fail_on == "note")
     write_then_show(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
 
+from assay.errors import ShapeError, describe
+from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
 
 
@@ -15,8 +17,8 @@ class Encoder(ABC):
     """Turns raw samples, such as pairs of strings, into rows of numbers before they are counted.
 
     Subclasses are frozen dataclasses: equal encoders are the same one, and a meter runs each once a batch. An encoder
-    is pure and works sample by sample, so that `rows(a + b)` is `rows(a)` followed by `rows(b)`. It runs on the CPU at
-    once; everything behind it (weights, merging, files, slices, resampling) is that of any rows of numbers.
+    is pure and works sample by sample, so that `rows(a + b)` is `rows(a)` followed by `rows(b)`. Rows are made at once;
+    everything behind it (weights, merging, files, slices, resampling) is that of any rows of numbers.
 
     Attributes:
         takes: what a sample is, as "strings"; the metrics of a meter take the same.
@@ -44,3 +46,30 @@ class Encoder(ABC):
 
         Samples of tensors of any length become a `Ragged` column, on their device and without reading a value.
         """
+
+
+def raw_samples(preds: Any, target: Any) -> tuple[Sequence[Any], Sequence[Any] | None]:
+    """Both arguments as lists or tuples of equal lengths; a string by itself is one sample.
+
+    Raises:
+        ShapeError: one is no sequence, or they have different lengths.
+    """
+    samples = _sequence("preds", preds)
+    others = None if target is None else _sequence("target", target)
+    if others is not None and len(others) != len(samples):
+        got, expected = f"{len(others)} samples", f"as many as preds has, {len(samples)}"
+        raise ShapeError(describe("target", got, expected, "Give one entry a sample in both"))
+    return samples, others
+
+
+def _sequence(name: str, value: Any) -> Sequence[Any]:
+    """Samples as a list or tuple."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list | tuple):
+        return value
+    no_list = isinstance(value, Tensor | bytes | Mapping | set | frozenset)
+    if no_list or not (hasattr(value, "__len__") and hasattr(value, "__iter__")):
+        got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type_name(value)
+        raise ShapeError(describe(name, got, "a list with one entry a sample", f"Pass {name} as a list"))
+    return list(value)

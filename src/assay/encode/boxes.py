@@ -142,8 +142,9 @@ def _check_tensor(place: str, name: str, tensor: Tensor, rows: int | None) -> No
     if tensor.ndim and not len(tensor) and not rows:
         return  # as torch.tensor([]), of any shape and dtype
     if tensor.dtype not in WHOLE and (tensor.dtype not in FLOATS or name in ("labels", "iscrowd")):
-        expected = "integers" if name in ("labels", "iscrowd") else "real numbers"
-        raise DtypeError(describe(place, tensor.dtype, expected, "Convert it"))
+        whole = name in ("labels", "iscrowd")
+        expected = f"{'' if whole else 'floats, '}int64, a narrower signed integer, uint8 or bool"
+        raise DtypeError(describe(place, tensor.dtype, expected, f"Pass {place}.{'long' if whole else 'float'}()"))
     count = "N" if rows is None else rows
     if not tensor.ndim or tensor.shape[1:] != _TAILS[name] or rows not in (None, tensor.shape[0]):
         expected = f"shape ({count}, 4)" if name == "boxes" else f"shape ({count},), one number a box"

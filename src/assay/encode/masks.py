@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import ndimage
 from torch import Tensor
 
 from assay.devices.placement import to_host
@@ -94,6 +93,8 @@ class SurfaceEncoder(Encoder):
 
     def _distances(self, preds: NDArray[np.bool_], target: NDArray[np.bool_]) -> Distances:
         """How far each pixel of one surface is from the other, both ways; in the part of the image that has both."""
+        from scipy import ndimage
+
         places = [np.flatnonzero((preds | target).any(tuple(set(range(preds.ndim)) - {k}))) for k in range(preds.ndim)]
         box = tuple(slice(each[0], each[-1] + 1) for each in places)
         own, true = (mask & ~ndimage.binary_erosion(mask) for mask in (preds[box], target[box]))

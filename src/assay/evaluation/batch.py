@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,11 +111,11 @@ class Reader:
 
     def preds(self, outputs: Any) -> Any:
         """The predictions in what the model gave: a tensor, or raw samples as they are."""
-        if self._preds is None and (self.raw or type(outputs) is Tensor):
+        if self._preds is None and not self.raw and type(outputs) is Tensor:
             return outputs
-        selection = _selected(outputs, self._preds, "preds") if self._preds is not None else _usual(outputs)
         if self.raw:
-            return selection
+            return _raw(outputs if self._preds is None else _selected(outputs, self._preds, "preds"))
+        selection = _selected(outputs, self._preds, "preds") if self._preds is not None else _usual(outputs)
         if not isinstance(selection, Tensor):
             raise ConfigError(describe("preds", structure(selection), "a tensor", "Say it with preds="))
         return selection
@@ -193,6 +193,18 @@ class Reader:
         parts = [(each, _selected(batch, each, "inputs")) for each in self._inputs]
         keywords = {each: part for each, part in parts if isinstance(each, str)}
         return tuple(part for each, part in parts if not isinstance(each, str)), keywords
+
+
+def _raw(samples: Any) -> Any:
+    """Raw samples as they are.
+
+    Raises:
+        ConfigError: they are not counted, as those of a generator.
+    """
+    if not isinstance(samples, Sized):
+        do = "Return a list, as list(...) makes one"
+        raise ConfigError(describe("preds", type(samples).__name__, "a list with one entry a sample", do))
+    return samples
 
 
 def as_column(value: Any, what: str) -> Tensor:

@@ -128,7 +128,8 @@ def choose_diagnostics(
     Raises:
         ConfigError: there are more or fewer names than classes.
     """
-    shapes = {(m.num_classes, getattr(m, "num_labels", None)) for m in metrics.values() if hasattr(m, "num_classes")}
+    metrics = {name: each for name, each in metrics.items() if each.inputs == "labels" and hasattr(each, "num_classes")}
+    shapes = {(getattr(each, "num_classes", None), getattr(each, "num_labels", None)) for each in metrics.values()}
     if len(shapes) != 1:
         if classes:
             got = f"{len(classes)} names for metrics of {'different numbers of' if shapes else 'no'} classes"

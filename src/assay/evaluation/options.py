@@ -76,6 +76,10 @@ class EvaluateOptions:
             raise ConfigError(describe("confidence_level", repr(self.confidence_level), "a number between 0 and 1", do))
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
+        columns: Any = self.columns
+        if columns is not None and not isinstance(columns, Mapping):
+            do = 'Pass columns={"indexes": "query_id"}'
+            raise ConfigError(describe("columns", repr(columns), "parts of a batch by name", do))
         if self.resume is not None:
             local_path("resume", self.resume)
         if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):

@@ -95,7 +95,8 @@ def as_ignite(
 
     Args:
         metric: a metric; or a meter, whose values go into `engine.state.metrics` by name. A meter is copied empty.
-        output_transform: how the engine's output becomes `(y_pred, y)`, or `(y_pred, y, weights)`.
+        output_transform: how the engine's output becomes `(y_pred, y)`, followed by the named columns that the
+            metrics take and by weights.
         weighted: there are weights.
 
     Raises:
@@ -128,7 +129,8 @@ def attach(
     Args:
         engine: an `ignite.engine.Engine`.
         meter: which metrics; it is copied empty.
-        output_transform: how the engine's output becomes `(y_pred, y)`, or `(y_pred, y, weights)`.
+        output_transform: how the engine's output becomes `(y_pred, y)`, followed by the named columns that the
+            metrics take and by weights.
         usage: when values are read: "epoch_wise", "running_epoch_wise", "batch_wise", "running_batch_wise" or
             "single_epoch_running_batch_wise", as Ignite defines them.
 

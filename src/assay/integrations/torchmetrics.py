@@ -55,6 +55,10 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         self._of_batch = False  # inside forward, whose meter counts one batch and needs no stage
         self._left: int | None = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._update_signature = _signature(self.meter)  # the base class takes that of `update`
+
     @property
     def higher_is_better(self) -> bool | None:
         """Whether a higher value is better; None where that is not said, or where there are several metrics."""

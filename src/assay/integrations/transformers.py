@@ -36,7 +36,7 @@ class ComputeMetrics:
         """
         try:
             parts = (self._transform or _firsts)(prediction.predictions, prediction.label_ids)
-            arguments = parts if isinstance(parts, Mapping) else dict(zip(_ARGUMENTS, parts, strict=False))
+            arguments = parts if isinstance(parts, Mapping) else _by_name(parts)
             self.meter.update(**(arguments if self.meter.takes_raw else _tensors(arguments)))
             values = _flat(self.meter.compute()) if compute_result else {}
         except Exception:
@@ -51,6 +51,13 @@ def _firsts(preds: Any, labels: Any) -> tuple[Any, Any]:
     """The first part of each: logits come first where a model gives more than them."""
     first, second = (part[0] if isinstance(part, tuple | list) else part for part in (preds, labels))
     return first, second
+
+
+def _by_name(parts: tuple[Any, ...]) -> dict[str, Any]:
+    if len(parts) > len(_ARGUMENTS):
+        do = "Return a dictionary with the arguments of Meter.update"
+        raise ConfigError(describe("transform", f"{len(parts)} parts", f"up to {len(_ARGUMENTS)}", do))
+    return dict(zip(_ARGUMENTS, parts, strict=False))
 
 
 def _tensors(arguments: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Confidence intervals of what meters read: of closed form where one is standard, else by a bootstrap of tallies."""
+"""Confidence intervals of what meters read: closed-form where one is standard, else by a bootstrap of tallies."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def bootstrap(
 ) -> dict[str, ConfidenceInterval]:
     """Intervals of all values, by drawing groups of samples again.
 
-    Every sample has been dealt to a group by chance (a hash of its id), and counted by the meter of that group. In each
+    Every sample was randomly assigned to a group (by a hash of its id), and counted by the meter of that group. In each
     replicate every group counts as often as a draw from Poisson(1) says; the values of the replicates spread as those
     of other samples would. The ends are percentiles, moved outwards for the number of groups as Student's t is, and for
     the skewness of the replicates (`assay.stats.intervals.skewed_ends`).

@@ -145,8 +145,8 @@ class Meter:
             weights: shape `(N,)`, or that of `target`; only for a meter made with `weighted=True`.
             **columns: what the metrics take besides, by name, one row a sample, such as `indexes=` of retrieval.
 
-        Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded as
-        rows of numbers at once, on the CPU.
+        Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded at
+        once: on the CPU, or boxes on their device.
 
         Raises:
             ConfigError: a column is missing, or no metric counts it; nothing has then been counted.
@@ -470,7 +470,7 @@ class Meter:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], known: Iterable[type[Metric]] = ()) -> Meter:
-        """The meter that `to_file` wrote; its metrics need not be told.
+        """The meter that `to_file` wrote; its metrics need not be given.
 
         Args:
             path: the file.

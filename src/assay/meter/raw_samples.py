@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from assay.encode.base import Encoder
-from assay.errors import ConfigError, ShapeError, StateError, describe
+from assay.encode.base import Encoder, raw_samples
+from assay.errors import ConfigError, StateError, describe
 from assay.metrics.base import Metric
-from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
 
 
@@ -35,19 +34,13 @@ def encoded(
 ) -> tuple[Tensor, dict[str, Tensor], dict[str, Ragged]]:
     """Predictions without elements, and what every encoder makes of raw samples: dense and ragged columns.
 
-    A string by itself is one sample.
-
     Raises:
         InputError: the arguments are no sequences of equal lengths, or a sample cannot be encoded.
     """
     if is_compiling():
         do = "Call update outside of the compiled function"
         raise StateError(describe("update under torch.compile", "raw samples", "tensors", do))
-    samples = _sequence("preds", preds)
-    others = None if target is None else _sequence("target", target)
-    if others is not None and len(others) != len(samples):
-        got, expected = f"{len(others)} samples", f"as many as preds has, {len(samples)}"
-        raise ShapeError(describe("target", got, expected, "Give one entry a sample in both"))
+    samples, others = raw_samples(preds, target)
     columns: dict[str, Tensor] = {}
     ragged: dict[str, Ragged] = {}
     for encoder in encoders:
@@ -59,16 +52,3 @@ def encoded(
             columns[encoder.column] = rows
     device = next((each.device for each in ragged.values()), torch.device("cpu"))
     return torch.empty(len(samples), 0, device=device), columns, ragged
-
-
-def _sequence(name: str, value: Any) -> Sequence[Any]:
-    """Samples as a list or tuple."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list | tuple):
-        return value
-    no_list = isinstance(value, Tensor | bytes | Mapping | set | frozenset)
-    if no_list or not (hasattr(value, "__len__") and hasattr(value, "__iter__")):
-        got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type_name(value)
-        raise ShapeError(describe(name, got, "a list with one entry a sample", f"Pass {name} as a list"))
-    return list(value)

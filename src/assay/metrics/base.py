@@ -7,7 +7,8 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 import torch
@@ -65,6 +66,7 @@ class Metric(Operators, ABC):
     defined_for: ClassVar[str] = "enough samples that have weight, are not ignored and differ"
     arguments: ClassVar[Mapping[str, str]] = {}
     _numbers: ClassVar[Mapping[str, tuple[str, bool]]] = {}
+    _choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     _sections: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -74,23 +76,38 @@ class Metric(Operators, ABC):
         cls.__annotations__ = inspect.get_annotations(cls) | {name: kind for name, (kind, _) in hints.items()}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
         numbers = {name: number for name, (kind, _) in hints.items() if (number := _number(kind))}
+        choices = {name: several for name, (kind, _) in hints.items() if (several := _literals(kind))}
         cls.arguments, cls._numbers = {**cls.arguments, **texts}, {**cls._numbers, **numbers}
+        cls._choices = {**cls._choices, **choices}
         if "__doc__" in cls.__dict__ and cls.__doc__:
             written = sections(cls.__doc__)
             cls.__doc__ = docstring(written, cls.arguments, cls._sections, cls.exact_terms)
             cls._sections = {**cls._sections, **written}
 
     def __post_init__(self) -> None:
-        """Make numbers of NumPy and torch plain ones; raise for what is no number where one is stated."""
+        """Make numbers of NumPy and torch plain ones; raise for values that are not of the types of their fields."""
         for name, (kind, optional) in self._numbers.items():
             value = getattr(self, name)
             if not (optional and value is None):
                 object.__setattr__(self, name, plain(name, value, kind))
+        for name, choices in self._choices.items():
+            value = getattr(self, name)
+            if not any(type(value) is type(choice) and value == choice for choice in choices):
+                *others, last = map(repr, choices)
+                expected = f"{', '.join(others)} or {last}" if others else last
+                default = getattr(type(self), name, choices[0])
+                do = f"Pass {name}={default!r}" if default is not None else f"Leave {name} out"
+                raise ConfigError(describe(name, repr(value), expected, do))
 
     @property
     def encoder(self) -> Encoder | None:
         """What turns raw samples into the rows that are counted; None where an update is given tensors."""
         return None
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Make numbers plain after unpickling, too: a NaN is then the one object that equals itself."""
+        self.__dict__.update(state)
+        Metric.__post_init__(self)
 
     @abstractmethod
     def tally(self, weighted: bool) -> Tally:
@@ -230,6 +247,15 @@ def number(value: float) -> Tensor:
 def vector(values: Any) -> Tensor:
     """A result per class or output: a float64 tensor on the CPU."""
     return torch.tensor([float(v) for v in values], dtype=torch.float64)
+
+
+def _literals(kind: Any) -> tuple[Any, ...]:
+    """The values of a type that is a `Literal`, with None where that is among them; empty for other types."""
+    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    literals = [each for each in options if get_origin(each) is Literal]
+    if len(literals) + (NoneType in options) != len(options):
+        return ()
+    return tuple(value for each in literals for value in get_args(each)) + ((None,) if NoneType in options else ())
 
 
 def named_numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import torch
 
 from assay.errors import InvalidValuesError, describe
-from assay.tally.base import Batch
-from assay.tally.row_sums import RowSums
-from assay.tally.row_terms import RowNumbers
 
 CHUNK = 1 << 21
 """Distances that are there at a time: 16 MiB."""
@@ -29,14 +23,6 @@ def squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     from scipy.spatial.distance import cdist
 
     return np.asarray(cdist(a, b, "sqeuclidean"))
-
-
-def exact_sums(matrix: np.ndarray) -> list[Fraction]:
-    """The sum of each column of finite numbers, without rounding."""
-    tally: Any = RowSums(RowNumbers(matrix.shape[1]))
-    state = tally.zero(torch.device("cpu"))
-    tally.add(state, Batch(torch.from_numpy(np.ascontiguousarray(matrix)), compiled=True))
-    return [Fraction(each) for each in tally.compute(tally.canonicalize(state, len(matrix))).sums[0]]
 
 
 def whole_weights(metric: str, weights: np.ndarray | None, size: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -177,16 +177,6 @@ class OverOutputs(OutputMetric):
         MultiOutput,
         '"uniform_average" over outputs, "raw_values", or "variance_weighted": by the spread of the target.',
     ] = field(default="uniform_average", kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.multioutput not in get_args(MultiOutput):
-            expected = "one of " + ", ".join(get_args(MultiOutput))
-            raise ConfigError(
-                describe(
-                    "multioutput", repr(self.multioutput), expected, "Leave multioutput out for the mean over outputs"
-                )
-            )
 
     @property
     def terms(self) -> frozenset[Term]:

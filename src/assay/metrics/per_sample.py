@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.devices.policies import policy
-from assay.encode.base import Encoder
+from assay.encode.base import Encoder, raw_samples
 from assay.tally.base import Batch
 from assay.tally.inputs import check_inputs, match_shapes, readable
 from assay.tally.ragged import Ragged
@@ -87,6 +87,8 @@ def per_sample_values(
         >>> found.terms["true positives"]
         tensor([False,  True, False])
     """
+    if metric.encoders and metric.encoder is None:
+        return None  # made of metrics of raw samples
     if metric.encoder is not None:
         preds, target = _rows(metric.encoder, preds, target), None
         if not isinstance(preds, Tensor):
@@ -128,7 +130,7 @@ def predictions(metric: Metric, preds: Any, target: Any = None, **columns: Tenso
         >>> predictions(Accuracy(), torch.tensor([0.2, 0.9, 0.7]), torch.tensor([1, 1, 0]))
         tensor([0, 1, 1])
     """
-    if metric.encoder is not None:
+    if metric.encoders:
         return None
     batch = _batch(metric, preds, target, None, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
@@ -136,8 +138,9 @@ def predictions(metric: Metric, preds: Any, target: Any = None, **columns: Tenso
 
 
 def _rows(encoder: Encoder, preds: Any, target: Any) -> Tensor | Ragged:
-    encoder.check(preds, target)
-    return encoder.rows(preds, target)
+    samples = raw_samples(preds, target)
+    encoder.check(*samples)
+    return encoder.rows(*samples)
 
 
 def _batch(

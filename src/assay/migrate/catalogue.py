@@ -71,7 +71,8 @@ def catalogue_document(rows: Iterable[CatalogueRow]) -> Document:
 def _chapter(table: LibraryTable, rows: list[CatalogueRow]) -> Chapter:
     families = Counter(row.missing for row in rows if row.missing)
     lacking = ", ".join(f"{count} {family}" for family, count in families.items())
-    covered = sum(not row.missing for row in rows)
-    note = f"{len(rows)} classes: {covered} have a counterpart" + (f"; missing: {lacking}" if lacking else "")
+    direct, other = sum(bool(row.assay) for row in rows), sum(not row.assay and not row.missing for row in rows)
+    note = f"{len(rows)} classes: {direct} have a counterpart, for {other} the last column says what to do"
+    note += f"; missing: {lacking}" if lacking else ""
     cells = [(row.name, row.assay, f"missing: {row.missing}" if row.missing else row.instead) for row in rows]
     return Chapter(f"{table.title} {table.version}", (DataGrid.of(("class", "assay", "instead"), cells),), note)

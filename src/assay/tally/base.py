@@ -131,7 +131,7 @@ class Tally(ABC):
 
     @abstractmethod
     def add(self, state: State, batch: Batch) -> None:
-        """Count a batch into a state, in place, without a host synchronisation."""
+        """Count a batch into a state, in place, without synchronizing with the device."""
 
     @abstractmethod
     def compute(self, state: State) -> Any:
@@ -210,7 +210,7 @@ BAD_WEIGHTS = "weights are negative, infinite or NaN"
 
 
 def bad_weights(weights: Tensor) -> Tensor:
-    """Which weights cannot be: booleans. A weight says how many samples one stands for."""
+    """Which weights are invalid: booleans. A weight says how many samples one stands for."""
     fine = weights >= 0
     return ~(fine & (weights < math.inf) if weights.dtype.is_floating_point else fine)  # NaN is neither
 

@@ -20,7 +20,7 @@ class CompositeTally(Tally):
     The state has the fields of the distinct tallies, as `"<number>.<field>"`.
 
     Args:
-        tallies: one or more; equal ones are counted once. None is itself of this class: see `together`.
+        tallies: one or more; equal ones are counted once. None is itself of this class: see `combine`.
     """
 
     tallies: tuple[Tally, ...]

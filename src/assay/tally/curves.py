@@ -163,12 +163,16 @@ def partial_auroc(ranking: Ranking, max_fpr: Fraction) -> BoundedEstimate:
     return BoundedEstimate(*((1 + (area - chance) / (max_fpr - chance)) / 2 for area in areas))
 
 
-def possible_curves(ranking: Ranking, max_fpr: Fraction) -> list[tuple[Array, Array]]:
-    """False and true positives at the points of the curve that is estimated, the lowest and the highest that may be."""
+def possible_curves(ranking: Ranking, max_fpr: Fraction, min_fpr: Fraction | None = None) -> list[tuple[Array, Array]]:
+    """False and true positives at the points of the curve that is estimated, the lowest and the highest that may be.
+
+    Curves at stated thresholds are continued to both rates; the lower one is `max_fpr` where it is not given.
+    """
     alarms, hits = ranking.alarms, ranking.hits
     if ranking.at_thresholds:
         alarms, hits = alarms[ranking.points], hits[ranking.points]
-        if not len(alarms) or alarms[0] > max_fpr * ranking.num_negatives:
+        first = max_fpr if min_fpr is None else min_fpr
+        if not len(alarms) or alarms[0] > first * ranking.num_negatives:
             alarms, hits = np.append(0, alarms), np.append(0, hits)
         if alarms[-1] <= max_fpr * ranking.num_negatives:
             alarms, hits = np.append(alarms, ranking.num_negatives), np.append(hits, ranking.num_positives)

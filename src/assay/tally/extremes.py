@@ -22,8 +22,8 @@ _KINDS = ("float32", "float64", "integer")
 class Range(NamedTuple):
     """The largest and the smallest value; NaN without one, or where a NaN counts."""
 
-    largest: float
-    smallest: float
+    largest: float | int
+    smallest: float | int
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Extremes(Tally):
         if nan == count or (nan and self.nan_policy != "ignore"):
             return Range(math.nan, math.nan)
         largest, negated = (_largest(keys, k) for k, keys in enumerate(state["extremes"].T.tolist()))
-        return Range(float(largest), float(-negated))
+        return Range(largest, -negated)
 
 
 def _largest(keys: Sequence[int], column: int) -> float | int:

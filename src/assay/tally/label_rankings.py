@@ -12,6 +12,7 @@ from torch import Tensor
 
 from assay.tally.base import Batch, BatchLayout
 from assay.tally.labelled_scores import ScoreSpec
+from assay.tally.layout_checks import check_weights
 from assay.tally.row_sums import RowTerm, RowValues, sum_each_row
 
 Criterion = Literal["exact_match", "hamming", "overlap", "contain", "belong"]
@@ -29,6 +30,7 @@ class LabelRows(RowTerm):
 
     def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
+        check_weights(layout.weights)
 
     def __call__(self, batch: Batch) -> RowValues:
         rows = self.data.rows(batch)

@@ -67,8 +67,8 @@ class OverlapTerm(RowTerm):
         check_weights(layout.weights)
 
     def __call__(self, batch: Batch) -> RowValues:
-        preds, target = batch.preds, batch.needed_target
         highest = self.num_classes - 1 if self.input_format == "index" else 1
+        preds, target = (_holding(each, highest) for each in (batch.preds, batch.needed_target))
         wrong = torch.zeros(len(preds), dtype=torch.bool, device=preds.device)
         for side in (preds, target):
             if side.dtype != torch.bool:
@@ -99,6 +99,12 @@ class OverlapTerm(RowTerm):
             return values, defined
         present = defined.sum(1, keepdim=True)
         return values.sum(1, keepdim=True).div(present.clamp(min=1), rounding_mode="floor"), present > 0
+
+
+def _holding(mask: Tensor, highest: int) -> Tensor:
+    """The mask in a dtype that holds `highest`: next to a number that it does not hold, a dtype wraps that number."""
+    narrow = mask.dtype != torch.bool and torch.iinfo(mask.dtype).max < highest
+    return mask.to(torch.int64) if narrow else mask
 
 
 def fixed_quotient(above: Tensor, below: Tensor) -> Tensor:

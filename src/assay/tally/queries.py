@@ -255,7 +255,10 @@ class QueryDocuments(Tally):
         return {"documents": SampleStore({name: TensorLayout(dtype, ()) for name, dtype in layouts.items()})}
 
     def add(self, state: State, batch: Batch) -> None:
-        rows = {"indexes": batch.columns["indexes"], "scores": batch.preds + 0.0, "relevance": batch.needed_target}
+        relevance = batch.needed_target
+        if relevance.dtype.is_floating_point:
+            relevance = relevance + 0.0  # -0.0 is 0.0
+        rows = {"indexes": batch.columns["indexes"], "scores": batch.preds + 0.0, "relevance": relevance}
         if self.weighted and batch.weights is not None:
             rows["weights"] = batch.weights
         state["documents"].append(**{name: tensor.reshape(-1) for name, tensor in rows.items()})

@@ -171,7 +171,7 @@ def ranked(
         on_host: the tensors are in host memory, where NumPy sorts them several times as fast, and values may be read.
     """
     scores = scores + 0.0  # -0.0 is 0.0
-    relevance = relevance.to(dtype).masked_fill(absent, 0)
+    relevance = relevance.to(dtype).masked_fill(absent, 0) + 0.0  # keys hold bits: -0.0 is 0.0
     if torch.float64 in (scores.dtype, dtype):
         order = relevance.masked_fill(absent, -1).sort(dim=1, descending=True, stable=True).indices
         scores = scores.masked_fill(absent, -torch.inf).gather(1, order)

@@ -1,4 +1,4 @@
-"""How several raters put samples into categories: the sums that their agreement is read from."""
+"""How several raters put samples into categories: the sums that their agreement is computed from."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from assay.decide import first_largest
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, shown
 from assay.tally.exact import Number
+from assay.tally.layout_checks import check_weights
 from assay.tally.sums import Sums
 from assay.tally.terms import PREDS
 
@@ -64,7 +65,7 @@ class Ratings(Tally):
         return {**self._sums.fields, "invalid": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
-        preds, weights = layout.preds, layout.weights
+        preds = layout.preds
         dimensions, scores = (2, True) if self.mode == "probs" else (1, False)
         if len(preds.tail) != dimensions or preds.tail[0] != self.num_classes or 0 in preds.tail:
             expected = f"shape (N, {self.num_classes}{', raters' * scores}) for mode={self.mode!r}"
@@ -73,9 +74,7 @@ class Ratings(Tally):
             expected = "floats: a score of each category" if scores else "integers: numbers of ratings"
             do = 'Pass mode="counts" for numbers of ratings, mode="probs" for scores'
             raise DtypeError(describe("preds", preds.dtype, expected, do))
-        if weights is not None and weights.tail:
-            got = f"shape {shown(weights.tail)}"
-            raise ShapeError(describe("weights", got, "shape (N,)", "Give one weight per sample"))
+        check_weights(layout.weights)
 
     def zero(self, device: torch.device) -> State:
         return {**self._sums.zero(device), "invalid": torch.zeros(1, dtype=torch.int64, device=device)}

@@ -1,4 +1,4 @@
-"""How uncertain values are: samples dealt to groups while they are counted, and groups resampled when it is asked."""
+"""How uncertain values are: samples are randomly assigned to groups, which are counted apart and resampled."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 HELD_ROWS = 1 << 13
 HELD_BYTES = 1 << 24
-"""Rows are dealt when so many are held, or so many bytes. Dealing a few at a time would be slow, and each time the host
-waits for one small copy: the order in which the device puts the rows."""
+"""Rows are assigned when so many are held, or so many bytes. A few at a time would be slow, and each time the process waits
+for one small copy: the order in which the device puts the rows."""
 _STAGE_BYTES = 1 << 14  # of each group, which is given rows by the dozen
 _NEXT = "next"
 
@@ -32,8 +32,8 @@ _NEXT = "next"
 class Bootstrap:
     """Measures with intervals, standard errors and quantiles, in one pass and without keeping samples.
 
-    Each sample is dealt to one of some groups, by a hash of its id, and counted by the meter of that group. The sum of
-    the groups is the value. Drawing groups again says how it would spread for other samples: see
+    Each sample is randomly assigned to one of some groups, by a hash of its id, and counted by the meter of that group.
+    The sum of the groups is the value. Drawing groups again says how it would spread for other samples: see
     `assay.meter.intervals.bootstrap`.
 
     Where `ids` are given, everything has the same bits however the samples were split over batches and processes. Else
@@ -42,7 +42,7 @@ class Bootstrap:
     Args:
         meter: says what is measured; it is not changed.
         groups: how many groups; as many as 64 MiB of counts allow, at most 128, by default.
-        seed: another deal and other draws for each.
+        seed: another assignment and other draws for each.
 
     Raises:
         ConfigError: fewer than 16 groups, or counts that are too large for them.
@@ -120,18 +120,18 @@ class Bootstrap:
         tensors = (None if each is None else (each.dtype, each.device, each.shape[1:]) for each in batch.tensors)
         layout = (*tensors, *batch.names, *(each.layout for each in batch.ragged.values()))
         if layout != self._layout:
-            self._deal()
+            self._assign()
             self._layout = layout
         self._held.append(batch.map(lambda tensor: tensor.detach().clone()))
         self._codes.append(groups_of(numbers, self._seed, len(self._groups)))
         self._next += count
         if sum(map(len, self._codes)) >= HELD_ROWS or self._held_bytes() >= HELD_BYTES:
-            self._deal()
+            self._assign()
 
     def _held_bytes(self) -> int:
         return sum(batch.nbytes for batch in self._held)
 
-    def _deal(self) -> None:
+    def _assign(self) -> None:
         """Give the rows that are held to the meters of their groups."""
         self._refuse_if_broken()
         if not self._held:
@@ -157,7 +157,7 @@ class Bootstrap:
     @property
     def groups(self) -> tuple[Meter, ...]:
         """The meters of the groups."""
-        self._deal()
+        self._assign()
         return tuple(self._groups)
 
     def total(self) -> Meter:
@@ -259,7 +259,7 @@ class Bootstrap:
         self._groups, self._next = [meters[name] for name in known], int(told[0])
 
     def __getstate__(self) -> dict[str, Any]:
-        self._deal()
+        self._assign()
         return self.__dict__.copy()
 
     def __repr__(self) -> str:

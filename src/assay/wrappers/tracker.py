@@ -60,11 +60,12 @@ class Tracker:
             do = "Pass directions by name, as higher_is_better={'loss': False}"
             raise ConfigError(describe("meter", type(meter).__name__, "a meter", do))
         of_metrics = {name: metric.higher_is_better for name, metric in (metrics or {}).items()}
-        self._directions: dict[str, bool | None] = {**of_metrics, **(higher_is_better or {})}
-        for name, direction in self._directions.items():
-            if direction not in (True, False, None):
+        directions: dict[str, Any] = {**of_metrics, **(higher_is_better or {})}
+        for name, direction in directions.items():
+            if direction is not None and not isinstance(direction, bool):
                 do = "Pass True where higher values are better, False where lower ones are"
                 raise ConfigError(describe(f"higher_is_better of {name}", repr(direction), "True, False or None", do))
+        self._directions: dict[str, bool | None] = directions
         self.steps: list[int] = []
         self._values: list[dict[str, float]] = []
 
@@ -92,7 +93,7 @@ class Tracker:
         self._values.append(numbers)
 
     def rewind(self, step: int) -> None:
-        """Forget this step and those after it, as when training goes on from an older checkpoint."""
+        """Forget this step and those after it, as when training resumes from an older checkpoint."""
         first = sum(each < step for each in self.steps)
         del self.steps[first:], self._values[first:]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.cli.loaders.metrics import SHORT, open_metrics
+from assay.cli.loaders.metrics import SHORT, between, open_metrics
 from assay.errors import ConfigError
 from assay.metrics import (
     AUROC,
@@ -74,3 +74,7 @@ def test_shared_arguments_go_to_the_metrics_that_have_them():
 def test_a_shared_argument_that_no_metric_has_is_refused():
     with pytest.raises(ConfigError, match="--num-classes: got 10, but only mse"):
         open_metrics(["mse"], {"num_classes": 10})
+
+
+def test_commas_inside_of_brackets_stay_with_their_argument():
+    assert between("a=[(1,2),(3,4)],b=2") == ["a=[(1,2),(3,4)]", "b=2"]

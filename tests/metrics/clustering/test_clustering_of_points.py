@@ -212,3 +212,12 @@ def test_what_is_invalid_raises():
             CalinskiHarabaszScore(**wrong)
     with pytest.raises(ConfigError, match="p"):
         DunnIndex(num_features=2, p=0.5)
+
+
+@pytest.mark.parametrize("kind", [DaviesBouldinScore, DunnIndex, SilhouetteScore])
+def test_units_do_not_matter(kind):
+    generator = torch.Generator().manual_seed(0)
+    points, labels = torch.randn(30, 2, generator=generator, dtype=torch.float64), torch.arange(30) % 3
+    expected = kind(num_features=2)(points, labels)
+    for exponent in (-1000, -600, 500, 1000):
+        assert kind(num_features=2)(points * 2.0**exponent, labels) == expected

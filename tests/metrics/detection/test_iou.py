@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.errors import AssayWarning
+from assay.errors import AssayWarning, ConfigError
 from assay.metrics import (
     CompleteIntersectionOverUnion,
     DistanceIntersectionOverUnion,
@@ -85,3 +85,24 @@ def test_pairs_are_compared_in_blocks(monkeypatch):
     expected = float(IntersectionOverUnion()(preds, target))
     monkeypatch.setattr("assay.metrics.detection.iou._PAIRS", 7)
     assert float(IntersectionOverUnion()(preds, target)) == pytest.approx(expected, rel=0, abs=1e-14)
+
+
+@pytest.mark.parametrize("threshold", [50, math.nan, -2])
+def test_a_threshold_that_no_pair_has_is_refused(threshold):
+    with pytest.raises(ConfigError, match="iou_threshold"):
+        IntersectionOverUnion(iou_threshold=threshold)
+
+
+def test_the_order_of_boxes_and_their_dtype_change_no_bit():
+    generator = torch.Generator().manual_seed(3)
+
+    def scene():
+        start, size = torch.rand(9, 2, generator=generator), torch.rand(9, 2, generator=generator)
+        return {"boxes": torch.cat([start, start + size], 1), "labels": torch.zeros(9, dtype=torch.int64)}
+
+    preds, target = ([scene() for _ in range(8)] for _ in range(2))
+    metric = CompleteIntersectionOverUnion(class_metrics=True)
+    expected = metric(preds, target)
+    backwards = [{name: field.flip(0) for name, field in image.items()} for image in preds]
+    wide = [{**image, "boxes": image["boxes"].double()} for image in preds]
+    assert metric(backwards, target) == expected == metric(wide, target)

@@ -269,3 +269,8 @@ def test_arguments_out_of_range_are_refused():
         RelativeAverageSpectralError(window_size=0)
     with pytest.raises(ConfigError, match="reduction"):
         TotalVariation(reduction="none")
+
+
+def test_a_correlation_needs_more_than_one_pixel_in_a_window():
+    with pytest.raises(ConfigError, match="window_size"):
+        SpatialCorrelationCoefficient(window_size=1)

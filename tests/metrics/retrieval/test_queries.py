@@ -354,3 +354,20 @@ def test_documents_are_kept_where_they_are_and_have_the_bits_of_the_cpu(device, 
     meter.update(*there[:2], indexes=there[2])
     assert [str(event) for event in events] == []
     assert bits(meter) == bits(counted(data))
+
+
+def test_a_relevance_of_minus_zero_is_zero():
+    scores, relevance = torch.tensor([[0.9, 0.5, 0.1]]), torch.tensor([[-0.0, 1.0, -0.0]])
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        assert RetrievalMRR(by_row=True)(scores, relevance.to(dtype)) == 0.5
+    indexes = torch.zeros(3, dtype=torch.int64)
+    meters = [Meter(RetrievalMRR()) for _ in range(2)]
+    for meter, target in zip(meters, (relevance[0], relevance[0].flip(0).abs()), strict=True):
+        meter.update(scores[0], target, indexes=indexes)
+    (one,), (two,) = (meter.states() for meter in meters)
+    assert torch.equal(one["documents"].column("relevance").signbit(), two["documents"].column("relevance").signbit())
+
+
+def test_weights_and_other_aggregations_are_refused_at_once():
+    with pytest.raises(ConfigError, match="aggregation"):
+        Meter(RetrievalMRR(aggregation="median"), weighted=True)

@@ -213,3 +213,33 @@ def test_images_of_different_sizes_count_once_each():
     for size in (3, 50):
         meter.update(torch.ones(1, size, dtype=torch.long), torch.full((1, size), int(size > 3)))
     assert float(*meter.compute().values()) == 0.5
+
+
+def test_hausdorff_of_square_masks_is_torchmetrics_which_misplaces_distances_in_others():
+    theirs = torchmetrics_segmentation.hausdorff_distance
+    for seed in range(20):
+        for own, true in zip(*drawn(seed, (2, 8, 8)), strict=True):
+            pair = [torch.from_numpy((each == 1).astype(np.int64)) for each in (own, true)]
+            if pair[0].any() and pair[1].any():
+                expected = float(theirs(*(each[None] for each in pair), num_classes=2, input_format="index"))
+                found = HausdorffDistance(num_classes=2)(*([each] for each in pair))
+                assert float(found) == pytest.approx(expected)
+    wide = [torch.tensor([[0, 0, 0, 0, 1], [0] * 5]), torch.tensor([[1, 0, 0, 0, 0], [0] * 5])]
+    assert float(HausdorffDistance(num_classes=2)(*([each] for each in wide))) == 4
+    misplaced = float(theirs(*(each[None] for each in wide), num_classes=2, input_format="index"))
+    assert misplaced == pytest.approx(26**0.5)
+
+
+@pytest.mark.parametrize("kind", [MeanIoU, MeanDice])
+def test_masks_of_a_narrow_dtype_may_have_more_classes_than_it_holds(kind):
+    masks = [torch.randint(0, 256, (2, 6, 6), generator=torch.Generator().manual_seed(k)) for k in range(2)]
+    expected = kind(num_classes=300)(*masks)
+    assert kind(num_classes=300)(*(mask.to(torch.uint8) for mask in masks)) == expected
+
+
+def test_one_way_distances_change_when_the_masks_are_exchanged():
+    a, b = torch.zeros(5, 5, dtype=torch.int64), torch.zeros(5, 5, dtype=torch.int64)
+    a[0, 0], b[0, 0], b[4, 4] = 1, 1, 1
+    metric = HausdorffDistance(num_classes=2, directed=True)
+    assert float(metric([a], [b])) == 0
+    assert float(metric([b], [a])) == pytest.approx(32**0.5)

@@ -112,3 +112,11 @@ def test_a_wrong_tag_is_named_by_its_position(metric, pred, place):
 def test_arguments_are_checked(arguments):
     with pytest.raises(ConfigError, match=next(iter(arguments))):
         EntityF1Score(**arguments)
+
+
+@pytest.mark.parametrize(
+    "options", [{"types": ("A",)}, {"types": ("A", "A"), "average": "macro"}, {"types": "A", "average": "macro"}]
+)
+def test_types_that_are_not_used_or_stand_twice_are_refused(options):
+    with pytest.raises(ConfigError, match="types"):
+        EntityF1Score(**options)

@@ -205,3 +205,11 @@ def test_weights_count_sentences():
     for metric in METRICS:
         expected = metric([preds[0], *preds[:2]], [target[0], *target[:2]])
         assert metric(preds, target, weights=torch.tensor([2, 1, 0])) == expected
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_numbers_of_smoothing_and_weights_are_checked(value):
+    with pytest.raises(ConfigError, match="smooth_value"):
+        SacreBLEUScore(smooth_method="floor", smooth_value=value)
+    with pytest.raises(ConfigError, match="weights"):
+        BLEUScore(weights=(value, 0.0, 0.0, 0.0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
@@ -94,7 +93,7 @@ def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
     name, preset = _class_name(kind)
     cls: Callable[..., Metric] = getattr(assay.metrics, name)
     allowed = inspect.signature(cls).parameters
-    given = dict(_argument(each, cls) for each in _BETWEEN.split(arguments) if each)
+    given = dict(_argument(each, cls) for each in between(arguments) if each)
     common = {key: value for key, value in shared.items() if key in allowed and not _is_other_task(key, given)}
     try:
         return cls(**{**common, **preset, **given})
@@ -105,7 +104,18 @@ def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
         raise ConfigError(describe(f"--metrics {kind}", got, expected, do)) from error
 
 
-_BETWEEN = re.compile(r",(?![^(\[]*[)\]])")  # a comma outside of brackets, as in weights=(0.5,0.5),smooth=true
+def between(text: str) -> list[str]:
+    """The parts of a text between commas outside of brackets, as of `weights=(0.5,0.5),smooth=true`."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if sign == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
+
+
 _TASKS = ("num_classes", "num_labels")
 
 

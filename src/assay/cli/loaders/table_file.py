@@ -139,7 +139,10 @@ class TableFile:
         if self.path.suffix == ".jsonl":
             return arrow.json.read_json(self.path)
         options = arrow.csv.ParseOptions(delimiter="\t" if self.path.suffix == ".tsv" else ",")
-        convert = arrow.csv.ConvertOptions(column_types={name: arrow.string() for name in self._strings})
+        types = {name: arrow.string() for name in self._strings}
+        # A blank cell is missing, "" is the empty string, and "NA" may be what was predicted.
+        blank = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]} if types else {}
+        convert = arrow.csv.ConvertOptions(column_types=types, **blank)
         return arrow.csv.read_csv(self.path, parse_options=options, convert_options=convert)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -93,11 +93,6 @@ class CohenKappa(LabelMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weights is not None and self.weights not in get_args(KappaWeights):
-            expected = ", ".join(map(repr, get_args(KappaWeights))) + " or None"
-            raise ConfigError(
-                describe("weights", repr(self.weights), expected, "Leave weights out for the unweighted kappa")
-            )
         if self.num_labels is not None:
             do = "Compute it for each label on its own"
             raise ConfigError(describe("num_labels", self.num_labels, "None: kappa is of two raters of one item", do))

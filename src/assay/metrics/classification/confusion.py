@@ -66,12 +66,6 @@ class ConfusionMatrix(LabelMetric):
         "all; None counts. What would be divided by 0 is 0.",
     ] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.normalize is not None and self.normalize not in get_args(Normalize):
-            expected = ", ".join(map(repr, get_args(Normalize))) + " or None"
-            raise ConfigError(describe("normalize", repr(self.normalize), expected, "Leave normalize out for counts"))
-
     def tally(self, weighted: bool) -> Tally:
         return Confusion(self.labels, weighted)
 

@@ -115,7 +115,8 @@ class LogAUC(AveragedRankingMetric):
     def bounded_value(self, ranking: Ranking) -> BoundedEstimate:
         if not ranking.num_positives or not ranking.num_negatives:
             return curves.NOTHING
-        lines = curves.possible_curves(ranking, Fraction(self.fpr_range[1]))
+        low, high = map(Fraction, self.fpr_range)
+        lines = curves.possible_curves(ranking, high, low)
         value, lower, upper = (self._area(alarms, hits, ranking) for alarms, hits in lines)
         if ranking.single.all():
             return BoundedEstimate(value, value, value)

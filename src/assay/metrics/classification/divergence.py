@@ -14,7 +14,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, result, rounded, sums_or_means
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
-from assay.tally.row_sums import RowSums, RowTerm, RowTotals
+from assay.tally.row_sums import RowSums, RowTerm, RowTotals, sum_each_row
 from assay.tally.row_terms import Divergence
 from assay.tally.vector_terms import DivergenceOfMean, PredictedEntropy
 
@@ -47,11 +47,6 @@ class DivergenceMetric(Metric):
     log_prob: Annotated[bool, "both are logarithms of probabilities."] = False
     reduction: Annotated[Literal["mean", "sum"], '`"mean"` or `"sum"` over the rows.'] = "mean"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reduction not in ("mean", "sum"):
-            raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Pass reduction='mean'"))
-
     @property
     def estimates(self) -> bool:
         return self.reduction == "mean"
@@ -63,7 +58,7 @@ class DivergenceMetric(Metric):
         if self.reduction == "sum":
             return None
         values = type(self).term(self.log_prob)(batch).values[0]
-        return PerSample.of(self.name, values.reshape(len(values), -1).sum(1))
+        return PerSample.of(self.name, sum_each_row(values.reshape(len(values), -1).contiguous()).view(-1))
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -56,6 +56,8 @@ class OperatingPointMetric(RankingMetric):
         if not 0 <= self.minimum <= 1:
             raise ConfigError(describe(self._field, self.minimum, "a rate in [0, 1]", "Give a share, not per cent"))
 
+    needs: ClassVar[str] = "positives and negatives"
+
     @property
     def _field(self) -> str:
         return next(name for name in self.__dataclass_fields__ if name.startswith("min_"))
@@ -67,13 +69,13 @@ class OperatingPointMetric(RankingMetric):
     def compute(self, counts: Counted) -> OperatingPoint:
         points = [self._best(ranking) for ranking in counts]
         values, thresholds = ([point[k] for point in points] for k in range(2))
-        self._warn_of_missing([k for k, value in enumerate(values) if math.isnan(value)], "positives and negatives")
+        self._warn_of_missing([k for k, value in enumerate(values) if math.isnan(value)], self.needs)
         shaped: Callable[[list[float]], Tensor] = first_number if self._single else vector
         return OperatingPoint(shaped(values), shaped(thresholds))
 
     def _best(self, ranking: Ranking) -> tuple[float, float]:
         wanted, limited, thresholds = self.rates(ranking)
-        if np.isnan(wanted).all() or np.isnan(limited).all():
+        if not ranking.num_positives or (self.needs != "positives" and not ranking.num_negatives):
             return math.nan, math.nan
         allowed = np.flatnonzero((limited >= self.minimum) & ~np.isnan(wanted))
         if not len(allowed):
@@ -105,6 +107,7 @@ class RecallAtFixedPrecision(OperatingPointMetric):
     min_precision: Annotated[float, "the least precision, in [0, 1]."]
 
     examples = ({"min_precision": 0.5}, {"min_precision": 0.5, "exact_up_to": 0})
+    needs = "positives"
 
     def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         recall = curves.ratios(ranking.hits, ranking.num_positives)
@@ -132,6 +135,7 @@ class PrecisionAtFixedRecall(OperatingPointMetric):
     min_recall: Annotated[float, "the least recall, in [0, 1]."]
 
     examples = ({"min_recall": 0.5}, {"min_recall": 0.5, "exact_up_to": 0})
+    needs = "positives"
 
     def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         recall = curves.ratios(ranking.hits, ranking.num_positives)

@@ -112,15 +112,6 @@ class CalibrationError(ConfidenceMetric):
 
     examples = ({}, {"logits": True}, {"norm": "l2"}, {"norm": "max"})
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.norm not in ("l1", "l2", "max"):
-            raise ConfigError(
-                describe(
-                    "norm", repr(self.norm), "'l1', 'l2' or 'max'", "Pass norm='l1' for the expected calibration error"
-                )
-            )
-
     def compute(self, counts: BinTotals) -> Tensor:
         total = sum(counts.weight, Fraction(0))
         if not total:
@@ -275,16 +266,6 @@ class HingeLoss(ScoreMetric):
 
     squared: Annotated[bool, "the square of each term."] = False
     multiclass_mode: Annotated[MulticlassMode, '"crammer-singer" or "one-vs-all".'] = "crammer-singer"
-
-    def __post_init__(self) -> None:
-        if self.multiclass_mode not in ("crammer-singer", "one-vs-all"):
-            expected = "'crammer-singer' or 'one-vs-all'"
-            raise ConfigError(
-                describe(
-                    "multiclass_mode", repr(self.multiclass_mode), expected, "Leave multiclass_mode out for its default"
-                )
-            )
-        super().__post_init__()
 
     @property
     def _each(self) -> bool:

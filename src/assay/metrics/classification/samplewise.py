@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, prod
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
@@ -42,13 +42,6 @@ class SamplewiseMetric(RatioMetric):
         "dimension 0, of the value of each sample's own labels, as of an image or a sequence; samples without a value "
         "are left out, and weights are `(N,)`.",
     ] = "global"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.multidim_average not in get_args(MultidimAverage):
-            do = 'Leave it out, or pass "samplewise" for the mean over samples'
-            expected = " or ".join(map(repr, get_args(MultidimAverage)))
-            raise ConfigError(describe("multidim_average", repr(self.multidim_average), expected, do))
 
     @property
     def class_average(self) -> Average | None:

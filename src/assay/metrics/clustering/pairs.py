@@ -1,4 +1,4 @@
-"""Clusterings compared with classes by the pairs of samples that both put together, read from exact integers."""
+"""Clusterings compared with classes by the pairs of samples that both put together, computed from exact integers."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar
 
@@ -118,7 +118,10 @@ class KeptPointMetric(PointClusterMetric):
     """A metric of points and their clusters for which all of them are kept."""
 
     def compute(self, counts: PointArrays) -> Tensor:
-        return number(self.value(counts) if counts.target.max(initial=0) else math.nan)
+        if not counts.target.max(initial=0):
+            return number(math.nan)
+        exponent = int(np.frexp(np.abs(counts.preds).max(initial=0))[1])  # units do not matter, and squares must fit
+        return number(self.value(replace(counts, preds=np.ldexp(counts.preds, -exponent))))
 
     @abstractmethod
     def value(self, points: PointArrays) -> float:

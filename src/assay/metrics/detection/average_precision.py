@@ -87,17 +87,15 @@ class MeanAveragePrecision(BoxMetric):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _increasing(name, value, int if name[0] == "m" else float))
-        if self.average not in ("macro", "micro"):
-            expected = "'macro' or 'micro'"
-            raise ConfigError(describe("average", repr(self.average), expected, "Write average='macro'"))
 
     def compute(self, counts: RaggedArrays) -> Mapping[str, Tensor]:
         images = self.images(counts)
         classes, index = _classes(images)
-        values = self._curves(images, index, len(classes))
         most = self.max_detection_thresholds[-1]
-        result = (self._curves(images, *_as_one_class(index)) if self.average == "micro" else values).summary
-        if self.class_metrics:
+        micro = self.average == "micro"
+        values = self._curves(images, index, len(classes)) if self.class_metrics or not micro else None
+        result = (self._curves(images, *_as_one_class(index)) if values is None or micro else values).summary
+        if self.class_metrics and values is not None:
             result["classes"] = torch.from_numpy(classes)
             result["map_per_class"] = torch.from_numpy(_means(values.precision[0].transpose(1, 0, 2)))
             result[f"mar_{most}_per_class"] = torch.from_numpy(_means(values.recall[0, -1]))

@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.encode.boxes import DETECTIONS, TRUTHS
+from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.tally.ragged_store import RaggedArrays
@@ -85,6 +86,12 @@ class PairMetric(BoxMetric):
     class_metrics: Annotated[bool, "also return the mean of each class."] = False
     respect_labels: Annotated[bool, "pairs have equal labels; otherwise they are all pairs of an image."] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.iou_threshold is not None and not -1 <= self.iou_threshold <= 1:
+            do = "Write iou_threshold=0.5, or leave it out for all pairs"
+            raise ConfigError(describe("iou_threshold", self.iou_threshold, "a number from -1 to 1", do))
+
     @abstractmethod
     def pair_values(self, pairs: BoxPairs) -> np.ndarray:
         """The number of each pair."""
@@ -92,20 +99,22 @@ class PairMetric(BoxMetric):
     def compute(self, counts: RaggedArrays) -> Tensor | Mapping[str, Tensor]:
         images = self.images(counts)
         classes, codes = np.unique(images.field(TRUTHS, "labels").astype(np.int64), return_inverse=True)
-        sums, counted = np.zeros(len(classes)), np.zeros(len(classes), np.int64)
+        blocks: list[tuple[np.ndarray, np.ndarray]] = []
         for detections, truths in _pairs(images, self.respect_labels):
             both = images.boxes[DETECTIONS][detections], images.boxes[TRUTHS][truths]
             values = self.pair_values(BoxPairs((both[0][:, :2], both[1][:, :2]), (both[0][:, 2:], both[1][:, 2:])))
             inside = np.ones(len(values), bool) if self.iou_threshold is None else values >= self.iou_threshold
-            of_class = codes[truths[inside]]
-            sums += np.bincount(of_class, values[inside], len(classes))
-            counted += np.bincount(of_class, minlength=len(classes))
-        count = int(counted.sum())
-        mean = number(math.fsum(sums) / count if count else math.nan)
+            blocks.append((codes[truths[inside]], values[inside]))
+        of_class, values = (np.concatenate(each) for each in zip(*blocks, strict=True)) if blocks else (codes[:0],) * 2
+        mean = {self.title: _mean(values)}
         if not self.class_metrics:
-            return mean
-        means = zip(classes.tolist(), sums.tolist(), counted.tolist(), strict=True)
-        return {self.title: mean} | {f"{self.title}/cl_{k}": number(s / n if n else math.nan) for k, s, n in means}
+            return mean[self.title]
+        return mean | {f"{self.title}/cl_{k}": _mean(values[of_class == code]) for code, k in enumerate(classes)}
+
+
+def _mean(values: np.ndarray) -> Tensor:
+    """The mean; the sum is exact, so it has no order."""
+    return number(math.fsum(values) / len(values) if len(values) else math.nan)
 
 
 def _pairs(images: ImageBoxes, same_label: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:

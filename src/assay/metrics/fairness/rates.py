@@ -1,4 +1,4 @@
-"""Criteria of fairness: how far rates of groups of samples lie apart, read from exact counts."""
+"""Criteria of fairness: how far rates of groups of samples lie apart, computed from exact counts."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
-from assay.errors import ConfigError, describe
 from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
 from assay.metrics.image.base import ImageMetric
@@ -145,12 +144,6 @@ class TotalVariation(ImageMetric):
     examples = ({"reduction": "mean"}, {})
 
     reduction: Annotated[Literal["sum", "mean"], '"sum" over the images, or "mean".'] = "sum"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reduction not in ("sum", "mean"):
-            do = "Write reduction='mean'"
-            raise ConfigError(describe("reduction", repr(self.reduction), "'sum' or 'mean'", do))
 
     @property
     def estimates(self) -> bool:

@@ -194,6 +194,12 @@ class SpatialCorrelationCoefficient(ImageMetric):
 
     window_size: Annotated[int, "pixels along a side of the window."] = 8
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window_size < 2:
+            do = "Leave window_size out for 8"
+            raise ConfigError(describe("window_size", self.window_size, "2 or more pixels", do))
+
     @property
     def term(self) -> ImageTerm:
         return HighPassCorrelation(Window(self.window_size))

@@ -1,11 +1,11 @@
-"""The association of two categorical variables, read from exact counts."""
+"""The association of two categorical variables, computed from exact counts."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, ClassVar
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples
@@ -52,9 +52,6 @@ class AssociationMetric(ContingencyMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.nan_strategy is not None and self.nan_strategy not in get_args(NanStrategy):
-            do = "Leave it out if there is no NaN"
-            raise ConfigError(describe("nan_strategy", repr(self.nan_strategy), '"drop", "replace" or None', do))
         if self.nan_strategy is not None and self.num_classes is not None:
             do = "Leave num_classes out: categories are then any numbers"
             raise ConfigError(describe("nan_strategy", repr(self.nan_strategy), "None with num_classes", do))
@@ -69,7 +66,7 @@ class AssociationMetric(ContingencyMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class CorrectedAssociationMetric(AssociationMetric):
-    """An association that is read from chi-squared, with or without the correction of its bias.
+    """An association that is computed from chi-squared, with or without the correction of its bias.
 
     Returns:
         float64, shape `()`, in [0, 1]; NaN where one variable has a single category, or, with `bias_correction`, a

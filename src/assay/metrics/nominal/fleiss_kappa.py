@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
@@ -64,9 +64,6 @@ class FleissKappa(Metric):
         if self.num_classes is None or self.num_classes < 2:
             do = "Give the size of dimension 1 of preds"
             raise ConfigError(describe("num_classes", self.num_classes, "2 or more", do))
-        if self.mode not in get_args(RatingMode):
-            do = "Choose it by what preds are"
-            raise ConfigError(describe("mode", repr(self.mode), '"counts" or "probs"', do))
 
     def tally(self, weighted: bool) -> Tally:
         assert self.num_classes is not None, "it was checked"

@@ -176,10 +176,11 @@ class CosineSimilarity(Metric):
     reduction: Annotated[Literal["sum", "mean"], '"sum" or "mean" over the rows.'] = "sum"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reduction not in ("sum", "mean"):
+        reduction: str | None = self.reduction
+        if reduction in ("none", None):  # as in TorchMetrics
             do = "For the cosine of each row call torch.nn.functional.cosine_similarity"
-            raise ConfigError(describe("reduction", repr(self.reduction), '"sum" or "mean"', do))
+            raise ConfigError(describe("reduction", repr(reduction), '"sum" or "mean"', do))
+        super().__post_init__()
 
     @property
     def estimates(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, InvalidValuesError, describe
@@ -15,6 +16,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.per_sample import single
 from assay.tally.base import Batch, Tally
 from assay.tally.curves import whole_numbers
+from assay.tally.float_terms import TweedieDeviance
 from assay.tally.samples import SampleArrays, SampleTally
 
 __all__ = [
@@ -96,9 +98,17 @@ def averaged_quantile(values: Array, weights: Array, q: float) -> float:
     return float(values[k])
 
 
+def weighted_mean(values: Array, weights: Array) -> float:
+    """The mean, also where the sum is beyond float64."""
+    try:
+        return math.fsum(values * weights) / math.fsum(weights)
+    except OverflowError:
+        return math.fsum(values * 2.0**-64 * weights) / math.fsum(weights) * 2.0**64
+
+
 def relative_to_mean(preds: Array, target: Array, weights: Array) -> Array:
     """`|target - preds| / |target - mean|`; NaN where both are 0."""
-    centre = math.fsum(target * weights) / math.fsum(weights)
+    centre = weighted_mean(target, weights)
     return np.asarray(np.abs(target - preds) / np.abs(target - centre))
 
 
@@ -219,8 +229,11 @@ class D2Metric(KeptErrorMetric):
     def value(self, preds: Array, target: Array, weights: Array) -> float:
         if len(preds) < 2:
             return math.nan
-        loss = math.fsum(self.losses(preds, target) * weights)
-        of_constant = math.fsum(self.losses(np.full_like(target, self.constant(target, weights)), target) * weights)
+        constant = np.full_like(target, self.constant(target, weights))
+        try:
+            loss, of_constant = (math.fsum(self.losses(each, target) * weights) for each in (preds, constant))
+        except OverflowError:
+            return math.nan
         return 1 - loss / of_constant if of_constant else float(not loss)
 
     @abstractmethod
@@ -323,27 +336,20 @@ class D2TweedieScore(D2Metric):
             raise ConfigError(describe("power", self.power, "a finite number of 0 or less, or of 1 or more", do))
 
     def value(self, preds: Array, target: Array, weights: Array) -> float:
-        p = self.power
-        least_target = target.min() if p >= 1 else math.inf
-        if (p != 0 and preds.min() <= 0) or least_target < 0 or (p >= 2 and least_target <= 0):
-            needs = "preds above 0" if p < 0 else f"preds above 0 and target {'of 0 or more' if p < 2 else 'above 0'}"
+        if self.power and np.isnan(self._deviances(preds, target)).any():
             do = "Use power=0 for values of any sign"
+            needs = TweedieDeviance(self.power).needs
             raise InvalidValuesError(describe("preds or target", "values outside the domain", needs, do))
         return super().value(preds, target, weights)
 
     def losses(self, preds: Array, target: Array) -> Array:
-        p = self.power
-        if p == 0:
+        if self.power == 0:
             return np.asarray((target - preds) ** 2)
-        if p == 1:
-            logs = np.where(target == 0, 0, target * np.log(np.where(target == 0, 1, target) / preds))
-            return np.asarray(2 * (logs - target + preds))
-        if p == 2:
-            return np.asarray(2 * (np.log(preds / target) + target / preds - 1))
-        one, two = 1 - p, 2 - p
-        return np.asarray(
-            2 * (np.maximum(target, 0) ** two / (one * two) - target * preds**one / one + preds**two / two)
-        )
+        return np.where(preds == target, 0, self._deviances(preds, target))  # also of targets that are all 0
+
+    def _deviances(self, preds: Array, target: Array) -> Array:
+        """Those of the tally's term; NaN outside the domain."""
+        return np.asarray(TweedieDeviance(self.power)(torch.from_numpy(preds), torch.from_numpy(target)))
 
     def constant(self, target: Array, weights: Array) -> float:
-        return math.fsum(target * weights) / math.fsum(weights)
+        return weighted_mean(target, weights)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, get_args
 
 from torch import Tensor
 
-from assay.errors import ConfigError, describe
 from assay.metrics.aggregation.geometric_mean import geometric_mean
 from assay.metrics.exact_arithmetic import combined, quotient, result, root
 from assay.metrics.output_metrics import (
@@ -192,10 +192,9 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
     `sqrt(sum(w (preds - target)²) / sum(w)) / d`, with `d` the mean of the target, its range, its standard deviation or
     its Euclidean norm. Weights have no influence on a range.
 
-    Rounding: the error and `d` are those of exact arithmetic, each rounded once, and so is their quotient.
-
     Returns:
-        float64, shape `()` or `(num_outputs,)`. Where `d` is 0: infinite, or NaN when there is no error either.
+        float64, shape `()` or `(num_outputs,)`. Where `d` is 0: infinite, or NaN when there is no error either. With a
+        mean below 0 it is negative.
 
     Raises:
         ConfigError: an unknown `normalization`, `num_outputs` below 1.
@@ -211,16 +210,8 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
 
     normalization: Annotated[Normalization, '"mean", "range", "std" (of these samples) or "l2" of the target.'] = "mean"
 
-    exact_terms = False
     inputs = "positive pairs"
     examples = tuple({"normalization": each} for each in get_args(Normalization))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.normalization not in get_args(Normalization):
-            expected = "one of " + ", ".join(get_args(Normalization))
-            do = "Pass normalization='std' for the spread of the target"
-            raise ConfigError(describe("normalization", repr(self.normalization), expected, do))
 
     @property
     def terms(self) -> frozenset[Term]:
@@ -241,26 +232,32 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
         return result([self._normalized(totals, k, ranges) for k in range(self.num_outputs)])
 
     def _normalized(self, counts: Totals, k: int, ranges: list[Totals | Range]) -> Number:
-        rmse = self.value(counts, k)
-        size = self._size(counts, k, ranges)
-        if size:
-            return float(rmse) / size
-        return math.nan if math.isnan(rmse) or not rmse else math.inf
+        squares = self.value(counts, k)
+        size = math.nan if isinstance(squares, float) else self._size(counts, k, ranges)
+        if isinstance(squares, float) or isinstance(size, float):
+            return math.nan
+        if not size:
+            return math.inf if squares else math.nan
+        found = root(squares / (size * size if self.normalization in ("mean", "range") else size))
+        return -found if size < 0 and self.normalization == "mean" else found
 
     def value(self, counts: Totals, k: int) -> Number:
-        return root(quotient(squared_error(counts, k), counts.weight[k]))
+        """The mean squared error."""
+        return quotient(squared_error(counts, k), counts.weight[k])
 
-    def _size(self, counts: Totals, k: int, ranges: list[Totals | Range]) -> float:
-        """What the error of output `k` is divided by."""
+    def _size(self, counts: Totals, k: int, ranges: list[Totals | Range]) -> Number:
+        """What the error of output `k` is divided by, or for "std" and "l2" the square of it, exactly."""
         if ranges:
             extent = ranges[k]
             assert isinstance(extent, Range)
-            return extent.largest - extent.smallest
+            if not (math.isfinite(extent.largest) and math.isfinite(extent.smallest)):
+                return math.nan
+            return Fraction(extent.largest) - Fraction(extent.smallest)
         if self.normalization == "mean":
-            return float(quotient(counts[TARGET][k], counts.weight[k]))
+            return quotient(counts[TARGET][k], counts.weight[k])
         if self.normalization == "l2":
-            return root(counts[YY][k])
-        return root(quotient(target_spread(counts, k), counts.weight[k]))
+            return counts[YY][k]
+        return quotient(target_spread(counts, k), counts.weight[k])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -78,13 +78,6 @@ class RetrievalMetric(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, allowed in (
-            ("empty_target_action", get_args(EmptyTargetAction)),
-            ("aggregation", get_args(Aggregation)),
-        ):
-            if getattr(self, name) not in allowed:
-                got, expected = repr(getattr(self, name)), "one of " + ", ".join(map(repr, allowed))
-                raise ConfigError(describe(name, got, expected, f"Write {name}={allowed[0]!r}"))
         for name in ("top_k", "max_k"):
             k = getattr(self, name, None)
             if k is not None and k < 1:
@@ -101,13 +94,13 @@ class RetrievalMetric(Metric):
         return QueryMeasure(self.term, self.empty_target_action)
 
     def tally(self, weighted: bool) -> Tally:
+        if weighted and self.aggregation != "mean":
+            do = "Leave the weights out, or write aggregation='mean'"
+            raise ConfigError(describe("aggregation", f"{self.aggregation!r} with weights", "'mean'", do))
         if not self.by_row:
             return QueryDocuments(self.ignore_index, weighted)
         if self.aggregation == "mean":
             return RowSums(RowQueries(self.measure, self.ignore_index), weighted)
-        if weighted:
-            do = "Leave the weights out, or write aggregation='mean'"
-            raise ConfigError(describe("aggregation", f"{self.aggregation!r} with weights", "'mean'", do))
         return QueryStore(self.measure, self.ignore_index)
 
     def compute(self, counts: RowTotals | QueryValues | QueryBlocks) -> Any:
@@ -125,14 +118,11 @@ class RetrievalMetric(Metric):
             counts = _checked(self, counts)
         if isinstance(counts, QueryValues):
             if self.aggregation != "mean":
-                return self._over(counts, weights)
+                return self._over(counts)
             counts = _summed(counts, weights)
         return [rounded(quotient(total, counts.weight)) for total in counts.sums[0]]
 
-    def _over(self, queries: QueryValues, weights: Tensor | None) -> list[float]:
-        if weights is not None:
-            do = "Leave the weights out, or write aggregation='mean'"
-            raise ConfigError(describe("aggregation", f"{self.aggregation!r} with weights", "'mean'", do))
+    def _over(self, queries: QueryValues) -> list[float]:
         values = queries.values[queries.counted[:, 0]].numpy()
         if not len(values):
             return [float("nan")] * values.shape[1]

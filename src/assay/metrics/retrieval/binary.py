@@ -90,7 +90,11 @@ class RetrievalPrecision(TopKQueryMetric):
     Source: Manning, Raghavan, Schütze, Introduction to Information Retrieval, section 8.4.
     """
 
-    examples = ({"top_k": 2}, {"by_row": True, "top_k": 4, "adaptive_k": True})
+    examples = (
+        {"top_k": 2},
+        {"by_row": True, "top_k": 4, "adaptive_k": True},
+        {"by_row": True, "aggregation": "median"},
+    )
 
     adaptive_k: Annotated[bool, "divide by the number of documents of a query that has fewer than `top_k`."] = False
 

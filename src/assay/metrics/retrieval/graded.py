@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, get_args
+from typing import Annotated
 
 from assay.errors import ConfigError, describe
 from assay.metrics.retrieval.base import TopKQueryMetric
@@ -34,12 +34,6 @@ class RetrievalNormalizedDCG(TopKQueryMetric):
     examples = ({}, {"by_row": True, "top_k": 2, "gain": "exponential"})
 
     gain: Annotated[Gain, '"linear": the relevance; "exponential": `2 ** relevance - 1`.'] = "linear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.gain not in get_args(Gain):
-            expected = "'linear' or 'exponential'"
-            raise ConfigError(describe("gain", repr(self.gain), expected, "Write gain='linear'"))
 
     @property
     def term(self) -> QueryTerm:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.encode.masks import AverageDistance, Hausdorff, SurfaceEncoder, WithinTolerance
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric, number, vector
+from assay.metrics.base import Change, Examples, Metric, number, vector
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import PerSample
 from assay.tally.base import Batch, Tally
@@ -56,8 +56,8 @@ class SurfaceMetric(Metric):
     examples: ClassVar[Examples] = (
         {"num_classes": 3, "ignore_missing": True},
         {"num_classes": 3, "ignore_missing": True, "per_class": True, "spacing": (0.5, 2.0)},
+        {"num_classes": 3, "ignore_missing": True, "directed": True},
     )
-    unchanged_by = frozenset({"swap"})
 
     num_classes: Annotated[int, "how many classes there are, with the background; 2 for binary masks."]
     include_background: Annotated[bool, "whether class 0 counts."] = False
@@ -77,6 +77,11 @@ class SurfaceMetric(Metric):
                 do = "Give the size of a pixel along each dimension, as (0.5, 0.5)"
                 raise ConfigError(describe("spacing", repr(self.spacing), "finite numbers above 0", do))
             object.__setattr__(self, "spacing", tuple(float(each) for each in spacing))
+
+    @property
+    def unchanged_by(self) -> frozenset[Change]:  # type: ignore[override]
+        """Changes of the data that change no bit of the value."""
+        return frozenset() if self.directed else frozenset({"swap"})
 
     @property
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -65,9 +65,6 @@ class OverlapMetric(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.input_format not in get_args(InputFormat):
-            do = "Write input_format='index'"
-            raise ConfigError(describe("input_format", repr(self.input_format), "'index' or 'one-hot'", do))
         fewest = 1 if self.input_format == "one-hot" and self.include_background else 2
         if self.num_classes < fewest:
             do = "Count the background, too"
@@ -162,13 +159,6 @@ class GeneralizedDiceScore(OverlapMetric):
 
     unchanged_by = frozenset()
     examples = ({"num_classes": 4}, {"num_classes": 4, "weight_type": "linear"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.weight_type not in get_args(WeightType):
-            do = "Write weight_type='square'"
-            expected = "'square', 'simple' or 'linear'"
-            raise ConfigError(describe("weight_type", repr(self.weight_type), expected, do))
 
     @property
     def term(self) -> OverlapTerm:

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Literal
 
 from assay.encode.answers import AnswerScores, EqualStrings
 from assay.encode.strings import StringEncoder
-from assay.errors import ConfigError, describe
 from assay.metrics.text.base import TextQuotient
 
 __all__ = ["SQuAD", "StringExactMatch"]
@@ -51,11 +50,6 @@ class SQuAD(TextQuotient):
     exact_terms = False
     inputs: ClassVar[str] = "references"
     examples = ({}, {"measure": "exact_match"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.measure not in ("f1", "exact_match"):
-            raise ConfigError(describe("measure", repr(self.measure), "'f1' or 'exact_match'", "Pass measure='f1'"))
 
     @property
     def encoder(self) -> StringEncoder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -74,16 +74,19 @@ class EntityF1Score(TextMetric):
     )
 
     def __post_init__(self) -> None:
-        for name, known in (("scheme", (*get_args(Scheme), None)), ("average", get_args(Average))):
-            if getattr(self, name) not in known:
-                got, expected = repr(getattr(self, name)), f"one of {', '.join(map(repr, known))}"
-                raise ConfigError(describe(name, got, expected, f"Pass {name}={known[0]!r}"))
+        super().__post_init__()
+        types: Any = self.types
+        if isinstance(types, str):
+            do = f"Pass types=({types!r},)"
+            raise ConfigError(describe("types", repr(self.types), "a tuple of names", do))
         if self.types is not None:
             object.__setattr__(self, "types", tuple(self.types))
+        if self.types is not None and (self.average == "micro" or len(set(self.types)) < len(self.types)):
+            expected = "None with average='micro', which counts entities of any type; otherwise each type once"
+            raise ConfigError(describe("types", self.types, expected, "Leave types out, or pass average='macro'"))
         if self.average != "micro" and not self.types:
             expected = f"the types of entities for average={self.average!r}"
             raise ConfigError(describe("types", self.types, expected, "Pass, for example, types=('PER', 'LOC')"))
-        super().__post_init__()
 
     @property
     def encoder(self) -> StringEncoder:

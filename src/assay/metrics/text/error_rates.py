@@ -207,8 +207,6 @@ class EditDistance(TextQuotient):
         if self.substitution_cost < 0:
             do = "Pass substitution_cost=1"
             raise ConfigError(describe("substitution_cost", self.substitution_cost, "0 or more", do))
-        if self.reduction not in ("mean", "sum"):
-            raise ConfigError(describe("reduction", repr(self.reduction), "'mean' or 'sum'", "Pass reduction='mean'"))
 
     @property
     def encoder(self) -> StringEncoder:
@@ -272,8 +270,6 @@ class ExtendedEditDistance(TextQuotient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.language not in ("en", "ja"):
-            raise ConfigError(describe("language", repr(self.language), "'en' or 'ja'", "Pass language='en'"))
         for name in ("alpha", "rho", "deletion", "insertion"):
             if not 0 <= getattr(self, name) < math.inf:
                 do = f"Leave {name} out for its default"

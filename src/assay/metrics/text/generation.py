@@ -12,6 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, MeanTermMetric, Of, of_term
+from assay.tally.base import Batch
 from assay.tally.exact import Number
 from assay.tally.sums import Totals
 from assay.tally.terms import PREDS, TARGET, FloatTerm, Term
@@ -73,6 +74,9 @@ class PassAtK(MeanTermMetric):
     def term(self) -> FloatTerm:  # type: ignore[override]
         return PassProbability(self.k)
 
+    def predicted(self, batch: Batch) -> Tensor | None:
+        return None  # programs that passed are no prediction of those that were drawn
+
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
         return {f"{self.term_name} at {self.k}": of_term(self.term)}
@@ -102,6 +106,9 @@ class BitsPerByte(ElementwiseMetric):
 
     family: ClassVar[str] = "text"
     inputs: ClassVar[str] = "positive pairs"
+
+    def predicted(self, batch: Batch) -> Tensor | None:
+        return None  # a log probability is no prediction of the number of bytes
 
     @property
     def terms(self) -> frozenset[Term]:

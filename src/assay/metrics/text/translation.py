@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from torch import Tensor
@@ -98,6 +98,9 @@ class BLEUScore(NGramPrecision):
         if self.weights is not None and len(self.weights) != self.n_gram:
             expected = f"{self.n_gram} numbers"
             raise ConfigError(describe("weights", f"{len(self.weights)} numbers", expected, "Give one for each order"))
+        if self.weights is not None and not all(0 <= weight < math.inf for weight in self.weights):
+            do = "Leave weights out to weight all orders equally"
+            raise ConfigError(describe("weights", self.weights, "finite numbers of 0 or more", do))
 
     @property
     def encoder(self) -> StringEncoder:
@@ -156,12 +159,10 @@ class SacreBLEUScore(NGramPrecision):
     )
 
     def __post_init__(self) -> None:
-        for name, known in (("tokenize", Tokenizer), ("smooth_method", SmoothMethod)):
-            if getattr(self, name) not in get_args(known):
-                expected = " or ".join(map(repr, get_args(known)))
-                do = f"Pass {name}={get_args(known)[0]!r}"
-                raise ConfigError(describe(name, repr(getattr(self, name)), expected, do))
         super().__post_init__()
+        if self.smooth_value is not None and not 0 <= self.smooth_value < math.inf:
+            do = "Leave smooth_value out for sacrebleu's"
+            raise ConfigError(describe("smooth_value", self.smooth_value, "a finite number of 0 or more", do))
 
     @property
     def encoder(self) -> StringEncoder:
