@@ -48,6 +48,8 @@ def reason(case):
         return "is a function of means"
     if metric.family == "retrieval" and (not metric.by_row or name in _OF_CURVES):
         return "a sample is a document, or the value is of a mean curve"
+    if getattr(metric, "aggregation", "mean") != "mean":
+        return "is no mean of the queries"
     if name == "EntityF1Score" and metric.average != "micro":
         return "averages over types"
     if getattr(metric, "reduction", "mean") == "sum":

@@ -143,3 +143,8 @@ def test_shapes_that_do_not_fit_are_refused():
     for arguments in ({"p": 0.5}, {"eps": -1}, {"eps": math.inf}):
         with pytest.raises(ConfigError):
             MeanPairwiseDistance(**arguments)
+
+
+def test_integers_are_subtracted_as_integers():
+    assert MeanPairwiseDistance()(torch.tensor([[2**24 + 1]]), torch.tensor([[2**24]])) == 1
+    assert ContinuousRankedProbabilityScore()(torch.tensor([[2**24 + 1]]), torch.tensor([2**24])) == 1

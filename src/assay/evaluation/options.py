@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -111,7 +113,17 @@ def takes_options(options: Callable[P, EvaluateOptions]) -> Callable[[Callable[.
         signature = inspect.signature(function)
         arguments = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
         arguments += inspect.signature(options).parameters.values()
-        function.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
-        return cast("Evaluate[P]", function)
+        names = [each.name for each in arguments]
+
+        @functools.wraps(function)
+        def checked(*given: Any, **options: Any) -> Report:
+            for name in options.keys() - set(names):
+                near = difflib.get_close_matches(name, names, 1)
+                do = f"Write {near[0]}=" if near else f"See help({function.__name__})"
+                raise ConfigError(describe(function.__name__, f"an argument {name!r}", "one that it has", do))
+            return function(*given, **options)
+
+        checked.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
+        return cast("Evaluate[P]", checked)
 
     return declared

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
@@ -18,6 +17,7 @@ from assay.metrics.exact_arithmetic import combined, quotient, result, rounded
 from assay.metrics.per_sample import PerSample, single
 from assay.tally.base import Batch, Tally
 from assay.tally.exact import Number
+from assay.tally.float_terms import as_float, difference
 from assay.tally.sums import Sums, Totals
 from assay.tally.terms import PREDS, TARGET, FloatTerm, Product, Term
 
@@ -129,33 +129,19 @@ Of = Callable[[Tensor, Tensor], Tensor]
 """A number for each sample, from predictions and targets `(N,)` of any real dtypes."""
 
 
-def error(preds: Tensor, target: Tensor) -> Tensor:
-    """`preds - target` in float32, or in float64 where one of them is: rounded once, as far as the dtypes allow."""
-    if preds.dtype.is_floating_point == target.dtype.is_floating_point:
-        return _real(preds) - _real(target) if preds.dtype.is_floating_point else _real(preds.long() - target.long())
-    if target.dtype.is_floating_point:
-        return -error(target, preds)
-    whole = preds.floor()  # a large integer need not fit a float, but the whole part of a float fits an integer
-    return _real(whole.long() - target.long()) + _real(preds - whole)
-
-
-def _real(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
-
-
 def squared(preds: Tensor, target: Tensor) -> Tensor:
     """`(preds - target) ** 2`."""
-    return error(preds, target).square()
+    return difference(preds, target).square()
 
 
 def absolute(preds: Tensor, target: Tensor) -> Tensor:
     """`|preds - target|`."""
-    return error(preds, target).abs()
+    return difference(preds, target).abs()
 
 
 def magnitude(preds: Tensor, target: Tensor) -> Tensor:
     """`|target|`."""
-    return _real(target).abs()
+    return as_float(target).abs()
 
 
 def of_term(term: FloatTerm) -> Of:

@@ -66,7 +66,7 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
         "target": _named(samples.target, rows, class_names(section)),
         "decision": _named(samples.decision, rows, class_names(section)),
         **_raw(samples, rows),
-        order.name: order.size[rows].tolist() if order.name else None,
+        order.name: _sizes(order.size[rows]) if order.name else None,
     }
     columns = {name: cells for name, cells in named.items() if cells is not None}
     total = int(order.wrong.sum())
@@ -74,6 +74,12 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     by = f"by {order.name}, the {end} first" if order.name else "by id: no loss of single samples was kept"
     note = f"{len(rows):,} of {total:,} {order.what}, {by}."
     return Table("Worst errors", tuple(columns), tuple(zip(*columns.values(), strict=True)), note)
+
+
+def _sizes(values: Array) -> list[CellValue]:
+    """Counts as integers, other numbers as they are."""
+    whole = bool((np.isfinite(values) & (values == np.rint(values))).all())
+    return [*map(int if whole else float, values)]
 
 
 def class_names(section: Section) -> tuple[str, ...]:

@@ -21,6 +21,25 @@ from assay.tally.terms import PREDS, FloatTerm, Leaf, column
 SMALLEST_TARGET = 1.17e-06  # what TorchMetrics divides by where the target is nearer to zero
 
 
+def difference(preds: Tensor, target: Tensor) -> Tensor:
+    """`preds - target` in float32, or in float64 where one of them is: rounded once, as far as the dtypes allow."""
+    if preds.dtype.is_floating_point == target.dtype.is_floating_point:
+        return (
+            as_float(preds) - as_float(target)
+            if preds.dtype.is_floating_point
+            else as_float(preds.long() - target.long())
+        )
+    if target.dtype.is_floating_point:
+        return -difference(target, preds)
+    whole = preds.floor()  # a large integer need not fit a float, but the whole part of a float fits an integer
+    return as_float(whole.long() - target.long()) + as_float(preds - whole)
+
+
+def as_float(x: Tensor) -> Tensor:
+    """The same numbers in float32, or in float64 where they are that."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
 @dataclass(frozen=True)
 class PercentageError(FloatTerm):
     """`|preds - target| / max(|target|, 1.17e-6)`."""

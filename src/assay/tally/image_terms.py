@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, shown
-from assay.tally.float_terms import power
+from assay.tally.float_terms import difference, power
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights
 from assay.tally.row_sums import RowTerm, RowValues, sum_each_row
 from assay.tally.windows import Window
@@ -301,16 +301,8 @@ class PeakRatio(ImageTerm):
         return RowValues(values, counted=~undefined, invalid=undefined.sum()[None])
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        error = _error(preds, target).mul_(1 / self.data_range)
+        error = difference(preds, target).mul_(1 / self.data_range)
         return row_mean(error.square_()).log_().mul_(-10 / math.log(10))
-
-
-def _error(preds: Tensor, target: Tensor) -> Tensor:
-    """`preds - target` as floats; integers are subtracted as integers."""
-    if preds.dtype.is_floating_point or target.dtype.is_floating_point:
-        preds, target = as_floats(preds, target)
-        return preds - target
-    return (preds.to(torch.int64) - target.to(torch.int64)).float()
 
 
 @dataclass(frozen=True)
@@ -323,7 +315,7 @@ class RelativeGlobalError(ImageTerm):
     bounded = False
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        error = _error(preds, target).square_()
+        error = difference(preds, target).square_()
         _, reference = as_floats(preds, target)
         images, channels = error.shape[:2]
         errors, means = (row_mean(each.flatten(0, 1)).view(images, channels) for each in (error, reference))
@@ -350,7 +342,7 @@ class WindowError(WindowTerm):
     name = "windowed root mean squared error"
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        error = _error(preds, target)
+        error = difference(preds, target)
         return row_mean(self.window.means(error.square_(), range(2, error.ndim)).sqrt_())
 
 
@@ -361,7 +353,7 @@ class WindowSpectralError(WindowTerm):
     name = "relative average spectral error"
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        error = _error(preds, target)
+        error = difference(preds, target)
         _, reference = as_floats(preds, target)
         dims = range(2, error.ndim)
         errors, means = self.window.means(error.square_(), dims), self.window.means(reference, dims)

@@ -20,7 +20,7 @@ Criterion = Literal["exact_match", "hamming", "overlap", "contain", "belong"]
 
 @dataclass(frozen=True)
 class LabelRows(RowTerm):
-    """A number for each row of scores of all labels. Labels that are ignored are left out of their row."""
+    """A number for each row of scores of all labels."""
 
     data: ScoreSpec
 
@@ -38,16 +38,16 @@ class LabelRows(RowTerm):
         largest = torch.finfo(rows.scores.dtype).max
         scores = rows.scores.nan_to_num(0).clamp(-largest, largest)
         invalid = self.data.strange(replace(rows, weights=None))[: len(self.invalid)]
-        return RowValues(self.values(scores, labels == 1, labels >= 0), invalid=invalid)
+        return RowValues(self.values(scores, labels == 1), invalid=invalid)
 
     @abstractmethod
-    def values(self, scores: Tensor, positive: Tensor, counted: Tensor) -> Tensor:
-        """The number of each row, from finite scores and booleans, all of shape `(rows, labels)`."""
+    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
+        """The number of each row, from finite scores and booleans of shape `(rows, labels)`."""
 
 
-def _at_least(scores: Tensor, among: Tensor) -> Tensor:
-    """For every score how many of those `among` are as high or higher: int64 of the shape of the scores."""
-    rising = scores.masked_fill(~among, -math.inf).sort(1).values
+def _at_least(scores: Tensor, among: Tensor | None = None) -> Tensor:
+    """For every score how many, or how many of those `among`, are as high or higher: int64 of its shape."""
+    rising = (scores if among is None else scores.masked_fill(~among, -math.inf)).sort(1).values
     return scores.shape[1] - torch.searchsorted(rising, scores.contiguous())
 
 
@@ -55,17 +55,17 @@ def _at_least(scores: Tensor, among: Tensor) -> Tensor:
 class LabelCoverage(LabelRows):
     """How many labels have to be taken, by falling score, to have all that are right; 0 where none is."""
 
-    def values(self, scores: Tensor, positive: Tensor, counted: Tensor) -> Tensor:
-        return _at_least(scores, counted).mul_(positive).amax(1)
+    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
+        return _at_least(scores).mul_(positive).amax(1)
 
 
 @dataclass(frozen=True)
 class LabelPairsWrong(LabelRows):
     """The share of pairs of a right and a wrong label in which the right one has no higher score; 0 without pairs."""
 
-    def values(self, scores: Tensor, positive: Tensor, counted: Tensor) -> Tensor:
-        wrong = (_at_least(scores, counted & ~positive) * positive).sum(1)
-        pairs = positive.sum(1) * (counted & ~positive).sum(1)
+    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
+        wrong = (_at_least(scores, ~positive) * positive).sum(1)
+        pairs = positive.sum(1) * (~positive).sum(1)
         return wrong.to(scores.dtype) / pairs.clamp(min=1)
 
 
@@ -73,11 +73,11 @@ class LabelPairsWrong(LabelRows):
 class LabelPrecision(LabelRows):
     """The mean, over the right labels, of the share of right ones among those that score as high; 1 without pairs."""
 
-    def values(self, scores: Tensor, positive: Tensor, counted: Tensor) -> Tensor:
-        everything = _at_least(scores, counted).clamp(min=1).to(scores.dtype)
+    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
+        everything = _at_least(scores).clamp(min=1).to(scores.dtype)
         shares = (_at_least(scores, positive) / everything).masked_fill(~positive, 0)
         mean = sum_each_row(shares).view(-1) / positive.sum(1).clamp(min=1)
-        trivial = (positive == counted).all(1) | ~positive.any(1)
+        trivial = positive.all(1) | ~positive.any(1)
         return mean.masked_fill(trivial, 1)
 
 
@@ -88,7 +88,7 @@ class TopLabels(LabelRows):
     k: int
     criterion: Criterion
 
-    def values(self, scores: Tensor, positive: Tensor, counted: Tensor) -> Tensor:
+    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
         best = scores.sort(dim=1, descending=True, stable=True).indices[:, : self.k]
         chosen = torch.zeros_like(positive).scatter(1, best, True)
         if self.criterion == "exact_match":

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, shown
-from assay.tally.float_terms import power
+from assay.tally.float_terms import as_float, difference, power
 from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
 from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
 
 def wide(x: Tensor) -> Tensor:
-    """The same numbers in float64 where they are that, else in float32, in one order of memory."""
-    return (x if x.dtype == torch.float64 else x.float()).contiguous()
+    """The same numbers as floats, in one order of memory."""
+    return as_float(x).contiguous()
 
 
 def check_rows(layout: BatchLayout, target: tuple[int, ...] | None, expected: str) -> None:
@@ -46,7 +46,7 @@ class PairwiseDistance(RowTerm):
         check_rows(layout, layout.preds.tail, "both of shape (N, D)")
 
     def __call__(self, batch: Batch) -> RowValues:
-        errors = (wide(batch.preds) - wide(batch.needed_target) + self.eps).abs_()
+        errors = (difference(batch.preds, batch.needed_target).contiguous() + self.eps).abs_()
         largest = errors.amax(1, keepdim=True)
         if self.p == math.inf:
             return RowValues(largest.view(-1))
@@ -67,7 +67,7 @@ class EnsembleScore(RowTerm):
 
     def __call__(self, batch: Batch) -> RowValues:
         members = batch.preds.shape[1]
-        errors = (wide(batch.preds) - wide(batch.needed_target)[:, None]).sort(1).values
+        errors = difference(batch.preds, batch.needed_target[:, None]).contiguous().sort(1).values
         # With the errors in order, the sum of all |x_i - x_j| is twice that of (2 k - members + 1) x_k.
         places = torch.arange(1 - members, members, 2, device=errors.device)
         parts = errors.abs() / members - errors * places / members**2

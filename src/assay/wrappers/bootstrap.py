@@ -23,8 +23,8 @@ from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
 HELD_ROWS = 1 << 13
 HELD_BYTES = 1 << 24
-"""Rows are assigned when so many are held, or so many bytes. A few at a time would be slow, and each time the process waits
-for one small copy: the order in which the device puts the rows."""
+"""Rows are assigned when so many are held, or so many bytes. A few at a time would be slow, and each time the process
+waits for one small copy: the order in which the device puts the rows."""
 _STAGE_BYTES = 1 << 14  # of each group, which is given rows by the dozen
 _NEXT = "next"
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-import torch
 from torch import Tensor
 
 from assay.metrics.base import Metric, number
@@ -15,6 +14,7 @@ from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.output_metrics import ElementwiseMetric, Of
 from assay.tally.base import Tally
 from assay.tally.exact import Number
+from assay.tally.float_terms import as_float
 from assay.tally.labelled_scores import score_spec
 from assay.tally.losses import NegativeLogLikelihood
 from assay.tally.row_sums import RowSums, RowTotals, SumShape
@@ -113,11 +113,7 @@ class WeightedCalibration(ElementwiseMetric):
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
-        return {"prediction": lambda preds, target: _real(preds), "target": lambda preds, target: _real(target)}
+        return {"prediction": lambda preds, target: as_float(preds), "target": lambda preds, target: as_float(target)}
 
     def value(self, counts: Totals, k: int) -> Number:
         return quotient(counts[PREDS][k], counts[TARGET][k])
-
-
-def _real(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()

@@ -25,7 +25,6 @@ from assay.metrics.output_metrics import (
     MeanTermMetric,
     Of,
     absolute,
-    error,
     magnitude,
     mean_of,
     of_term,
@@ -44,6 +43,7 @@ from assay.tally.float_terms import (
     SquaredLogError,
     SymmetricPercentageError,
     TweedieDeviance,
+    difference,
 )
 from assay.tally.largest_error import LargestError
 from assay.tally.sums import Totals
@@ -448,7 +448,7 @@ class PinballLoss(ElementwiseMetric):
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
         def loss(preds: Tensor, target: Tensor) -> Tensor:
-            excess = error(preds, target)
+            excess = difference(preds, target)
             return excess.clamp(min=0) * (1 - self.alpha) - excess.clamp(max=0) * self.alpha
 
         return {f"pinball loss, alpha {self.alpha}": loss}

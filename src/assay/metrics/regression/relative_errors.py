@@ -18,7 +18,6 @@ from assay.metrics.output_metrics import (
     ElementwiseMetric,
     MeanTermMetric,
     Of,
-    error,
     squared_error,
     target_spread,
 )
@@ -33,6 +32,7 @@ from assay.tally.float_terms import (
     LogAbsoluteError,
     NormalizedBiasTerm,
     WaveHedgesTerm,
+    difference,
 )
 from assay.tally.output import of_output
 from assay.tally.sums import Totals
@@ -74,7 +74,7 @@ class MeanError(ElementwiseMetric):
 
     @property
     def per_sample_terms(self) -> Mapping[str, Of]:
-        return {"target above prediction": lambda preds, target: error(target, preds)}
+        return {"target above prediction": lambda preds, target: difference(target, preds)}
 
     @property
     def mean_terms(self) -> Mapping[Term, int]:
