@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.native import sums as native
 from assay.native.library import library, takes
+from assay.native.sums import ProductSums
 from assay.tally import exact
 
 needs_library = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
@@ -68,7 +68,9 @@ def in_torch(factors: list[torch.Tensor]) -> torch.Tensor:
 
 def compiled(factors: list[torch.Tensor]) -> torch.Tensor:
     limbs = torch.zeros(factors[0].shape[1], exact.num_limbs(len(factors)), dtype=torch.int64)
-    native.add_products(limbs, factors, exact.origin(len(factors)))
+    sums = ProductSums()
+    sums.add(limbs, factors, exact.origin(len(factors)))
+    sums.run()
     return exact.canonical(limbs)
 
 
@@ -109,11 +111,35 @@ def test_what_is_not_finite_is_counted_by_kind_and_left_out() -> None:
     assert torch.equal(compiled([marked]), in_torch([finite]))
     for others in ([marked], [x], [x, marked], [marked, x]):
         assert torch.equal(compiled([marked, *others]), in_torch(zeroed([marked, *others])))
-    special = torch.zeros(1, 3, dtype=torch.int64)
-    native.count_special(special, marked)
+    special, strange = torch.zeros(1, 3, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    sums = ProductSums()
+    sums.count_special(marked, special, strange)
+    sums.run()
     assert special.tolist() == [[2, 1, 3]]
-    native.count_special(special, marked.expand(5000, 1).flip(0)[::2])
+    assert strange.tolist() == [6]
+    sums = ProductSums()
+    sums.count_special(marked.expand(5000, 1).flip(0)[::2], special)
+    sums.run()
     assert special.sum() == 6 + int((~marked.flip(0)[::2].isfinite()).sum())
+    assert strange.tolist() == [6]
+
+
+@needs_library
+@pytest.mark.parametrize("kinds", [("normal", "lognormal", "denormal"), ("any bits", "zero", "largest")], ids=str)
+def test_sums_of_one_pass_are_those_of_one_product_at_a_time(kinds: tuple[str, ...]) -> None:
+    columns = [drawn(kind, 3001, seed) for seed, kind in enumerate(kinds)]
+    columns[1][7] = math.nan
+    chosen = [[0], [1], [0, 0], [0, 1], [1, 2], [2, 2], [0, 1, 2], [2, 2, 2]]
+    sums, special = ProductSums(), torch.zeros(1, 3, dtype=torch.int64)
+    sums.count_special(columns[1], special)
+    sums.count_special(columns[1], special)  # two terms may be one column
+    limbs = [torch.zeros(1, exact.num_limbs(len(places)), dtype=torch.int64) for places in chosen]
+    for each, places in zip(limbs, chosen, strict=True):
+        sums.add(each, [columns[k] for k in places], exact.origin(len(places)))
+    sums.run()
+    assert special.tolist() == [[0, 0, 2]]
+    for each, places in zip(limbs, chosen, strict=True):
+        assert torch.equal(exact.canonical(each), in_torch(zeroed([columns[k] for k in places])))
 
 
 @needs_library

@@ -1,10 +1,12 @@
-/* Exact sums of products of float32 numbers on the CPU: the same limbs as tally/exact.py, some ten times as fast.
+/* Exact sums of products of float32 numbers on the CPU: the same limbs as tally/exact.py, some twenty times as fast.
  *
- * A product of two float32 numbers has 48 bits and is exact in a double. A block of doubles is summed in windows: adding
- * and subtracting a large constant rounds every number to a multiple of a quantum so coarse that the block's sum fits the
- * 53 bits of a double. Such sums are exact in any order, so they vectorise. What the first window leaves is exact as
- * well and goes to a second one. A block whose numbers spread over more bits than two windows hold is added number by
- * number. (Pre-rounding to a common quantum: Demmel and Nguyen, "Fast Reproducible Floating-Point Summation", 2013.)
+ * The columns are read once, a block of rows at a time, and all products are formed from that block. A product of two
+ * float32 numbers has 48 bits and is exact in a double. A block of doubles is summed in windows: adding and subtracting a
+ * large constant rounds every number to a multiple of a quantum so coarse that the block's sum fits the 53 bits of a
+ * double. Such sums are exact in any order, so they vectorise. What the first window leaves is exact as well and goes to
+ * a second one. Whether two windows hold a product, the bounds of its columns tell, and where they do not, those of the
+ * product itself; a block that spreads over more bits is added number by number. (Pre-rounding to a common quantum:
+ * Demmel and Nguyen, "Fast Reproducible Floating-Point Summation", 2013.)
  *
  * Rounding to nearest and gradual underflow are set for the duration of a call, whatever the process has set.
  */
@@ -22,6 +24,7 @@
 #define ALIGNED __attribute__((aligned(64)))
 
 typedef double doubles __attribute__((vector_size(8 * LANES), may_alias));
+typedef uint32_t bits __attribute__((may_alias));
 typedef int64_t integers __attribute__((vector_size(8 * LANES), may_alias));
 
 /* The bits of the largest magnitude in a block, and of the smallest other than zero. Bits of magnitudes order as they do. */
@@ -54,19 +57,21 @@ VECTORISED static double plain_sum(const double *block, int64_t rows)
     return total;
 }
 
-/* The sums of two windows; `coarse` rounds to the quantum of the first. What it leaves is summed exactly, too. */
+/* The sums of two windows: a sum that starts from `coarse` rounds what is added to the quantum of the first, and what
+ * that leaves is summed exactly, too. */
 VECTORISED static void window_sums(const double *block, int64_t rows, double coarse, double *first, double *second)
 {
     doubles sum = {0}, rest = {0};
+    sum += coarse;
     for (int64_t i = 0; i < rows; i += LANES) {
-        doubles numbers = *(const doubles *)(block + i);
-        doubles rounded = (numbers + coarse) - coarse;
-        sum += rounded;
-        rest += numbers - rounded;
+        doubles number = *(const doubles *)(block + i);
+        doubles next = sum + number;
+        rest += number - (next - sum);
+        sum = next;
     }
     *first = *second = 0;
     for (int lane = 0; lane < LANES; lane++)
-        *first += sum[lane], *second += rest[lane];
+        *first += sum[lane] - coarse, *second += rest[lane];
 }
 
 static void take_out_strange(double *block, int64_t rows)
@@ -109,16 +114,57 @@ static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t row
     }
 }
 
-VECTORISED static void load(double *block, const float *x, int64_t stride, int64_t rows)
+/* A block of one column as doubles, and bounds of its values other than 0, all in powers of two. */
+struct block {
+    double values[BLOCK] ALIGNED;
+    int64_t above;     /* all magnitudes are below 2 ** above */
+    int64_t last_bit;  /* all values are multiples of 2 ** last_bit */
+    int64_t empty;     /* whether all values are 0 */
+    int64_t strange;   /* whether one is not finite */
+    int64_t unused[4]; /* a whole cache line */
+};
+
+/* The bits of magnitudes order as they do; one less, zero is above all others. */
+VECTORISED static void extent_of_floats(const float *x, int64_t rows, uint32_t *largest, uint32_t *smallest)
 {
-    if (stride == 1)
-        for (int64_t i = 0; i < rows; i++)
-            block[i] = x[i];
-    else
-        for (int64_t i = 0; i < rows; i++)
-            block[i] = x[i * stride];
+    const bits *numbers = (const bits *)x;
+    uint32_t high = 0, low = UINT32_MAX;
+    for (int64_t i = 0; i < rows; i++) {
+        uint32_t magnitude = numbers[i] & INT32_MAX, less = magnitude - 1;
+        high = magnitude > high ? magnitude : high;
+        low = less < low ? less : low;
+    }
+    *largest = high, *smallest = low + 1;
+}
+
+VECTORISED static void widen(double *values, const float *x, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        values[i] = x[i];
     for (int64_t i = rows; i % LANES; i++)
-        block[i] = 0;
+        values[i] = 0;
+}
+
+static int64_t exponent_of_float(uint32_t number)
+{
+    return number >> 23 ? number >> 23 : 1;
+}
+
+static void load(struct block *into, const float *x, int64_t stride, int64_t rows)
+{
+    float near[BLOCK];
+    uint32_t largest, smallest;
+    if (stride != 1) {
+        for (int64_t i = 0; i < rows; i++)
+            near[i] = x[i * stride];
+        x = near;
+    }
+    extent_of_floats(x, rows, &largest, &smallest);
+    widen(into->values, x, rows);
+    into->above = exponent_of_float(largest) - 126;
+    into->last_bit = exponent_of_float(smallest) - 150;
+    into->empty = largest == 0;
+    into->strange = largest >= 0x7f800000;
 }
 
 VECTORISED static void multiply(double *block, const double *by, int64_t rows)
@@ -140,71 +186,124 @@ VECTORISED static void split(double *block, double *low, int64_t rows)
 }
 
 
-static void add_column(int64_t *limbs, int64_t origin, int64_t factors, int64_t rows, const float *const *columns,
-                       const int64_t *strides)
+/* The same as `window_sums` for the products of two columns. */
+VECTORISED static void product_sums(const double *x, const double *y, int64_t rows, double coarse, double *first,
+                                    double *second)
 {
-    double block[BLOCK] ALIGNED, factor[BLOCK] ALIGNED, low[BLOCK] ALIGNED;
-    for (int64_t start = 0; start < rows; start += BLOCK) {
-        int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
-        int64_t whole = (taken + LANES - 1) / LANES * LANES; /* with zeros that `load` puts after the last row */
-        for (int64_t k = 0; k < factors; k++) {
-            load(k ? factor : block, columns[k] + start * strides[k], strides[k], taken);
-            if (k == 2) { /* a product of three has 72 bits: the first two are split, so that each part is exact */
-                split(block, low, whole);
-                multiply(low, factor, whole);
-                add_block(limbs, origin, low, whole, 48);
-            }
-            if (k)
-                multiply(block, factor, whole);
+    doubles sum = {0}, rest = {0};
+    sum += coarse;
+    for (int64_t i = 0; i < rows; i += LANES) {
+        doubles product = *(const doubles *)(x + i) * *(const doubles *)(y + i);
+        doubles next = sum + product;
+        rest += product - (next - sum);
+        sum = next;
+    }
+    *first = *second = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        *first += sum[lane] - coarse, *second += rest[lane];
+}
+
+/* Add the product of one column or of two whose bounds say that two windows hold it; else say that they do not. */
+static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, const struct block *y, int64_t rows)
+{
+    int64_t above = x->above + (y ? y->above : 0), last_bit = x->last_bit + (y ? y->last_bit : 0);
+    int64_t quantum = above + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
+    double first, second;
+    if (x->strange || (y && y->strange) || last_bit < quantum - 1 + 10 - 53)
+        return 0;
+    if (!y && last_bit >= quantum) {
+        add_number(limbs, origin, plain_sum(x->values, rows));
+        return 1;
+    }
+    double coarse = ldexp(1.5, (int)(52 + quantum));
+    if (y)
+        product_sums(x->values, y->values, rows, coarse, &first, &second);
+    else
+        window_sums(x->values, rows, coarse, &first, &second);
+    add_number(limbs, origin, first);
+    add_number(limbs, origin, second);
+    return 1;
+}
+
+/* Add the product of one to three columns, whatever they are. */
+static void add_any(int64_t *limbs, int64_t origin, int64_t factors, const struct block *const *columns, int64_t rows)
+{
+    double block[BLOCK] ALIGNED, low[BLOCK] ALIGNED;
+    memcpy(block, columns[0]->values, sizeof *block * (size_t)rows);
+    for (int64_t k = 1; k < factors; k++) {
+        if (k == 2) { /* a product of three has 72 bits: the first two are split, so that each part is exact */
+            split(block, low, rows);
+            multiply(low, columns[k]->values, rows);
+            add_block(limbs, origin, low, rows, 48);
         }
-        add_block(limbs, origin, block, whole, factors == 1 ? 24 : 48);
+        multiply(block, columns[k]->values, rows);
+    }
+    add_block(limbs, origin, block, rows, factors == 1 ? 24 : 48);
+}
+
+/* Python gives these as arrays of int64. */
+_Static_assert(sizeof(void *) == sizeof(int64_t), "addresses have 64 bits");
+
+struct column {
+    const float *start;
+    int64_t row_stride, output_stride;
+    int64_t *special, *strange; /* of the first output: three cells, and one; or none */
+};
+
+struct product {
+    int64_t *limbs; /* of the first output; those of the others follow */
+    int64_t words, origin, factors, columns[3];
+};
+
+/* Count the values of a block that are +inf, -inf and NaN. */
+static void count_special(int64_t *special, int64_t *strange, const double *values, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        if (!isfinite(values[i])) {
+            special[isnan(values[i]) ? 2 : values[i] > 0 ? 0 : 1]++;
+            if (strange)
+                (*strange)++;
+        }
+}
+
+static void add_rows(int64_t start, int64_t rows, int64_t output, int64_t columns, const struct column *column,
+                     int64_t products, const struct product *product, struct block *blocks)
+{
+    int64_t whole = (rows + LANES - 1) / LANES * LANES; /* with zeros that `load` puts after the last row */
+    for (int64_t k = 0; k < columns; k++) {
+        const float *first = column[k].start + start * column[k].row_stride + output * column[k].output_stride;
+        load(blocks + k, first, column[k].row_stride, rows);
+        if (column[k].special && blocks[k].strange)
+            count_special(column[k].special + 3 * output, column[k].strange ? column[k].strange + output : NULL,
+                          blocks[k].values, rows);
+    }
+    for (int64_t k = 0; k < products; k++) {
+        const struct product *p = product + k;
+        const struct block *own[3] = {0};
+        int64_t *limbs = p->limbs + output * p->words, empty = 0;
+        for (int64_t j = 0; j < p->factors; j++) {
+            own[j] = blocks + p->columns[j];
+            empty |= own[j]->empty;
+        }
+        if (!empty && (p->factors == 3 || !add_bounded(limbs, p->origin, own[0], own[1], whole)))
+            add_any(limbs, p->origin, p->factors, own, whole);
     }
 }
 
-/* For each output, add the sum over rows of the product of `factors` columns (1 to 3) to its `words` limbs; products that
- * are not finite are left out. Factor `k` of row `i` and output `j` is
- * `columns[k][i * row_strides[k] + j * output_strides[k]]`. */
-void assay_add_products(int64_t *limbs, int64_t words, int64_t origin, int64_t factors, int64_t rows, int64_t outputs,
-                        const float *const *columns, const int64_t *row_strides, const int64_t *output_strides)
+/* For each output, add the sums over the rows of products of columns to their limbs; products that are not finite are
+ * left out. Row `i` of output `j` of a column is `start[i * row_stride + j * output_stride]`. `blocks` is room for one
+ * block a column. */
+void assay_add_products(int64_t rows, int64_t outputs, int64_t columns, const struct column *column, int64_t products,
+                        const struct product *product, struct block *blocks)
 {
     fenv_t before;
     fegetenv(&before);
     fesetenv(FE_DFL_ENV);
     for (int64_t j = 0; j < outputs; j++) {
-        const float *own[3] = {0};
-        for (int64_t k = 0; k < factors; k++)
-            own[k] = columns[k] + j * output_strides[k];
-        add_column(limbs + j * words, origin, factors, rows, own, row_strides);
-        carry(limbs + j * words, words);
+        for (int64_t start = 0; start < rows; start += BLOCK)
+            add_rows(start, rows - start < BLOCK ? rows - start : BLOCK, j, columns, column, products, product, blocks);
+        for (int64_t k = 0; k < products; k++)
+            carry(product[k].limbs + j * product[k].words, product[k].words);
     }
     fesetenv(&before);
-}
-
-VECTORISED static int64_t count_strange(const float *x, int64_t stride, int64_t rows)
-{
-    int32_t strange = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        int32_t bits;
-        memcpy(&bits, x + i * stride, sizeof bits);
-        strange += (bits & 0x7f800000) == 0x7f800000;
-    }
-    return strange;
-}
-
-/* For each output, count the values of a column that are +inf, -inf and NaN, in three cells. */
-void assay_count_special(int64_t *special, int64_t rows, int64_t outputs, const float *column, int64_t row_stride,
-                         int64_t output_stride)
-{
-    for (int64_t j = 0; j < outputs; j++)
-        for (int64_t start = 0; start < rows; start += BLOCK) {
-            const float *x = column + j * output_stride + start * row_stride;
-            int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
-            if (row_stride == 1 ? !count_strange(x, 1, taken) : !count_strange(x, row_stride, taken))
-                continue;
-            for (int64_t i = 0; i < taken; i++) {
-                float value = x[i * row_stride];
-                if (!isfinite(value))
-                    special[3 * j + (isnan(value) ? 2 : value > 0 ? 0 : 1)]++;
-            }
-        }
 }

@@ -15,8 +15,8 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from assay.native import sums as native
 from assay.native.library import takes
+from assay.native.sums import ProductSums
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
 from assay.tally.exact import Number
@@ -155,16 +155,16 @@ class RowSums(Tally):
             state["bad_weights"] += (bad if counted is None else bad.logical_and_(counted)).sum()
             weights = torch.where((weights - weights) == 0, weights, 0)
             weights = weights if counted is None else torch.where(counted, weights, 0)
-            _add_products(state["weight"], batch.compiled, weights[:, None])
+            _add_products(state["weight"], batch.compiled, [weights[:, None]])
             weighs = weights != 0
         for k, (shape, values) in enumerate(zip(self.term.sums, rows.values, strict=True)):
             if weighs is not None:
                 values = torch.where(weighs[:, None], values, 0)
-            factors = [values] * shape.power + ([] if weights is None else [weights[:, None].expand_as(values)])
-            factors = [factor.reshape(-1, shape.width) for factor in factors]
-            if values.dtype.is_floating_point:
-                _count_special(state[f"special{k}"], batch.compiled, factors[0])
-            _add_products(state[f"sum{k}"], batch.compiled, *factors)
+            factors = [values.reshape(-1, shape.width)] * shape.power
+            if weights is not None:
+                factors.append(weights[:, None].expand_as(values).reshape(-1, shape.width))
+            special = state[f"special{k}"] if values.dtype.is_floating_point else None
+            _add_products(state[f"sum{k}"], batch.compiled, factors, special)
 
     def canonicalize(self, state: State, rows: int) -> State:
         state = state | {name: exact.canonical(state[name]) for name in ("weight",) if self.weighted}
@@ -212,19 +212,21 @@ def _row_weights(weights: Tensor, rows: int) -> Tensor:
     return flat if len(flat) == rows else flat.view(-1, 1).expand(-1, rows // len(flat)).reshape(-1)
 
 
-def _count_special(special: Tensor, compiled: bool, values: Tensor) -> None:
-    if compiled and takes(values):
-        native.count_special(special, values)
-    else:
-        kinds = (values == math.inf, values == -math.inf, values.isnan())
-        special += torch.stack([kind.sum(0) for kind in kinds], 1)
+def _add_products(limbs: Tensor, compiled: bool, factors: Sequence[Tensor], special: Tensor | None = None) -> None:
+    """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`.
 
-
-def _add_products(limbs: Tensor, compiled: bool, *factors: Tensor) -> None:
-    """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`."""
+    In `special` is counted how many values of the first factor are +inf, -inf and NaN.
+    """
     if compiled and takes(*factors):
-        native.add_products(limbs[0], factors, exact.origin(len(factors)))
+        sums = ProductSums()
+        if special is not None:
+            sums.count_special(factors[0], special)
+        sums.add(limbs[0], factors, exact.origin(len(factors)))
+        sums.run()
         return
+    if special is not None:
+        kinds = (factors[0] == math.inf, factors[0] == -math.inf, factors[0].isnan())
+        special += torch.stack([kind.sum(0) for kind in kinds], 1)
     product = exact.parts(factors[0])
     for factor in factors[1:]:
         product = exact.product(product, exact.parts(factor.contiguous()))

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
-from assay.native import sums as native
 from assay.native.library import takes
+from assay.native.sums import ProductSums
 from assay.tally import exact
 from assay.tally.base import (
     BAD_WEIGHTS,
@@ -158,15 +158,14 @@ class Sums(Tally):
             self._add(state, columns, batch.memoize((*layout, "chunks"), lambda b: _split(columns, b.cache_elements)))
 
     def _add_compiled(self, state: State, columns: Batch) -> None:
-        found = torch.zeros_like(state["special"])
-        for leaf, special in zip(self._leaves, found.unbind(), strict=True):
-            native.count_special(special, leaf.values(columns))
-        state["special"] += found
-        state["strange"] += found.sum(-1)
+        sums = ProductSums()
+        for leaf, special, strange in zip(self._leaves, state["special"], state["strange"], strict=True):
+            sums.count_special(leaf.values(columns), special, strange)
         for order, terms in self._by_order.items():
-            for term, limbs in zip(terms, state[f"sums{order}"].unbind(), strict=True):
+            for term, limbs in zip(terms, state[f"sums{order}"], strict=True):
                 for factors in term.addends(columns):
-                    native.add_products(limbs, factors, exact.origin(order))
+                    sums.add(limbs, factors, exact.origin(order))
+        sums.run()
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)
