@@ -16,7 +16,7 @@ from assay import Accuracy, Mean, Meter
 from assay.encode.base import Encoder
 from assay.errors import ConfigError, DtypeError, ShapeError
 from assay.metrics.base import Metric, number
-from assay.metrics.per_sample import PerSample, per_sample_values, predictions
+from assay.metrics.per_sample import SampleTerms, per_sample_values, predictions
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally
 from assay.tally.sums import Sums
 from assay.tally.terms import PREDS
@@ -101,8 +101,8 @@ class LengthRatio(Metric):
         above, below = counts[PREDS]
         return number(above / below if below else float("nan"))
 
-    def per_sample(self, batch: Batch) -> PerSample:
-        return PerSample.of("length", batch.preds[:, 0], "target length", batch.preds[:, 1])
+    def per_sample(self, batch: Batch) -> SampleTerms:
+        return SampleTerms.of("length", batch.preds[:, 0], "target length", batch.preds[:, 1])
 
 
 PREDICTED = ["a b", "", "some words", "x", "yes"]

@@ -18,7 +18,7 @@ from assay.devices.placement import to_host
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric
-from assay.metrics.per_sample import PerSample, predictions, row_values
+from assay.metrics.per_sample import SampleTerms, predictions, row_values
 from assay.report import RawSample, Samples
 from assay.report.samples import MOST_SAMPLES
 from assay.report.worst import LIMIT, severity, worst_rows
@@ -113,7 +113,7 @@ class PerSampleRecorder:
             self._series.setdefault(_INDEX, []).append(rows.index)
         self._ids += rows.ids or ()
 
-    def _note_worst(self, rows: SampleRows, metric: Metric, values: PerSample) -> None:
+    def _note_worst(self, rows: SampleRows, metric: Metric, values: SampleTerms) -> None:
         """Keep the raw samples that are the worst so far by what they contribute to a metric."""
         if rows.raw is None or metric.higher_is_better is None:
             return
@@ -253,7 +253,7 @@ def _columns(metric: Metric, batch: Arguments) -> dict[str, Tensor]:
     return {name: column for name in metric.tally(False).columns if (column := named[name]) is not None}
 
 
-def _values(metric: Metric, batch: Arguments) -> PerSample | None:
+def _values(metric: Metric, batch: Arguments) -> SampleTerms | None:
     """The per-sample values of a metric; of raw samples, from the rows of its encoder."""
     if batch.ragged:
         return None

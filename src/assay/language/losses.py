@@ -14,7 +14,7 @@ from assay.language.causal import CausalModel
 from assay.language.windows import IGNORED
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, BatchLayout, Tally, shown
 from assay.tally.layout_checks import shown_or_nothing
 from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues
@@ -103,7 +103,7 @@ class MeanLoss(Metric):
         (mean,) = means(counted)
         return number(rounded(mean))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         counted = torch.ne(batch.needed_target, IGNORED)
         losses = torch.where(counted, batch.preds, 0).flatten(1).sum(1)
-        return PerSample.of("nats", losses, "tokens", counted.flatten(1).sum(1))
+        return SampleTerms.of("nats", losses, "tokens", counted.flatten(1).sum(1))

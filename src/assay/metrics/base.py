@@ -18,7 +18,7 @@ from assay.encode.base import Encoder
 from assay.errors import ConfigError, describe
 from assay.metrics.documentation import docstring, field_hints, sections
 from assay.metrics.operators import Operators
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
 from assay.tally.base import Batch, Tally
 from assay.tally.column import of_column
@@ -130,7 +130,7 @@ class Metric(Operators, ABC):
     def compute(self, counts: Any) -> Any:
         """The value, from what the tally's `compute` gives: a tensor, or a tuple or dictionary of them; on the CPU."""
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         """The values of each row, where the metric is a mean over rows or the quotient of two; see `per_sample_values`.
 
         No value may be read on the CPU. Weights are multiplied in afterwards.

@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, result, rounded
-from assay.metrics.per_sample import PerSample, single
+from assay.metrics.per_sample import SampleTerms, single
 from assay.tally.base import Batch, Tally
 from assay.tally.exact import Number
 from assay.tally.float_terms import as_float, difference
@@ -92,13 +92,13 @@ class ElementwiseMetric(OutputMetric):
         """What each sample contributes, from its prediction and target; and what it counts, where that is not one."""
         return {}
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         preds, target = single(batch.preds), single(batch.needed_target)
         if preds is None or target is None or not self.per_sample_terms or self.num_outputs > 1:
             return None
         terms = ((name, of(preds, target)) for name, of in self.per_sample_terms.items())
         (name, values), *divisor = terms
-        return PerSample.of(name, values, *(divisor[0] if divisor else ()))
+        return SampleTerms.of(name, values, *(divisor[0] if divisor else ()))
 
 
 @dataclass(frozen=True)

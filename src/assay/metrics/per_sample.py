@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class PerSample:
+class SampleTerms:
     """Terms of a metric, one number or boolean a sample, whose names say what they are.
 
     Equal names mean equal numbers: metrics of the same samples share their terms. (What scores are, such as logits,
@@ -37,21 +37,23 @@ class PerSample:
     denominator: str = ""
 
     @classmethod
-    def of(cls, name: str, values: Tensor, denominator: str = "", counts: Tensor | None = None) -> PerSample:
+    def of(cls, name: str, values: Tensor, denominator: str = "", counts: Tensor | None = None) -> SampleTerms:
         """The mean of `values`; or, with `counts`, their sum over that of the counts."""
         terms = {name: values}
         if counts is not None:
             terms[denominator] = counts
         return cls(terms, name, denominator if counts is not None else "")
 
-    def weighted(self, weights: Tensor) -> PerSample:
+    def weighted(self, weights: Tensor) -> SampleTerms:
         """The same for samples with weights `(N,)`."""
         weights = weights if weights.dtype == torch.float64 else weights.float()
         none = weights == 0  # even of what is infinite
         terms = {_weighed(name): (term * weights).masked_fill(none, 0) for name, term in self.terms.items()}
         if not self.denominator:
             terms["weight"] = weights
-        return PerSample(terms, _weighed(self.numerator), _weighed(self.denominator) if self.denominator else "weight")
+        return SampleTerms(
+            terms, _weighed(self.numerator), _weighed(self.denominator) if self.denominator else "weight"
+        )
 
 
 def _weighed(name: str) -> str:
@@ -60,7 +62,7 @@ def _weighed(name: str) -> str:
 
 def per_sample_values(
     metric: Metric, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor
-) -> PerSample | None:
+) -> SampleTerms | None:
     """What each sample contributes to a metric, where its value is a mean over samples or the quotient of two.
 
     The value is `mean(numerator)`, or `mean(numerator) / mean(denominator)`, up to the rounding of the terms; where
@@ -98,7 +100,7 @@ def per_sample_values(
 
 def row_values(
     metric: Metric, preds: Tensor, target: Tensor | None, weights: Tensor | None, columns: Mapping[str, Tensor]
-) -> PerSample | None:
+) -> SampleTerms | None:
     """`per_sample_values` of raw samples that were encoded: `preds` are the rows of the metric's encoder."""
     batch = _batch(metric, preds, target, weights, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):

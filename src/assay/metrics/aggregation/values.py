@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric, number, plain
 from assay.metrics.exact_arithmetic import quotient, rounded
-from assay.metrics.per_sample import PerSample, single
+from assay.metrics.per_sample import SampleTerms, single
 from assay.tally.base import Batch, NanPolicy, Tally
 from assay.tally.extremes import Extremes, Range
 from assay.tally.sums import Sums, Totals
@@ -81,16 +81,16 @@ class Mean(Aggregate):
     def tally(self, weighted: bool) -> Tally:
         return self._sums(weighted, PREDS)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         values = single(batch.preds)
         if values is None:
             return None
         if self.nan_policy in ("propagate", "raise") or not values.dtype.is_floating_point:
-            return PerSample.of("value", values)
+            return SampleTerms.of("value", values)
         known = values == values  # NaN is no number, not even itself
         if isinstance(self.nan_policy, float):
-            return PerSample.of(f"value, {self.nan_policy} for NaN", torch.where(known, values, self.nan_policy))
-        return PerSample.of("value, without NaN", torch.where(known, values, 0), "known value", known)
+            return SampleTerms.of(f"value, {self.nan_policy} for NaN", torch.where(known, values, self.nan_policy))
+        return SampleTerms.of("value, without NaN", torch.where(known, values, 0), "known value", known)
 
     def compute(self, counts: Totals) -> Tensor:
         total = counts[PREDS][0]

@@ -22,7 +22,7 @@ from assay.metrics.classification.label_metrics import (
     outcomes,
 )
 from assay.metrics.classification.rates import F1Score, Precision, Recall
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
@@ -176,7 +176,7 @@ class ExactMatch(LabelMetric):
     def tally(self, weighted: bool) -> Tally:
         return SampleHits(self.labels, weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.num_labels is not None and batch.needed_target.ndim > 2:
             return None  # a sample is a position of a row
         answers = self.answers(batch)
@@ -185,9 +185,9 @@ class ExactMatch(LabelMetric):
             return answers.share("correct")
         name = "all labels correct" + answers.condition
         if answers.counts is None:
-            return PerSample.of(name, right.flatten(1).all(1))
+            return SampleTerms.of(name, right.flatten(1).all(1))
         some = answers.counts.flatten(1).any(1)
-        return PerSample.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
+        return SampleTerms.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
 
     @property
     def closed_form(self) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import means, result, rounded, sums_or_means
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import RowSums, RowTerm, RowTotals, sum_each_row
 from assay.tally.row_terms import Divergence
@@ -54,11 +54,11 @@ class DivergenceMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(type(self).term(self.log_prob), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.reduction == "sum":
             return None
         values = type(self).term(self.log_prob)(batch).values[0]
-        return PerSample.of(self.name, sum_each_row(values.reshape(len(values), -1).contiguous()).view(-1))
+        return SampleTerms.of(self.name, sum_each_row(values.reshape(len(values), -1).contiguous()).view(-1))
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))
@@ -137,8 +137,8 @@ class Entropy(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(PredictedEntropy(self.logits), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of("entropy", PredictedEntropy(self.logits)(batch).values[0].view(-1))
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return SampleTerms.of("entropy", PredictedEntropy(self.logits)(batch).values[0].view(-1))
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))

@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.decide import Argmax, Decision, Threshold, TopK
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, vector
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Counts, class_tally
@@ -123,7 +123,7 @@ class Answers:
         term = ANSWERS[what](self.predicted, self.target)
         return term if self.counts is None else term * self.counts
 
-    def share(self, numerator: str, denominator: str = "", counts: Tensor | None = None) -> PerSample:
+    def share(self, numerator: str, denominator: str = "", counts: Tensor | None = None) -> SampleTerms:
         """The mean of a term over that of another: of `counts`, or of the denominator; else of all that counts.
 
         Where a sample has several labels, its terms are means over these.
@@ -136,7 +136,7 @@ class Answers:
         if values.ndim > 1:
             values = values.float().mean(1)
             counts = None if counts is None else counts.float().mean(1)
-        return PerSample.of(numerator + self.condition, values, denominator + self.condition, counts)
+        return SampleTerms.of(numerator + self.condition, values, denominator + self.condition, counts)
 
 
 ANSWERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -288,7 +288,7 @@ class RatioMetric(TopKMetric):
         values = averaged(self.ratio, of, None if self.binary else self.average, self.undefined, self.unweighted)
         return vector(values) if self.average is None and not self.binary else number(values[0])
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if batch.needed_target.ndim > (1 if self.num_labels is None else 2):
             return None
         if self.num_classes is not None:
@@ -325,7 +325,7 @@ class RatioMetric(TopKMetric):
         """Whether the value of several classes is a share of all samples."""
         return bool(self.pooled) and (self.average == "micro" or (self.average == "weighted" and self.by_support))
 
-    def quotient(self, of: Answers) -> PerSample:
+    def quotient(self, of: Answers) -> SampleTerms:
         """What each sample contributes to the value of one class, or to that of pooled labels."""
         return of.share(*self.share)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import means, result
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.label_rankings import (
     Criterion,
@@ -73,10 +73,10 @@ class LabelRankingMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.row, weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if batch.needed_target.ndim != 2:
             return None
-        return PerSample.of(self.row_name, self.row(batch).values[0].view(-1))
+        return SampleTerms.of(self.row_name, self.row(batch).values[0].view(-1))
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))
@@ -199,11 +199,11 @@ class TopKMultilabelAccuracy(LabelRankingMetric):
     def row(self) -> LabelRows:
         return TopLabels(self.data, self.k, self.criteria)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if batch.needed_target.ndim != 2:
             return None
         values = self.row(batch).values[0].view(-1) / self._labels
-        return PerSample.of(f"top {self.k} labels right, by {self.criteria}", values)
+        return SampleTerms.of(f"top {self.k} labels right, by {self.criteria}", values)
 
     @property
     def _labels(self) -> int:

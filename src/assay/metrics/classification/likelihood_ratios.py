@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.metrics.classification.label_metrics import Outcomes, RatioMetric
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch
 
 __all__ = ["NegativeLikelihoodRatio", "PositiveLikelihoodRatio"]
@@ -31,7 +31,7 @@ class LikelihoodRatioMetric(RatioMetric):
     def closed_form(self) -> str:
         return ""
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         return None
 
 

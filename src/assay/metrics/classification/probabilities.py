@@ -15,7 +15,7 @@ from assay.decide import first_largest
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric, number, vector
 from assay.metrics.exact_arithmetic import means, quotient, result, root, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.histogram import BinTotals, Confidence
 from assay.tally.labelled_scores import ScoreSpec, probabilities, score_spec
@@ -187,7 +187,7 @@ class BrierScore(ScoreMetric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(SquaredProbabilities(self.data), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         return _per_row("squared distance", self.data, batch, self._distances)
 
     def _distances(self, scores: Tensor, classes: Tensor) -> tuple[Tensor]:
@@ -228,7 +228,7 @@ class LogLoss(ScoreMetric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(NegativeLogLikelihood(self.data), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         return _per_row("log loss", self.data, batch, NegativeLogLikelihood(self.data).values)
 
     def compute(self, counts: RowTotals) -> Tensor:
@@ -274,7 +274,7 @@ class HingeLoss(ScoreMetric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(Hinge(self.data, self.squared, self._each), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self._each:
             return None
         name = "squared hinge loss" if self.squared else "hinge loss"
@@ -286,7 +286,7 @@ class HingeLoss(ScoreMetric):
 
 def _per_row(
     name: str, data: ScoreSpec, batch: Batch, losses: Callable[[Tensor, Tensor], tuple[Tensor, ...]]
-) -> PerSample | None:
+) -> SampleTerms | None:
     """The loss of each sample, `(N, 1)` from scores and classes; None where rows have several samples."""
     if batch.needed_target.ndim > 1:
         return None
@@ -295,7 +295,7 @@ def _per_row(
     values = losses(rows.scores, classes.clamp(min=0))[0][:, 0]
     ignored = data.labels.ignore_index
     if ignored is None:
-        return PerSample.of(name, values)
+        return SampleTerms.of(name, values)
     counts = classes[:, 0] >= 0
     without = f", without {ignored}"
-    return PerSample.of(name + without, torch.where(counts, values, 0), "counted" + without, counts)
+    return SampleTerms.of(name + without, torch.where(counts, values, 0), "counted" + without, counts)

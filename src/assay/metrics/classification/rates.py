@@ -27,7 +27,7 @@ from assay.metrics.classification.label_metrics import (
     of_jaccard,
 )
 from assay.metrics.classification.samplewise import SamplewiseMetric, ZeroDivisionMetric
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
 from assay.tally.confusion import ClassTotals, Counts
 
@@ -200,7 +200,7 @@ class FBetaScore(ZeroDivisionMetric):
     def factor(self) -> int:
         return sum(self._square.as_integer_ratio())
 
-    def quotient(self, of: Answers) -> PerSample:
+    def quotient(self, of: Answers) -> SampleTerms:
         square = self.beta**2
         mean = (square * of["positives"].float() + of["predicted positives"]) / (square + 1)
         return of.share("true positives", f"mean of positives and predicted positives, beta {self.beta}", mean)

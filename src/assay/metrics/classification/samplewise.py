@@ -18,7 +18,7 @@ from assay.errors import ConfigError, ShapeError, describe
 from assay.metrics.base import number, vector
 from assay.metrics.classification.label_metrics import Average, Outcomes, RatioMetric
 from assay.metrics.exact_arithmetic import quotient, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, BatchLayout, Tally
 from assay.tally.confusion import ClassTotals, Counts
 from assay.tally.labels import Labels
@@ -73,14 +73,14 @@ class SamplewiseMetric(RatioMetric):
     def closed_form(self) -> str:
         return super().closed_form if self.multidim_average == "global" else ""
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.multidim_average == "global":
             return super().per_sample(batch)
         shares = SampleShares(self)
         if shares.width > 1:
             return None
         values, counts = (each.view(-1) for each in shares(batch).values)
-        return PerSample.of(f"value of {self!r}", values / ONE, f"has a value of {self!r}", counts)
+        return SampleTerms.of(f"value of {self!r}", values / ONE, f"has a value of {self!r}", counts)
 
 
 @dataclass(frozen=True, kw_only=True)

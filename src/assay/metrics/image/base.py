@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric
 from assay.metrics.exact_arithmetic import means, result
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.image_terms import MEAN_BITS, ImageTerm
 from assay.tally.row_sums import RowSums, RowTotals
@@ -69,5 +69,5 @@ class ImageMetric(Metric):
         (mean,) = means(counts)
         return result([mean * Fraction(1, 1 << MEAN_BITS) if self.term.bounded and mean == mean else mean])
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of(f"{self.term.name} of {self!r}", self.term.floats(batch))
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return SampleTerms.of(f"{self.term.name} of {self!r}", self.term.floats(batch))

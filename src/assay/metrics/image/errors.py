@@ -13,7 +13,7 @@ from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, result, rounded, sums_or_means
 from assay.metrics.image.base import ImageMetric
 from assay.metrics.output_metrics import SQUARES, squared_error
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.image_terms import (
     ImageTerm,
@@ -93,7 +93,7 @@ class PeakSignalNoiseRatio(ImageMetric):
             return number(math.inf)
         return number(10 * math.log10(rounded(Fraction(self.data_range) ** 2 / error)))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         return super().per_sample(batch) if self.per_image else None
 
 
@@ -156,7 +156,7 @@ class TotalVariation(ImageMetric):
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         return super().per_sample(batch) if self.reduction == "mean" else None
 
 

@@ -12,7 +12,7 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric
 from assay.metrics.exact_arithmetic import over_root, quotient, result, rounded, sums_or_means
 from assay.metrics.output_metrics import MOMENTS, XX, XY, YY, OutputMetric
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
 from assay.tally.exact import Number
@@ -189,8 +189,8 @@ class CosineSimilarity(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(Cosine(), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of("cosine", Cosine()(batch).values[0][:, 0]) if self.reduction == "mean" else None
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return SampleTerms.of("cosine", Cosine()(batch).values[0][:, 0]) if self.reduction == "mean" else None
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))

@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import means, result
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import RowSums, RowTerm, RowTotals
 from assay.tally.vector_terms import EnsembleScore, PairwiseDistance
@@ -44,8 +44,8 @@ class RowMeanMetric(Metric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.row, weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of(self.row_name, self.row(batch).values[0].view(-1))
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return SampleTerms.of(self.row_name, self.row(batch).values[0].view(-1))
 
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))
@@ -89,9 +89,9 @@ class MeanPairwiseDistance(RowMeanMetric):
     def row(self) -> RowTerm:
         return PairwiseDistance(self.p, self.eps)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         name = f"distance, p {self.p}" + (f", eps {self.eps}" if self.eps else "")
-        return PerSample.of(name, self.row(batch).values[0].view(-1))
+        return SampleTerms.of(name, self.row(batch).values[0].view(-1))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Examples, Metric, vector
 from assay.metrics.exact_arithmetic import quotient, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.queries import (
     QueryBlocks,
@@ -132,16 +132,16 @@ class RetrievalMetric(Metric):
     def estimates(self) -> bool:
         return self.by_row and self.aggregation == "mean"  # with indexes, samples are documents and not queries
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if not self.by_row or self.aggregation != "mean" or self.term.width > 1:
             return None
         found = self.measure(QueryRows.of(batch, self.ignore_index).queries)
         values, counted = found.values[:, 0], found.counted[:, 0]
         name = self.measure.title + (f", without {self.ignore_index}" if self.ignore_index is not None else "")
         if self.empty_target_action not in ("skip", "error") and self.ignore_index is None:
-            return PerSample.of(name, values)
+            return SampleTerms.of(name, values)
         kind = f"queries that have a {self.term.needs}" if self.empty_target_action in ("skip", "error") else "queries"
-        return PerSample.of(name, values.masked_fill(~counted, 0), kind, counted)
+        return SampleTerms.of(name, values.masked_fill(~counted, 0), kind, counted)
 
 
 def _checked(metric: RetrievalMetric, queries: QueryBlocks) -> QueryValues:

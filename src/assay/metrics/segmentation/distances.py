@@ -14,7 +14,7 @@ from assay.encode.masks import AverageDistance, Hausdorff, SurfaceEncoder, Withi
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Change, Examples, Metric, number, vector
 from assay.metrics.exact_arithmetic import quotient, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.exact import Number
 from assay.tally.row_sums import RowSums, RowTotals
@@ -102,11 +102,11 @@ class SurfaceMetric(Metric):
             return vector(rounded(_mean([value], [count])) for value, count in zip(values, counted, strict=True))
         return number(rounded(_mean(values, counted)))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.per_class:
             return None
         values, counted = batch.preds.tensor_split(2, 1)
-        return PerSample.of(f"{self!r}", values.sum(1), "classes of images", counted.sum(1))
+        return SampleTerms.of(f"{self!r}", values.sum(1), "classes of images", counted.sum(1))
 
 
 def _mean(values: Sequence[Number], counted: Sequence[Number]) -> Number:

@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, Metric
 from assay.metrics.exact_arithmetic import quotient, result
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.mask_terms import QUOTIENT_BITS, ClassOverlap, GeneralizedDice, InputFormat, OverlapTerm, WeightType
 from assay.tally.row_sums import RowSums, RowTotals
@@ -88,12 +88,12 @@ class OverlapMetric(Metric):
         found = [quotient(value * unit, count) for value, count in zip(values, defined, strict=True)]
         return torch.stack([result([each]) for each in found]) if self.per_class else result(found)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.per_class:
             return None
         rows = self.term(batch)
         values, defined = (each[:, 0] for each in rows.values)
-        return PerSample.of(f"{self!r}", values.float() * 2.0**-QUOTIENT_BITS, "images with a class", defined.float())
+        return SampleTerms.of(f"{self!r}", values.float() * 2.0**-QUOTIENT_BITS, "images with a class", defined.float())
 
 
 @dataclass(frozen=True, kw_only=True)

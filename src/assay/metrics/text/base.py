@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.encode.strings import StringEncoder, load_package
 from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import quotient, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.exact import Number
 from assay.tally.row_sums import RowSums, RowTotals
@@ -70,7 +70,7 @@ class TextQuotient(TextMetric):
         totals = self.totals(counts)
         return number(rounded(quotient(totals[above], totals[below] if below else counts.weight)))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         above, below = self.columns
         column = dict(zip(self.encoder.names, batch.preds.unbind(1), strict=True))
-        return PerSample.of(above, column[above], below, column[below] if below else None)
+        return SampleTerms.of(above, column[above], below, column[below] if below else None)

@@ -13,7 +13,7 @@ from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.metrics.text.base import TextMetric
 from assay.tally.base import Batch
 from assay.tally.exact import Number
@@ -104,8 +104,8 @@ class EntityF1Score(TextMetric):
         present = [(w, value) for w, value, entities in zip(weights, values, totals[1::3], strict=True) if entities]
         return number(rounded(quotient(sum(w * value for w, value in present), sum(w for w, _ in present))))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.average != "micro":
             return None
         (twice, both, _), names = batch.preds.unbind(1), self.encoder.names
-        return PerSample.of(names[0], twice, names[1], both)
+        return SampleTerms.of(names[0], twice, names[1], both)

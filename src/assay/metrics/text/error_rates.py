@@ -14,7 +14,7 @@ from assay.encode.strings import StringEncoder
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, rounded
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.metrics.text.base import TextMetric, TextQuotient
 from assay.tally.base import Batch
 from assay.tally.exact import Number
@@ -225,7 +225,7 @@ class EditDistance(TextQuotient):
             return super().compute(counts)
         return number(rounded(self.totals(counts)[self.columns[0]]))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         return super().per_sample(batch) if self.reduction == "mean" else None
 
 
