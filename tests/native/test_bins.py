@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.native.library import library
+from assay.native.library import MISSING, library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.histogram import Confidence
 from assay.tally.labelled_scores import score_spec
 from assay.tally.scores import ScoreTally
 
-pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
+pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 
 
 def counted(tally: Tally, scores: torch.Tensor, target: torch.Tensor, compiled: bool) -> State:

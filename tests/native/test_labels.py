@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from assay import decide
 from assay.metrics import Accuracy
 from assay.native import labels as native
-from assay.native.library import library
+from assay.native.library import MISSING, library
 
-pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
+pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 
 SIZES = [1, 2, 3, 8, 10, 31, 32, 33, 64, 65, 100, 128, 1000]
 

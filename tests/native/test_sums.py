@@ -11,11 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.native.library import library, takes
+from assay.native.library import MISSING, library, takes
 from assay.native.sums import ProductSums
 from assay.tally import exact
 
-needs_library = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
+needs_library = pytest.mark.skipif(library() is None, reason=MISSING)
 
 
 def test_the_library_is_there_where_a_compiler_is() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.native import weights
-from assay.native.library import library
+from assay.native.library import MISSING, library
 from assay.quantize.packed_weight import PackedWeight, pack
 from assay.quantize.scheme import Scheme
 
-pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
+pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
 KINDS = (torch.bfloat16, torch.float32)
 
 
@@ -128,4 +128,4 @@ def test_without_the_library_it_says_so():
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"ASSAY_NATIVE": "0"}, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "assay was installed without a C compiler"
+    assert done.stdout.strip() == MISSING

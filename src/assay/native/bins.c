@@ -43,8 +43,8 @@ VECTORISED static int64_t place(const struct bins *b, const float *scores, int32
 
 /* Count targets that are out of range, scores that are NaN, and scores that are no probabilities and should be, where the
  * target is not ignored. `target` is 0 below the range, 1 negative, 2 positive, 3 above the range, 4 ignored. */
-VECTORISED void assay_find_strange(int64_t *strange, const float *scores, const int64_t *target, int64_t rows,
-                                   int32_t logits)
+VECTORISED void assay_count_invalid_scores(int64_t *invalid, const float *scores, const int64_t *target, int64_t rows,
+                                           int32_t logits)
 {
     int64_t targets = 0, nan = 0, outside = 0;
     for (int64_t i = 0; i < rows; i++) {
@@ -53,11 +53,11 @@ VECTORISED void assay_find_strange(int64_t *strange, const float *scores, const 
         nan += counted & (scores[i] != scores[i]);
         outside += counted & !logits & ((scores[i] > 1) | (scores[i] < 0));
     }
-    strange[0] += targets, strange[1] += nan, strange[2] += outside;
+    invalid[0] += targets, invalid[1] += nan, invalid[2] += outside;
 }
 
 /* Count scores into `histogram`, negatives first, then positives, each of `count` bins, and in `unclear` those that may
- * share a bin with others. `target` is as for `assay_find_strange`. */
+ * share a bin with others. `target` is as for `assay_count_invalid_scores`. */
 void assay_count_scores(int64_t *histogram, int64_t *unclear, const float *scores, const int64_t *target, int64_t rows,
                         const struct bins *b)
 {

@@ -18,14 +18,14 @@ class BinLayout(ctypes.Structure):
     )
 
 
-def find_strange(strange: Tensor, scores: Tensor, target: Tensor, logits: bool) -> None:
-    """Count invalid scores in place, as `Scored.strange` does, into `strange`: int64 of at least 3 kinds.
+def count_invalid_scores(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool) -> None:
+    """Count invalid scores in place, as `Scored.invalid` does, into `invalid`: int64 of at least 3 kinds.
 
     `scores` is float32 of shape `(rows,)`, `target` int64, as `Labels.rows` gives it for two classes; with `logits`,
     scores of any size are valid.
     """
     scores, target = scores.contiguous(), target.contiguous()
-    call("find_strange", strange, scores, target, len(scores), ctypes.c_int32(logits))
+    call("count_invalid_scores", invalid, scores, target, len(scores), ctypes.c_int32(logits))
 
 
 def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: BinLayout) -> None:

@@ -1,4 +1,4 @@
-"""Finding the compiled library, and asking whether it takes given tensors."""
+"""The compiled library: loaded once, if it has every function that is called, and whether it takes tensors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ import torch
 from torch import Tensor
 
 
+PATH = Path(__file__).with_name("_native.so")
+FUNCTIONS = (
+    *("sum_products", "count_scores", "count_confidence", "count_invalid_scores", "match_boxes"),
+    *("first_largest", "target_rank", "expand_weight", "multiply_weight", "multiplies_pairs", "order_inputs"),
+)
+MISSING = "assay has no compiled code here; install it again where there is a C compiler"
+
+
 @cache
 def library() -> ctypes.CDLL | None:
-    """The compiled library, or None where there is none."""
-    path = Path(__file__).with_name("_native.so")
-    if os.environ.get("ASSAY_NATIVE") == "0" or not path.exists():
+    """The compiled library, or None where there is none, or one without a function of these sources."""
+    if os.environ.get("ASSAY_NATIVE") == "0" or not PATH.exists():
         return None
     try:
-        return ctypes.CDLL(str(path))
+        compiled = ctypes.CDLL(str(PATH))
     except OSError:  # built for another machine
         return None
+    return compiled if all(hasattr(compiled, f"assay_{name}") for name in FUNCTIONS) else None
 
 
 def takes(*tensors: Tensor) -> bool:

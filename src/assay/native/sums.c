@@ -74,7 +74,7 @@ VECTORISED static void window_sums(const double *block, int64_t rows, double coa
         *first += sum[lane] - coarse, *second += rest[lane];
 }
 
-static void take_out_strange(double *block, int64_t rows)
+static void zero_nonfinite(double *block, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++)
         if (!isfinite(block[i]))
@@ -95,7 +95,7 @@ static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t row
     double first, second;
     extent(block, rows, &largest, &smallest);
     if (largest >= INFINITE) {
-        take_out_strange(block, rows);
+        zero_nonfinite(block, rows);
         extent(block, rows, &largest, &smallest);
     }
     if (largest == 0)
@@ -120,7 +120,7 @@ struct block {
     int64_t above;     /* all magnitudes are below 2 ** above */
     int64_t last_bit;  /* all values are multiples of 2 ** last_bit */
     int64_t empty;     /* whether all values are 0 */
-    int64_t strange;   /* whether one is not finite */
+    int64_t nonfinite; /* whether one is not finite */
     int64_t unused[4]; /* a whole cache line */
 };
 
@@ -164,7 +164,7 @@ static void load(struct block *into, const float *x, int64_t stride, int64_t row
     into->above = exponent_of_float(largest) - 126;
     into->last_bit = exponent_of_float(smallest) - 150;
     into->empty = largest == 0;
-    into->strange = largest >= 0x7f800000;
+    into->nonfinite = largest >= 0x7f800000;
 }
 
 VECTORISED static void multiply(double *block, const double *by, int64_t rows)
@@ -209,7 +209,7 @@ static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, co
     int64_t above = x->above + (y ? y->above : 0), last_bit = x->last_bit + (y ? y->last_bit : 0);
     int64_t quantum = above + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
     double first, second;
-    if (x->strange || (y && y->strange) || last_bit < quantum - 1 + 10 - 53)
+    if (x->nonfinite || (y && y->nonfinite) || last_bit < quantum - 1 + 10 - 53)
         return 0;
     if (!y && last_bit >= quantum) {
         add_number(limbs, origin, plain_sum(x->values, rows));
@@ -247,7 +247,7 @@ _Static_assert(sizeof(void *) == sizeof(int64_t), "addresses have 64 bits");
 struct column {
     const float *start;
     int64_t row_stride, output_stride;
-    int64_t *special, *strange; /* of the first output: three cells, and one; or none */
+    int64_t *special, *nonfinite; /* of the first output: three cells, and one; or none */
 };
 
 struct product {
@@ -256,13 +256,13 @@ struct product {
 };
 
 /* Count the values of a block that are +inf, -inf and NaN. */
-static void count_special(int64_t *special, int64_t *strange, const double *values, int64_t rows)
+static void count_special(int64_t *special, int64_t *nonfinite, const double *values, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++)
         if (!isfinite(values[i])) {
             special[isnan(values[i]) ? 2 : values[i] > 0 ? 0 : 1]++;
-            if (strange)
-                (*strange)++;
+            if (nonfinite)
+                (*nonfinite)++;
         }
 }
 
@@ -273,8 +273,8 @@ static void add_rows(int64_t start, int64_t rows, int64_t output, int64_t column
     for (int64_t k = 0; k < columns; k++) {
         const float *first = column[k].start + start * column[k].row_stride + output * column[k].output_stride;
         load(blocks + k, first, column[k].row_stride, rows);
-        if (column[k].special && blocks[k].strange)
-            count_special(column[k].special + 3 * output, column[k].strange ? column[k].strange + output : NULL,
+        if (column[k].special && blocks[k].nonfinite)
+            count_special(column[k].special + 3 * output, column[k].nonfinite ? column[k].nonfinite + output : NULL,
                           blocks[k].values, rows);
     }
     for (int64_t k = 0; k < products; k++) {
@@ -293,7 +293,7 @@ static void add_rows(int64_t start, int64_t rows, int64_t output, int64_t column
 /* For each output, add the sums over the rows of products of columns to their limbs; products that are not finite are
  * left out. Row `i` of output `j` of a column is `start[i * row_stride + j * output_stride]`. `blocks` is room for one
  * block a column. */
-void assay_add_products(int64_t rows, int64_t outputs, int64_t columns, const struct column *column, int64_t products,
+void assay_sum_products(int64_t rows, int64_t outputs, int64_t columns, const struct column *column, int64_t products,
                         const struct product *product, struct block *blocks)
 {
     fenv_t before;

@@ -22,15 +22,15 @@ class ProductSums:
         self._described: list[int] = []
         self._products: list[int] = []
 
-    def count_special(self, column: Tensor, special: Tensor, strange: Tensor | None = None) -> None:
+    def count_special(self, column: Tensor, special: Tensor, nonfinite: Tensor | None = None) -> None:
         """Count the values of a column that are +inf, -inf and NaN.
 
         Args:
             column: the column.
             special: where each kind is counted: int64 of shape `(outputs, 3)`, contiguous.
-            strange: where all are counted: int64 of shape `(outputs,)`, contiguous.
+            nonfinite: where all are counted: int64 of shape `(outputs,)`, contiguous.
         """
-        self._append(column, special.data_ptr(), 0 if strange is None else strange.data_ptr())
+        self._append(column, special.data_ptr(), 0 if nonfinite is None else nonfinite.data_ptr())
 
     def add(self, limbs: Tensor, factors: Sequence[Tensor], origin: int) -> None:
         """Add the sums of the products of columns to limbs; products that are not finite are left out.
@@ -43,10 +43,10 @@ class ProductSums:
         places = [self._places[id(each)] if id(each) in self._places else self._append(each) for each in factors]
         self._products += [limbs.data_ptr(), limbs.shape[-1], origin, len(places), *places, *[0] * (3 - len(places))]
 
-    def _append(self, column: Tensor, special: int = 0, strange: int = 0) -> int:
+    def _append(self, column: Tensor, special: int = 0, nonfinite: int = 0) -> int:
         place = self._places.setdefault(id(column), len(self._columns))
         self._columns.append(column)
-        self._described += [column.data_ptr(), *column.stride(), special, strange]
+        self._described += [column.data_ptr(), *column.stride(), special, nonfinite]
         return place
 
     def run(self) -> None:
@@ -54,7 +54,7 @@ class ProductSums:
         count, (rows, outputs) = len(self._columns), self._columns[0].shape
         blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8)
         products = len(self._products) // 7
-        call("add_products", rows, outputs, count, _array(self._described), products, _array(self._products), blocks)
+        call("sum_products", rows, outputs, count, _array(self._described), products, _array(self._products), blocks)
 
 
 def _array(numbers: Sequence[int]) -> object:

@@ -11,7 +11,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from assay.native.library import library, loaded
+from assay.native.library import MISSING, library, loaded
 
 GROUPS = 32  # the size of a group is a multiple of it
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -33,7 +33,7 @@ class WeightStruct(ctypes.Structure):
 def why_not(group: int, scales: torch.dtype = torch.bfloat16) -> str:
     """Why the library cannot multiply by a weight; empty if it can. That it is in host memory is for the caller."""
     if library() is None:
-        return "assay was installed without a C compiler"
+        return MISSING
     if group % GROUPS:
         return f"it takes groups of a multiple of {GROUPS} weights, not {group}"
     return "" if scales != torch.float16 else "it takes scales in bfloat16 or float32"

@@ -97,7 +97,7 @@ class ScoreSpec:
     def count_strange(self, strange: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `strange` how many targets, scores and weights should not be there, without those that are ignored."""
         if compiled and self.groups == 1 and rows.weights is None:
-            native.find_strange(strange, rows.scores.view(-1), rows.place.reshape(-1), self.logits)
+            native.count_invalid_scores(strange, rows.scores.view(-1), rows.place.reshape(-1), self.logits)
         else:
             strange += self.strange(rows)
 
