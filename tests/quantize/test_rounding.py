@@ -139,10 +139,21 @@ def test_any_dtype_strides_and_gradient(dtype):
     assert found.equal(quantize_weight(weight.detach().contiguous().to(torch.float32), "int4:g32"))
 
 
-def test_blocks_of_rows_change_nothing(monkeypatch):
-    whole = quantize_weight(weights((20, 64)), "int4:g32", "search")
-    monkeypatch.setattr("assay.quantize.rounding.weight.BLOCK", 3 * 64)
-    assert quantize_weight(weights((20, 64)), "int4:g32", "search").equal(whole)
+@pytest.mark.parametrize("rows", [1, 3, 7])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("text", ["int4:g32", "int3:g32:sym", "int8"])
+def test_blocks_of_rows_change_nothing(text, method, rows, monkeypatch):
+    weight = weights((20, 64), heavy=True) * torch.logspace(-3, 3, 20)[:, None]
+    whole = quantize_weight(weight, text, method)
+    monkeypatch.setattr("assay.quantize.rounding.weight.BLOCK", rows * 64)
+    assert quantize_weight(weight, text, method).equal(whole)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_integers_of_a_row_do_not_depend_on_the_other_rows(method):
+    weight = weights((20, 64), heavy=True)
+    alone, other = (quantize_weight(each, "int4:g32", method) for each in (weight, torch.cat([weight, 50 * weight])))
+    assert alone.equal(other.rows(slice(0, 20)))
 
 
 @pytest.mark.devices("mps", "cuda:1", "xpu")

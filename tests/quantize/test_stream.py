@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from assay.errors import ConfigError, InvalidValuesError, StateError
-from assay.quantize import QuantizedLinear, quantize_weight
+from assay.quantize import QuantizedLinear, plan, quantize_weight
 from assay.quantize.files.container import Container
 from assay.quantize.files.file import load, load_folder, load_packed_weights
 from assay.quantize.files.meta_models import meta_model
@@ -130,13 +130,16 @@ def test_a_model_says_what_is_linear(tmp_path, source, as_module):
     )
 
 
-def test_methods_and_one_file_as_the_source(tmp_path, model):
+@pytest.mark.parametrize("method", ["search", "hqq"])
+def test_methods_and_one_file_as_the_source(method, tmp_path, model):
     save_file(model.state_dict(), tmp_path / "plain.safetensors")
-    quantize_shards(tmp_path / "plain.safetensors", tmp_path / "target", "int4:g64", method="search", include=("up",))
-    found = load_packed_weights(tmp_path / "target")
-    expected = quantize_weight(model.state_dict()["layers.0.up.weight"], "int4:g64", "search")
-    assert found["layers.0.up.weight"].equal(expected)
-    assert len(found) == 3
+    quantize_shards(tmp_path / "plain.safetensors", tmp_path / "target", "int4:g64", method=method, include=("up",))
+    written = load_packed_weights(tmp_path / "target")
+    expected = quantize_weight(model.state_dict()["layers.0.up.weight"], "int4:g64", method)
+    assert written["layers.0.up.weight"].equal(expected)
+    assert len(written) == 3
+    plan(model, "int4:g64", device="cpu", method=method, include=("up",)).apply(model)
+    assert all(model.get_submodule(name.removesuffix(".weight")).integers.equal(written[name]) for name in written)
 
 
 def test_the_second_run_finds_all_done(tmp_path, source):

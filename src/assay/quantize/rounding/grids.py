@@ -127,11 +127,11 @@ def hqq(grouped: Tensor, scheme: Scheme, dtype: torch.dtype) -> Grid:
     """
     now = best = nearest(grouped, scheme, dtype)
     least, beta = now.errors(grouped, scheme, _norm), BETA
+    unit = grouped.abs().mean(-1, keepdim=True).clamp_min_(1e-12)  # beta is made for weights of this size
     for _ in range(ROUNDS):
         values = now.integers(grouped, scheme)
         scales, wide = now.scales.to(torch.float32), values.to(torch.float32)
-        unit = grouped.abs().mean()  # beta is made for weights of this size
-        rest = grouped - _outliers(grouped - now.weights(values), beta / unit.clamp_min(1e-12), unit)
+        rest = grouped - _outliers(grouped - now.weights(values), beta / unit, unit)
         if now.zeros is None:
             scales = ((wide * rest).sum(-1, keepdim=True) / wide.square().sum(-1, keepdim=True)).nan_to_num_(0.0)
             now = Grid.of(scales, None, grouped, dtype)
