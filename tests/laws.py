@@ -47,6 +47,7 @@ from assay.metrics import (
     MeanSquaredError,
     Metric,
     Min,
+    MultilabelRankingLoss,
     PearsonCorrCoef,
     PerOutput,
     Perplexity,
@@ -404,30 +405,14 @@ def keeps_samples(metric: Metric) -> bool:
     )
 
 
-_IN_FLOAT64 = (
-    "D2AbsoluteErrorScore",
-    "D2PinballScore",
-    "D2TweedieScore",
-    "GeometricMeanRelativeAbsoluteError",
-    "MedianAbsoluteError",
-    "MedianAbsolutePercentageError",
-    "MedianRelativeAbsoluteError",
-    "DaviesBouldinScore",
-    "DunnIndex",
-    "MultilabelRankingLoss",  # of few labels
-    "SilhouetteScore",
-    "NormalizedRootMeanSquaredError",
-)
-"""Metrics whose terms are computed in float64, whatever the dtype of what is kept, or are exact in these samples."""
-
-
 def rounds(metric: Metric) -> bool:
     """Whether terms are rounded before they are summed, in the dtype they come in."""
     if metric.encoders or metric.inputs == "masks":
         return False  # raw samples have no dtype, and indices of classes are no floats
     scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
     of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked
-    in_float64 = not getattr(metric, "by_row", True) or type(metric).__name__ in _IN_FLOAT64
+    in_float64 = metric.terms_in_float64 or not getattr(metric, "by_row", True)
+    halves = isinstance(metric, MultilabelRankingLoss)  # of the two pairs that three labels have
     ranked = isinstance(metric, RankingMetric) and metric.thresholds is None
     by_softmax = scaled and (of_classes or not ranked)
-    return (not metric.exact_terms and not in_float64) or by_softmax
+    return (not metric.exact_terms and not in_float64 and not halves) or by_softmax

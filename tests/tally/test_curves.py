@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from assay.tally import curves
 from assay.tally.curves import Ranking
+from assay.tally.integer_weights import integer_weights
 
 samples = st.lists(
     st.tuples(st.integers(0, 6).map(lambda k: k / 4), st.booleans(), st.sampled_from([0, 0.1, 1.0, 3.0, 1e-30, 1e30])),
@@ -56,7 +57,7 @@ def ap_of_steps(scores, positive, weights):
 def test_auroc_is_the_share_of_pairs_with_weights(rows):
     scores, positive, weights = columns(rows)
     expected = auroc_of_pairs(scores, positive, weights)
-    got = curves.auroc(curves.of_samples(scores, positive, curves.whole_numbers(weights)))
+    got = curves.auroc(curves.of_samples(scores, positive, integer_weights(weights)[0]))
     assert got == curves.BoundedEstimate(expected, expected, expected) or (
         math.isnan(expected) and math.isnan(got.value)
     )
@@ -70,19 +71,8 @@ def test_average_precision_is_the_sum_of_steps(rows):
     scores, positive, weights = columns(rows)
     for w in (weights, np.ones(len(scores))):
         expected = ap_of_steps(scores, positive, w)
-        got = curves.average_precision(curves.of_samples(scores, positive, curves.whole_numbers(w))).value
+        got = curves.average_precision(curves.of_samples(scores, positive, integer_weights(w)[0])).value
         assert got == pytest.approx(float(expected), rel=1e-14, abs=0, nan_ok=True)
-
-
-@given(st.lists(st.floats(0, 2.0**127, width=32), min_size=1, max_size=20))
-def test_weights_are_whole_numbers_in_one_unit(weights):
-    given_weights = np.array(weights, np.float32)
-    whole = [int(w) for w in curves.whole_numbers(given_weights)]
-    exact = [Fraction(float(w)) for w in given_weights]
-    assert all(a * y == b * x for a, x in zip(whole, exact, strict=True) for b, y in zip(whole, exact, strict=True))
-    assert [w == 0 for w in whole] == [w == 0 for w in exact]
-    table = given_weights.repeat(2).reshape(-1, 2)
-    assert curves.whole_numbers(table).tolist() == [[w, w] for w in whole]
 
 
 @given(
@@ -151,7 +141,7 @@ def test_areas_of_many_samples_are_those_of_scikit_learn():
     scores = np.round(generator.normal(size=20_000) + positive, 2)
     weights = generator.random(20_000)
     for w in (None, weights):
-        ranking = curves.of_samples(scores, positive, None if w is None else curves.whole_numbers(w))
+        ranking = curves.of_samples(scores, positive, None if w is None else integer_weights(w)[0])
         assert float(curves.auroc(ranking).value) == pytest.approx(
             roc_auc_score(positive, scores, sample_weight=w), rel=1e-13
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -67,6 +67,20 @@ def to_host(tensor: Tensor) -> Tensor:
     """
     tensor = tensor.detach()
     return tensor if tensor.device.type == "cpu" else tensor.contiguous().to("cpu")
+
+
+def constants(numbers: Sequence[float], like: Tensor) -> Tensor:
+    """A vector of numbers in the dtype and on the device of a tensor, without synchronizing with the device.
+
+    To copy a list to a device synchronizes with it, so the vector is filled one by one there.
+
+    Example:
+        >>> constants((0.5, 2.0), torch.zeros(3))
+        tensor([0.5000, 2.0000])
+    """
+    if like.device.type == "cpu":
+        return torch.tensor(numbers, dtype=like.dtype)
+    return torch.cat([like.new_full((1,), number) for number in numbers])
 
 
 def has_values(tensor: Tensor) -> bool:

@@ -49,7 +49,8 @@ class Metric(Operators, ABC):
     Attributes:
         family: under which it is listed.
         higher_is_better: whether higher values are better; None where neither is, or where it gives no single number.
-        exact_terms: the value is that of exact arithmetic, rounded once. Otherwise each sample's term is rounded.
+        exact_terms: the value is that of exact arithmetic, rounded once. Otherwise each sample's term is rounded,
+        terms_in_float64: to float64 whatever the dtype of the samples, instead of to float32 or their own.
         inputs: what samples it takes, as `samples` draws them; empty for metrics of metrics.
         examples: arguments with which it is tested and audited.
         unchanged_by: changes of the data that change no bit of the value.
@@ -60,6 +61,7 @@ class Metric(Operators, ABC):
     family: ClassVar[str] = "your own"
     higher_is_better: ClassVar[bool | None] = None
     exact_terms: ClassVar[bool] = True
+    terms_in_float64: ClassVar[bool] = False
     inputs: ClassVar[str] = ""
     examples: ClassVar[Examples] = ({},)
     unchanged_by: ClassVar[frozenset[Change]] = frozenset()
@@ -81,7 +83,8 @@ class Metric(Operators, ABC):
         cls._choices = {**cls._choices, **choices}
         if "__doc__" in cls.__dict__ and cls.__doc__:
             written = sections(cls.__doc__)
-            cls.__doc__ = docstring(written, cls.arguments, cls._sections, cls.exact_terms)
+            rounding = "exact" if cls.exact_terms else "float64" if cls.terms_in_float64 else "terms"
+            cls.__doc__ = docstring(written, cls.arguments, cls._sections, rounding)
             cls._sections = {**cls._sections, **written}
 
     def __post_init__(self) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import torch
-
 from assay.encode.base import Encoder
 from assay.errors import AssayWarning, ConfigError, describe
 from assay.metrics.base import Metric
+from assay.tally.base import compute_batches
 from assay.tally.composite import CompositeTally, combine, components
 
 
@@ -62,7 +61,6 @@ def without_data(name: str, metric: object) -> Any:
     if not isinstance(metric, Metric):
         got = f"the class {metric.__name__}" if isinstance(metric, type) else repr(metric)
         raise ConfigError(describe(name, got, "a metric", "Pass an instance such as Accuracy()"))
-    tally = metric.tally(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        return metric.compute(tally.compute(tally.canonicalize(tally.zero(torch.device("cpu")), 0)))
+        return metric.compute(compute_batches(metric.tally(False)))

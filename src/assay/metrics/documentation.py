@@ -12,9 +12,10 @@ SECTIONS = ("Args", "Shapes", "Rounding", "Returns", "Raises", "Example", "Sourc
 OWN = ("Args", "Example", "Source")
 """Sections that a class does not take from its base."""
 
-ROUNDING: Mapping[bool, str] = {
-    True: "Rounding: the value is that of exact arithmetic on the given inputs, rounded once to float64.",
-    False: (
+ROUNDING: Mapping[str, str] = {
+    "exact": "Rounding: the value is that of exact arithmetic on the given inputs, rounded once to float64.",
+    "float64": "Rounding: computed in float64 from the samples.",
+    "terms": (
         "Rounding: the term of each sample is computed in float32 (float64 where an argument is float64); the sum of\n"
         "the terms is exact."
     ),
@@ -44,7 +45,7 @@ def field_hints(cls: type) -> dict[str, tuple[Any, str]]:
 
 
 def docstring(
-    written: Mapping[str, str], arguments: Mapping[str, str], inherited: Mapping[str, str], exact_terms: bool
+    written: Mapping[str, str], arguments: Mapping[str, str], inherited: Mapping[str, str], rounding: str
 ) -> str:
     """The whole docstring of a metric.
 
@@ -52,10 +53,10 @@ def docstring(
         written: the sections of its own docstring.
         arguments: the text of every field.
         inherited: the sections of its base class, for those that its own docstring leaves out.
-        exact_terms: see `Metric.exact_terms`.
+        rounding: of `ROUNDING`.
     """
     shared = {name: part for name, part in inherited.items() if name not in OWN}
-    parts = {"Args": _args(arguments), "Rounding": ROUNDING[exact_terms], **shared, **written}
+    parts = {"Args": _args(arguments), "Rounding": ROUNDING[rounding], **shared, **written}
     return "\n\n".join(parts[name] for name in ("", *SECTIONS) if parts.get(name))
 
 

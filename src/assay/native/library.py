@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-
 PATH = Path(__file__).with_name("_native.so")
 FUNCTIONS = (
     *("sum_products", "count_scores", "count_confidence", "count_invalid_scores", "match_boxes"),

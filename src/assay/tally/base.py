@@ -154,6 +154,14 @@ class Tally(ABC):
         return state
 
 
+def compute_batches(tally: Tally, *batches: Batch) -> Any:
+    """What a tally computes from these batches alone, or from none, on the CPU."""
+    state = tally.zero(torch.device("cpu"))
+    for batch in batches:
+        tally.add(state, batch)
+    return tally.compute(tally.canonicalize(state, sum(len(batch.preds) for batch in batches)))
+
+
 def merge(tally: Tally, states: Sequence[State]) -> State:
     """One host state with everything that the given host states counted."""
     merged: State = {}

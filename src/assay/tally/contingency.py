@@ -11,7 +11,8 @@ import numpy as np
 from assay.errors import DtypeError, describe
 from assay.tally.base import BatchLayout, InvalidValues, State
 from assay.tally.confusion import Counts
-from assay.tally.samples import SampleArrays, SampleTally, whole_weights
+from assay.tally.integer_weights import integer_weights
+from assay.tally.samples import SampleArrays, SampleTally
 
 Whole = np.ndarray[Any, Any]
 NanStrategy = Literal["drop", "replace"]
@@ -61,7 +62,7 @@ class ContingencyTable:
         if samples.weights is not None:
             has_weight = samples.weights.reshape(-1) > 0
             preds, target = preds[has_weight], target[has_weight]
-            weights, unit = whole_weights(samples.weights.reshape(-1)[has_weight])
+            weights, unit = integer_weights(samples.weights.reshape(-1)[has_weight])
         row, column = (np.unique(labels, return_inverse=True)[1] for labels in (preds, target))
         columns = int(column.max(initial=-1)) + 1
         cell = row * columns + column

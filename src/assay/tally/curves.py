@@ -76,9 +76,9 @@ class Ranking:
 
 
 def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> Ranking:
-    """A ranking of samples: `scores` without NaN, `positive` as booleans, `weights` as `whole_numbers` gives them.
+    """A ranking of samples: `scores` without NaN, `positive` as booleans, `weights` as `integer_weights` gives them.
 
-    Rankings that are pooled or averaged need weights of one unit: call `whole_numbers` once for all of them.
+    Rankings that are pooled or averaged need weights of one unit: call `integer_weights` once for all of them.
     """
     order = np.argsort(scores)[::-1]
     falling = scores[order]
@@ -89,28 +89,6 @@ def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> 
         return Ranking(np.empty(0), *counts, np.empty(0, bool))
     positives, negatives = (np.add.reduceat(count, starts) for count in counts)
     return Ranking(falling[starts].astype(np.float64), positives, negatives, np.ones(len(starts), bool))
-
-
-def whole_numbers(weights: Array) -> Array:
-    """Finite weights of 0 or more as integers in one unit: int64 where their sum fits, else Python integers.
-
-    Args:
-        weights: floats or integers, of any shape.
-    """
-    significand, exponent = np.frexp(weights.astype(np.float64))
-    whole = (significand * 2.0**53).astype(np.int64)
-    some = whole != 0
-    if not some.any():
-        return whole
-    zeros = np.where(some, np.frexp((whole & -whole).astype(np.float64))[1] - 1, 0)  # at the low end of each
-    odd = whole >> zeros
-    place = np.where(some, exponent + zeros, np.iinfo(np.int32).max)
-    shift = np.where(some, place - place.min(), 0).astype(np.int64)
-    if int((shift + 53 - zeros).max()) + whole.size.bit_length() < 62:
-        return np.asarray(odd << shift)
-    large = np.empty(weights.size, dtype=object)
-    large[:] = [w << s for w, s in zip(odd.ravel().tolist(), shift.ravel().tolist(), strict=True)]
-    return large.reshape(weights.shape)
 
 
 def pooled(rankings: Sequence[Ranking]) -> Ranking:

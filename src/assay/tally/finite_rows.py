@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from assay.tally import exact
-from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, State, bad_weights
+from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, State, bad_weights, compute_batches
 from assay.tally.cluster_sums import NOT_FINITE, ClusterSums, ClusterTotals, check_points, finite_rows
 from assay.tally.layout_checks import check_weights
 from assay.tally.row_store import RowStore
@@ -83,8 +83,7 @@ def totals_of_points(points: PointArrays) -> Iterator[ClusterTotals]:
     for start in range(0, points.preds.shape[1], width):
         some = torch.from_numpy(np.ascontiguousarray(points.preds[:, start : start + width]))
         tally = ClusterSums(clusters, some.shape[1], weighted)
-        state = tally.zero(torch.device("cpu"))
         step = max(1, (1 << 20) // some.shape[1])
-        for rows in (slice(first, first + step) for first in range(0, len(some), step)):
-            tally.add(state, Batch(some[rows], cluster[rows], None if weights is None else weights[rows]))
-        yield tally.compute(tally.canonicalize(state, len(some)))
+        parts = (slice(first, first + step) for first in range(0, len(some), step))
+        batches = (Batch(some[rows], cluster[rows], None if weights is None else weights[rows]) for rows in parts)
+        yield compute_batches(tally, *batches)

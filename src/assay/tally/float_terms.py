@@ -40,6 +40,11 @@ def as_float(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
+def contiguous_float(x: Tensor) -> Tensor:
+    """The same as floats, in one order of memory."""
+    return as_float(x).contiguous()
+
+
 @dataclass(frozen=True)
 class PercentageError(FloatTerm):
     """`|preds - target| / max(|target|, 1.17e-6)`."""

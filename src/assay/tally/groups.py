@@ -26,9 +26,9 @@ from assay.tally.base import (
     shown,
 )
 from assay.tally.confusion import Confusion, Counts, LabelTally, confusion_cells
+from assay.tally.integer_weights import integer_weights
 from assay.tally.labels import Labels
 from assay.tally.sample_store import ANY, SampleStore, canonical
-from assay.tally.samples import whole_weights
 
 GROUPS = "groups"
 GroupCounts = Mapping[int, Counts]
@@ -129,7 +129,8 @@ class GroupedLabels(Tally):
         names, group = np.unique(store.column(GROUPS).numpy(), return_inverse=True)
         weights, unit = np.ones(store.rows, dtype=np.int64), 0
         if self.weighted:
-            weights, unit = whole_weights(store.column("weights").double().numpy())
+            weights, unit = integer_weights(store.column("weights").numpy())
+            weights = weights.astype(object)
         shape = Confusion(self.labels).shape
         counts = np.zeros((len(names), math.prod(shape)), dtype=weights.dtype)
         np.add.at(counts, (group, store.column("cells").numpy()), weights)

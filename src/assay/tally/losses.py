@@ -65,6 +65,18 @@ class NegativeLogLikelihood(Loss):
         return (torch.where(classes == 1, -scores.log(), -torch.log1p(-scores)),)
 
 
+@dataclass(frozen=True)
+class LogLossAndTarget(NegativeLogLikelihood):
+    """The log loss of each row, and its target."""
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return (SumShape(), SumShape())
+
+    def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        return (*super().values(scores, classes), classes)
+
+
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """`log(sum(exp(logits))) - logits[target]`, without a large sum that hides a small loss."""
     best = first_largest(logits).clamp_(max=logits.shape[1] - 1)[:, None]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
+from assay.tally.float_terms import contiguous_float
 from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
 from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
@@ -26,10 +27,6 @@ def check_vectors(layout: BatchLayout) -> None:
 def _sides(layout: BatchLayout) -> tuple[tuple[str, TensorLayout], ...]:
     assert layout.target is not None, "the layout was checked"
     return ("preds", layout.preds), ("target", layout.target)
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
 
 
 @dataclass(frozen=True)
@@ -70,8 +67,8 @@ class Cosine(RowTerm):
 
     def __call__(self, batch: Batch) -> RowValues:
         # Scaled to a largest component of 1, no square overflows or vanishes. A row of zeros gives NaN.
-        x, y = (_wide(side) for side in (batch.preds, batch.needed_target))
-        x, y = (side / side.abs().amax(1, keepdim=True) for side in (x.contiguous(), y.contiguous()))
+        x, y = (contiguous_float(side) for side in (batch.preds, batch.needed_target))
+        x, y = (side / side.abs().amax(1, keepdim=True) for side in (x, y))
         norms = sum_each_row(x * x).sqrt_() * sum_each_row(y * y).sqrt_()
         return RowValues(sum_each_row(x * y).div_(norms).clamp_(-1, 1))
 

@@ -38,15 +38,6 @@ class SampleArrays:
         return self.values[name]
 
 
-def whole_weights(weights: np.ndarray) -> tuple[np.ndarray, int]:
-    """Positive weights as Python integers in units of `2 ** unit`, and the unit."""
-    ratios = [float(w).as_integer_ratio() if weights.dtype.kind == "f" else (int(w), 1) for w in weights]
-    below = max((below for _, below in ratios), default=1)  # powers of two: the largest is a multiple of all
-    whole = np.empty(len(ratios), dtype=object)
-    whole[:] = [above * (below // each) for above, each in ratios]
-    return whole, 1 - below.bit_length()
-
-
 @dataclass(frozen=True)
 class SampleTally(Tally):
     """Every sample of the arguments, and its weight.

@@ -14,7 +14,8 @@ from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
-from assay.tally.curves import Array, Ranking, of_samples, whole_numbers
+from assay.tally.curves import Array, Ranking, of_samples
+from assay.tally.integer_weights import integer_weights
 from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.sample_store import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
@@ -186,7 +187,7 @@ class ScoreTally(Tally):
         store = state["samples"]
         values = {name: store.column(name).numpy() for name in store.columns}
         if self.weighted:  # of one unit, as rankings of several labels are added up
-            values["weights"] = whole_numbers(np.where(values["target"] >= 0, values["weights"], 0))
+            values["weights"] = integer_weights(np.where(values["target"] >= 0, values["weights"], 0))[0]
         return tuple(self._of_samples(values, group) for group in range(self.data.groups))
 
     def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.devices.placement import constants
 from assay.errors import ConfigError, describe
 from assay.tally import exact
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally
@@ -79,9 +80,7 @@ class ThresholdCounts(Tally):
     def _cells(self, rows: ScoreRows) -> tuple[Tensor, Tensor]:
         """The cell of every score, and 1 where it counts, else 0."""
         values, known = rows.scores, self.data.known(rows)
-        # Filled one by one: to copy a list of numbers to a device synchronizes with it.
-        edges = torch.cat([values.new_full((1,), threshold) for threshold in self.thresholds])
-        place = torch.bucketize(values.contiguous(), edges, right=True)
+        place = torch.bucketize(values.contiguous(), constants(self.thresholds, values), right=True)
         groups = torch.arange(self.data.groups, device=values.device)
         positive = torch.eq(known, groups) if self.data.labels.multiclass else torch.gt(known, 0)
         _, _, width = self._shape

@@ -10,14 +10,9 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, shown
-from assay.tally.float_terms import as_float, difference, power
+from assay.tally.float_terms import contiguous_float, difference, power
 from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
 from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
-
-
-def wide(x: Tensor) -> Tensor:
-    """The same numbers as floats, in one order of memory."""
-    return as_float(x).contiguous()
 
 
 def check_rows(layout: BatchLayout, target: tuple[int, ...] | None, expected: str) -> None:
@@ -90,7 +85,7 @@ class DivergenceOfMean(RowTerm):
         check_rows(layout, layout.preds.tail, "both of shape (N, d)")
 
     def __call__(self, batch: Batch) -> RowValues:
-        p, q = wide(batch.preds), wide(batch.needed_target)
+        p, q = contiguous_float(batch.preds), contiguous_float(batch.needed_target)
         if self.log_prob:
             p, q = p.exp(), q.exp()
         sums = sum_each_row(p), sum_each_row(q)
@@ -142,7 +137,7 @@ class PredictedEntropy(RowTerm):
             raise ShapeError(describe("preds", got, f"shape (N, {columns})", "Check num_classes"))
 
     def __call__(self, batch: Batch) -> RowValues:
-        scores = wide(batch.preds)
+        scores = contiguous_float(batch.preds)
         if self.logits:
             logs = scores.log_softmax(1)
             shares = logs.exp()

@@ -15,7 +15,7 @@ from torchmetrics.functional import clustering as theirs
 
 from assay import Meter
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
-from assay.metrics import CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore, kept_points
+from assay.metrics import CalinskiHarabaszScore, DaviesBouldinScore, DunnIndex, SilhouetteScore, distances
 from assay.tally import finite_rows
 from assay.tally.cluster_sums import ClusterSums
 
@@ -121,7 +121,7 @@ def test_blocks_change_no_bit(kind, monkeypatch):
     preds, target = points(5)
     metric = kind(num_features=preds.shape[1])
     value = float(metric(preds, target))
-    monkeypatch.setattr(kept_points, "CHUNK", 3)
+    monkeypatch.setattr(distances, "CHUNK", 3)
     monkeypatch.setattr(finite_rows, "_SLICE_BYTES", 1)
     assert float(metric(preds, target)) == value
 
@@ -138,7 +138,7 @@ def test_integer_weights_count_points(kind):
         assert float(metric(preds, target, weights=weights)) == pytest.approx(expected, rel=1e-12, abs=1e-13), seed
 
 
-def test_sums_of_known_clusters_give_the_bits_of_kept_points():
+def test_sums_of_known_clusters_give_the_bits_of_all_points():
     generator = torch.Generator().manual_seed(0)
     for _ in range(10):
         preds, target = torch.randn(50, 3, generator=generator), torch.randint(0, 5, (50,), generator=generator)

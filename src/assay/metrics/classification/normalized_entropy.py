@@ -16,24 +16,12 @@ from assay.tally.base import Tally
 from assay.tally.exact import Number
 from assay.tally.float_terms import as_float
 from assay.tally.labelled_scores import score_spec
-from assay.tally.losses import NegativeLogLikelihood
-from assay.tally.row_sums import RowSums, RowTotals, SumShape
+from assay.tally.losses import LogLossAndTarget
+from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.sums import Totals
 from assay.tally.terms import PREDS, TARGET, Term
 
 __all__ = ["NormalizedEntropy", "WeightedCalibration"]
-
-
-@dataclass(frozen=True)
-class LogLossAndTarget(NegativeLogLikelihood):
-    """The log loss of each row, and its target."""
-
-    @property
-    def sums(self) -> tuple[SumShape, ...]:
-        return (SumShape(), SumShape())
-
-    def values(self, scores: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
-        return (*super().values(scores, classes), classes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 from torch import Tensor
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Examples, Metric, number
+from assay.metrics.distances import chunks, squared_distances
 from assay.metrics.exact_arithmetic import rounded
-from assay.metrics.kept_points import chunks, squared_distances, whole_weights
 from assay.tally.base import Tally
 from assay.tally.cluster_sums import ClusterSums, ClusterTotals
 from assay.tally.finite_rows import FiniteRows, PointArrays, totals_of_points
@@ -104,7 +104,7 @@ class CalinskiHarabaszScore(PointClusterMetric):
     def compute(self, counts: PointArrays | ClusterTotals) -> Tensor:
         slices = [counts] if isinstance(counts, ClusterTotals) else list(totals_of_points(counts))
         weights = slices[0].weights
-        whole_weights(type(self).__name__, np.array([weight.denominator > 1 for weight in weights]) / 2, len(weights))
+        _check_integers(type(self).__name__, all(weight.denominator == 1 for weight in weights))
         size, clusters = sum(weights, Fraction(0)), len(weights)
         if not 2 <= clusters < size:
             return number(math.nan)
@@ -116,6 +116,8 @@ class CalinskiHarabaszScore(PointClusterMetric):
 @dataclass(frozen=True, kw_only=True)
 class KeptPointMetric(PointClusterMetric):
     """A metric of points and their clusters for which all of them are kept."""
+
+    terms_in_float64 = True
 
     def compute(self, counts: PointArrays) -> Tensor:
         if not counts.target.max(initial=0):
@@ -229,7 +231,8 @@ class SilhouetteScore(KeptPointMetric):
     defined_for = "points of two clusters or more, and fewer clusters than points"
 
     def value(self, points: PointArrays) -> float:
-        weights = whole_weights(type(self).__name__, points.weights, len(points.preds))
+        weights = np.ones(len(points.preds)) if points.weights is None else points.weights.astype(np.float64)
+        _check_integers(type(self).__name__, bool((weights == np.rint(weights)).all()))
         members = _members(points.target)
         order, starts = np.concatenate(members), np.cumsum([0, *map(len, members[:-1])])
         rows, cluster, weights = points.preds[order], points.target[order], weights[order]
@@ -270,3 +273,12 @@ def _radii(points: PointArrays, centroids: np.ndarray, p: float) -> np.ndarray:
         np.linalg.norm(preds[some] - centroids[cluster[some]], p, axis=1) for some in chunks(len(preds), preds.shape[1])
     ]
     return np.concatenate(parts)
+
+
+def _check_integers(metric: str, integers: bool) -> None:
+    """Raise where a weight is no integer."""
+    if not integers:
+        do = "Scale them to numbers of points"
+        raise InvalidValuesError(
+            describe("weights", f"fractions for {metric}", "integers, as pairs of points are counted", do)
+        )

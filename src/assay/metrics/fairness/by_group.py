@@ -15,6 +15,7 @@ from assay.metrics.base import number
 from assay.metrics.classification.label_metrics import LabelMetric
 from assay.metrics.classification.rates import Recall
 from assay.metrics.composition import WrapperMetric
+from assay.metrics.fairness.rates import NumGroups
 from assay.tally.base import Tally
 from assay.tally.confusion import ClassCounts, Confusion
 from assay.tally.groups import GroupCounts, group_tally
@@ -44,11 +45,7 @@ class GroupwiseMetric(WrapperMetric):
     )
 
     metric: Annotated[LabelMetric, "a metric of labels, such as `Recall()`, that is computed from a confusion matrix."]
-    num_groups: Annotated[
-        int | None,
-        "groups are `0 ... num_groups - 1`, and one table is counted on the device. Without it groups are any "
-        "integers, and labels are kept.",
-    ] = None
+    num_groups: NumGroups = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -37,6 +37,11 @@ __all__ = [
     "SubgroupAccuracyDifference",
 ]
 
+NumGroups = Annotated[
+    int | None,
+    "groups are `0 ... num_groups - 1`, and one table is counted on the device. Without it groups are any integers, "
+    "and labels are kept.",
+]
 Rate = Callable[[Outcomes], tuple[np.ndarray, np.ndarray]]
 """The numerators and denominators of a rate, one for each class or label."""
 
@@ -111,11 +116,7 @@ class GroupRateMetric(LabelMetric):
     examples: ClassVar[Examples] = ({"num_groups": 3}, {})
     defined_for = "two groups with data for which the rate is defined"
 
-    num_groups: Annotated[
-        int | None,
-        "groups are `0 ... num_groups - 1`, and one table is counted on the device. Without it groups are any "
-        "integers, and labels are kept.",
-    ] = None
+    num_groups: NumGroups = None
 
     def tally(self, weighted: bool) -> Tally:
         return group_tally(self.labels, self.num_groups, weighted)

@@ -15,8 +15,8 @@ from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric, number
 from assay.metrics.per_sample import single
 from assay.tally.base import Batch, Tally
-from assay.tally.curves import whole_numbers
 from assay.tally.float_terms import TweedieDeviance
+from assay.tally.integer_weights import integer_weights
 from assay.tally.samples import SampleArrays, SampleTally
 
 __all__ = [
@@ -38,8 +38,6 @@ class KeptErrorMetric(Metric):
 
     Shapes: `preds` and `target` of one shape, every element of which is a sample; weights `(N,)` or one each.
 
-    Rounding: computed in float64 from the samples.
-
     Returns:
         float64, shape `()`; NaN without data, or where a value is NaN or infinite.
 
@@ -51,6 +49,7 @@ class KeptErrorMetric(Metric):
     inputs: ClassVar[str] = "pairs"
     higher_is_better: ClassVar[bool | None] = False
     exact_terms: ClassVar[bool] = False
+    terms_in_float64 = True
 
     def tally(self, weighted: bool) -> Tally:
         return SampleTally(weighted=weighted)
@@ -76,8 +75,8 @@ class KeptErrorMetric(Metric):
 
 
 def _scaled(weights: Array) -> Array:
-    """Weights as whole numbers where those fit a float64 exactly: then weights times 2 change no bit of a sum."""
-    whole = whole_numbers(weights)
+    """Weights as integers where those fit a float64 exactly: then weights times 2 change no bit of a sum."""
+    whole, _ = integer_weights(weights)
     return whole.astype(np.float64) if int(whole.sum()) < 2**53 else weights.astype(np.float64)
 
 

@@ -17,7 +17,8 @@ from assay.metrics.exact_arithmetic import over_root, result
 from assay.metrics.per_sample import single
 from assay.stats.intervals import Ends, fisher_z
 from assay.tally.base import Batch, Tally
-from assay.tally.samples import SampleArrays, SampleTally, whole_weights
+from assay.tally.integer_weights import integer_weights
+from assay.tally.samples import SampleArrays, SampleTally
 
 __all__ = ["KendallRankCorrCoef", "SpearmanCorrCoef"]
 
@@ -179,7 +180,7 @@ def _weighed(x: Array, y: Array, weights: Array | None) -> tuple[Array, Array, A
     if weights is None:
         return x, y, np.ones(len(x), dtype=np.int64)
     counts = weights > 0
-    return x[counts], y[counts], whole_weights(weights[counts])[0]
+    return x[counts], y[counts], integer_weights(weights[counts])[0].astype(object)
 
 
 def _dense(x: Array) -> Array:

@@ -12,6 +12,7 @@ from assay.decide import first_largest
 from assay.devices.policies import policy
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.quantize.analysis.data_spec import DataSpec, Outputs
+from assay.tally.float_terms import as_float
 
 KL, AGREES, LOSS_BEFORE, LOSS_AFTER = "KL divergence", "agreement", "loss before", "loss after"
 ERROR, SIZE = "squared error", "squared size"
@@ -49,7 +50,7 @@ def divergence(
     size = max(1, policy(before.device).chunk_elements.value // shape[-1])
     parts = []
     for k in range(0, len(rows[0]), size):
-        wide = (_wide(each[k : k + size]) for each in rows)
+        wide = (as_float(each[k : k + size]) for each in rows)
         log_p, log_q = (each.log_softmax(1) if data_spec.outputs == "logits" else each.log() for each in wide)
         parts.append(_compared(log_p, log_q, None if classes is None else classes[k : k + size]))
     result = torch.cat(parts) if parts else before.new_zeros(0, len(names), dtype=torch.float32)
@@ -100,12 +101,8 @@ def _compared(log_p: Tensor, log_q: Tensor, classes: Tensor | None) -> Tensor:
     return torch.stack(columns, 1)
 
 
-def _wide(rows: Tensor) -> Tensor:
-    return rows if rows.dtype == torch.float64 else rows.float()
-
-
 def _of_values(before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
-    a, b = (_wide(each).reshape(len(each), 1, -1) for each in (before, after))
+    a, b = (as_float(each).reshape(len(each), 1, -1) for each in (before, after))
     rows = torch.stack([(a - b).square().sum(2), a.square().sum(2)], 2)
     return rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
 
