@@ -174,9 +174,9 @@ def read_sealed(text: str, where: str, schema: str) -> dict[str, Any]:
         got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
         do = f"The file was cut short or changed: write the {kind} again"
         raise StateError(describe(where, got, f"a whole {kind}", do)) from error
-    found = data.pop("schema", None) if isinstance(data, dict) else None
-    if found != schema:
-        raise StateError(describe(where, f"schema {found!r:.80}", f"schema {schema!r}", _other_schema(found, schema)))
+    stated = data.pop("schema", None) if isinstance(data, dict) else None
+    if stated != schema:
+        raise StateError(describe(where, f"schema {stated!r:.80}", f"schema {schema!r}", _other_schema(stated, schema)))
     digest = data.pop("digest", None)
     if digest != expected:
         got = "no digest" if digest is None else f"digest {digest!r:.40}"
@@ -189,9 +189,9 @@ def _kind(schema: str) -> str:
     return schema.removeprefix("assay.").partition("/")[0]
 
 
-def _other_schema(found: object, schema: str) -> str:
+def _other_schema(stated: object, schema: str) -> str:
     """What to do about a file of another kind or version."""
-    name, _, version = str(found).partition("/")
+    name, _, version = str(stated).partition("/")
     expected, _, own = schema.partition("/")
     if name != expected or not version.isdecimal():
         return f"Pass a {_kind(schema)} that assay wrote"

@@ -81,8 +81,8 @@ class TopK(Decision):
             return best
         num_classes = rows.scores.shape[1]
         wanted = rows.target.clamp(0, num_classes - 1)
-        found = torch.lt(rows.rank(wanted), self.k).logical_and_(torch.lt(best, num_classes))  # not where one is NaN
-        return torch.where(found, wanted, best)
+        hits = torch.lt(rows.rank(wanted), self.k).logical_and_(torch.lt(best, num_classes))  # not where one is NaN
+        return torch.where(hits, wanted, best)
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Threshold(Decision):
         level = _logit(self.threshold) if self.logits else self.threshold
         above = torch.gt(scores, level, out=torch.empty_like(scores))
         possible = scores if self.logits else scores.clamp(0, 1)  # NaN is neither, and stays NaN
-        strange = torch.ne(scores, possible, out=torch.empty_like(scores))
-        return above.add_(strange, alpha=2).clamp_(max=2).to(torch.int64)
+        impossible = torch.ne(scores, possible, out=torch.empty_like(scores))
+        return above.add_(impossible, alpha=2).clamp_(max=2).to(torch.int64)
 
 
 def _logit(p: float) -> float:

@@ -165,6 +165,6 @@ def calling_frame() -> FrameType:
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, at the line that called assay: that is where something can be done about it."""
     frame = calling_frame()
-    registry = frame.f_globals.setdefault("__warningregistry__", {})  # so that a line is told once, as Python does it
+    registry = frame.f_globals.setdefault("__warningregistry__", {})  # so that a line warns once, as Python does it
     name = frame.f_globals.get("__name__")
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)

@@ -88,4 +88,4 @@ def test_of_two_paths_from_the_same_row_the_first_that_can_be_taken():
 def test_rows_between_the_steps():
     steps = ((1, "a"), (8, "b"), (64, "c"))
     assert [at(rows, steps) for rows in (0, 1, 7, 8, 63, 64, 10**6)] == ["a", "a", "a", "b", "b", "c", "c"]
-    assert dispatch._joined([(1, "a"), (1, "b"), (4, "a"), (8, "c")]) == ((1, "a"), (8, "c"))
+    assert dispatch._distinct_steps([(1, "a"), (1, "b"), (4, "a"), (8, "c")]) == ((1, "a"), (8, "c"))

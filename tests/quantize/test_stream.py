@@ -82,7 +82,7 @@ def test_the_integers_are_those_of_the_weights_in_memory(tmp_path, source, model
         "embed_tokens": 'embedding; "embedding:*" in a recipe takes it',
         "head": "skipped by 'head'",
     }
-    assert done.notes == ("linear layers and embeddings were told apart by their names and shapes",)
+    assert done.notes == ("linear layers and embeddings were recognized by their names and shapes",)
     assert done.bytes_after < done.bytes_before
     assert len(done.files) > 1
     found = load_packed_weights(tmp_path / "target")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assay.report import ConfusionPlot, RawSample, Report, Samples, Section, Value
-from assay.report.worst import APART, LIMIT, worst_errors
+from assay.report.worst import ABSOLUTE_ERROR, LIMIT, worst_errors
 
 
 def section(columns: dict[str, object], values: tuple[Value, ...] = (), **parts: object) -> Section:
@@ -49,9 +49,9 @@ def test_only_the_first_are_listed():
 
 def test_a_regression_is_ordered_by_how_far_off_it_is():
     found = worst_errors(section({"x": [0, 0, 0]}, decision=[1.5, 1.0, -1000.0], target=[1, 1, 2], ids=[7, 8, 1234]))
-    assert found.columns == ("id", "target", "decision", APART)
+    assert found.columns == ("id", "target", "decision", ABSOLUTE_ERROR)
     assert found.rows == (("1234", "2", -1000.0, 1002.0), ("7", "1", 1.5, 0.5))
-    assert found.note == f"2 of 2 samples that are off, by {APART}, the largest first."
+    assert found.note == f"2 of 2 samples that are off, by {ABSOLUTE_ERROR}, the largest first."
 
 
 def test_without_a_loss_by_confidence_else_by_id():

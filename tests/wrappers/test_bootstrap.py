@@ -66,7 +66,7 @@ def test_no_split_and_no_order_changes_an_interval(whole, cuts, seed, held):
     order = torch.randperm(500, generator=torch.Generator().manual_seed(seed))
     ends = [0, *sorted(cuts), 500]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "HELD_ROWS", held)
+        patch.setattr(module, "BUFFER_ROWS", held)
         parts = [Bootstrap(LIKE, 20) for _ in range(2)]
         for k, (start, end) in enumerate(itertools.pairwise(ends)):
             fed(parts[k % 2], order[start:end])
@@ -208,7 +208,7 @@ def test_what_is_too_large_for_groups_says_so():
 
 @pytest.mark.devices("mps", "cuda:1", "xpu")
 def test_an_update_waits_only_for_the_order_of_the_rows_that_are_dealt(device, pretended, whole, monkeypatch):
-    monkeypatch.setattr(module, "HELD_ROWS", 400)
+    monkeypatch.setattr(module, "BUFFER_ROWS", 400)
     policy(device)
     wrapped = Bootstrap(LIKE, 20)
     preds, target = PREDS.to(device), TARGET.to(device)

@@ -294,7 +294,7 @@ def tensors_at(error: BaseException, line: Frame | None) -> list[tuple[str, Any]
     frame, code = _frame_at(error, line), statement(line) if line else None
     if frame is None or code is None:
         return []
-    named = ((name, _look_up(name, frame)) for name in _read_by(code))
+    named = ((name, _look_up(name, frame)) for name in _names_read_in(code))
     return [(name, value) for name, value in named if is_tensor(value)]
 
 
@@ -326,7 +326,7 @@ def _frame_at(error: BaseException, line: Frame | None) -> FrameType | None:
     return next(at, None)
 
 
-def _read_by(code: ast.stmt) -> list[str]:
+def _names_read_in(code: ast.stmt) -> list[str]:
     """The names on the right-hand side: what was read, not what was to be written."""
     value = getattr(code, "value", None)
     augmented = [code.target] if isinstance(code, ast.AugAssign) else []
@@ -339,8 +339,8 @@ def _look_up(name: str, frame: FrameType) -> Any:
     value = frame.f_locals.get(first, frame.f_globals.get(first))
     for part in rest:
         try:
-            held = vars(value)
+            attributes = vars(value)
         except TypeError:
             return None
-        value = held.get(part, {**held.get("_buffers", {}), **held.get("_parameters", {})}.get(part))
+        value = attributes.get(part, {**attributes.get("_buffers", {}), **attributes.get("_parameters", {})}.get(part))
     return value

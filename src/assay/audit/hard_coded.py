@@ -93,7 +93,7 @@ def watch_availability(
 
     def watching(kind: str, original: Callable[[], Any]) -> Callable[[], Any]:
         def answer() -> Any:
-            passed = _passed(sys._getframe(1))
+            passed = _torch_frames(sys._getframe(1))
             names = [frame.f_code.co_name for frame in passed]
             if "amp_definitely_not_available" in names:
                 if (what := _turned_off(passed)) and kind != own:
@@ -120,7 +120,7 @@ def watch_availability(
         yield
 
 
-def _passed(frame: FrameType | None) -> list[FrameType]:
+def _torch_frames(frame: FrameType | None) -> list[FrameType]:
     """torch's own frames between here and the program, innermost first."""
     frames: list[FrameType] = []
     while frame is not None and _is_torch(frame):

@@ -41,7 +41,7 @@ def judge(observations: Iterable[Observation], roots: tuple[str, ...] = ()) -> l
         [('device-sync', 'a.py:3', 'synchronizes, 2 times an update')]
     """
     merged: dict[tuple[str, str, int], Finding] = {}
-    for observation in _joined(list(observations)):
+    for observation in _merge_copies(list(observations)):
         verdict = JUDGES[observation.kind](observation)
         if verdict is None:
             continue
@@ -73,7 +73,7 @@ def _of_origins(observation: Observation, line: Frame | None) -> Iterator[Findin
             yield _finding(question, Verdict("hard-coded-device", what, "warning"), chosen)
 
 
-def _joined(observations: list[Observation]) -> Iterator[Observation]:
+def _merge_copies(observations: list[Observation]) -> Iterator[Observation]:
     """A tensor that one line takes from the device to the CPU and on to another one has gone between devices."""
     copies = [each for each in observations if each.kind == "copy"]
     left = {
@@ -171,7 +171,7 @@ def _merge(one: Finding, other: Finding) -> Finding:
 def _refused(rule: str) -> Callable[[Observation], Verdict]:
     """A refusal is an error, but for a metric that nobody moved: it says so at once, and moving it is the way out."""
 
-    def judged(observation: Observation) -> Verdict:
+    def verdict_of(observation: Observation) -> Verdict:
         text = observation.what.strip().partition("\n")[0] or f"{observation.operator} was refused"
         if observation.operands:
             text += "\n" + ", ".join(f"`{name}` is {place}" for name, place in observation.operands)
@@ -180,7 +180,7 @@ def _refused(rule: str) -> Callable[[Observation], Verdict]:
         loud = rule == "mixed-devices" and observation.run.usage == NOT_MOVED
         return Verdict(rule, text, "warning" if loud else "error")
 
-    return judged
+    return verdict_of
 
 
 def _sync(observation: Observation) -> Verdict | None:

@@ -41,7 +41,7 @@ def case_of(thing: Any, name: str, inputs: Sequence[str] = ()) -> Case:
     for text in inputs:
         _tensor(text, None)  # said before anything runs
     try:
-        module: nn.Module = _built(thing)
+        module: nn.Module = _instance(thing)
     except Exception as error:
         todo = "Name an instance in the file instead, or define audit(device) in it"
         got = f"{type(error).__name__}: {error}"
@@ -67,10 +67,10 @@ def _case(name: str, thing: Any, batch: tuple[Tensor, ...], usages: tuple[str, .
     def compute(module: nn.Module) -> Any:
         return _evaluated(module, fed[module])
 
-    return Case(name, lambda: _built(thing), (batch,) * BATCHES, update=update, compute=compute, usages=usages)
+    return Case(name, lambda: _instance(thing), (batch,) * BATCHES, update=update, compute=compute, usages=usages)
 
 
-def _built(thing: Any) -> Any:
+def _instance(thing: Any) -> Any:
     return thing() if inspect.isclass(thing) else copy.deepcopy(thing)
 
 
@@ -99,7 +99,7 @@ def _refused(thing: Any, batch: tuple[Any, ...]) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            _step(_built(thing), mapped(batch, Tensor.clone))
+            _step(_instance(thing), mapped(batch, Tensor.clone))
         except Exception as error:
             return f"{type(error).__name__}: {error}"
     return ""

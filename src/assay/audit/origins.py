@@ -58,7 +58,7 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The origin of a tensor, or ``None`` where torch did not make it while this was open."""
         storage = _storage(tensor)
         noted = self._noted.get(storage._cdata) if storage is not None else None
-        return noted[1] if noted and not _is_gone(noted[0]) else None
+        return noted[1] if noted and not _is_freed(noted[0]) else None
 
     def _here(self, tensor: Tensor, inputs: list[Tensor]) -> Creation:
         moved = any(x.device != tensor.device for x in inputs)
@@ -66,11 +66,11 @@ class Origins(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _purge(self) -> None:
         if len(self._noted) > self._next_purge:
-            self._noted = {key: noted for key, noted in self._noted.items() if not _is_gone(noted[0])}
+            self._noted = {key: noted for key, noted in self._noted.items() if not _is_freed(noted[0])}
             self._next_purge = max(MANY, 2 * len(self._noted))
 
 
-def _is_gone(noted: StorageWeakRef) -> bool:
+def _is_freed(noted: StorageWeakRef) -> bool:
     return bool(noted.expired())  # type: ignore[no-untyped-call]
 
 

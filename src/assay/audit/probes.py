@@ -172,18 +172,18 @@ def _operations(note: Note) -> dict[str, Callable[..., Any]]:
             tensor.mul_(RANKS)
         elif op == dist.ReduceOp.PRODUCT:
             tensor.mul_(tensor.clone())
-        return _Done()
+        return _FinishedWork()
 
     def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, **_: Any) -> Any:
         note("all_gather", [tensor, *tensor_list], group)
         for place in tensor_list:
             place.copy_(tensor)
-        return _Done()
+        return _FinishedWork()
 
     def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None, **_: Any) -> Any:
         note("all_gather_into_tensor", [input_tensor, output_tensor], group)
         output_tensor.copy_(torch.cat([input_tensor] * RANKS).view_as(output_tensor))
-        return _Done()
+        return _FinishedWork()
 
     def all_gather_object(object_list: list[Any], obj: Any, *_: Any, **__: Any) -> None:
         object_list[:] = [obj] * RANKS
@@ -196,12 +196,12 @@ def _operations(note: Note) -> dict[str, Callable[..., Any]]:
         note("gather", [tensor, *(gather_list or [])], group)
         for place in gather_list or []:
             place.copy_(tensor)
-        return _Done()
+        return _FinishedWork()
 
     def same(name: str) -> Callable[..., Any]:
         def stays(tensor: Tensor, *_: Any, group: Any = None, **__: Any) -> Any:
             note(name, [tensor], group)
-            return _Done()
+            return _FinishedWork()
 
         return stays
 
@@ -221,7 +221,7 @@ def _operations(note: Note) -> dict[str, Callable[..., Any]]:
     }
 
 
-class _Done:
+class _FinishedWork:
     """The work of a collective that is over."""
 
     def wait(self) -> bool:

@@ -73,7 +73,7 @@ class Summary:
     def _missing(self) -> list[str]:
         if self._config.option.collectonly:
             return []
-        return [name for name in _asked(self._config, "require-devices") if not self._exercised(name)]
+        return [name for name in _device_names(self._config, "require-devices") if not self._exercised(name)]
 
     def _exercised(self, device: str) -> bool:
         """Whether a test ran on a device to its end, or to a failure of its own: a skipped one did not."""
@@ -130,7 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker and check the names of devices."""
     config.addinivalue_line("markers", "devices(*names): run the test, which takes `device`, once on each of them.")
     for option in ("devices", "require-devices"):
-        _checked(_asked(config, option), f"--{option} or {_dest(option)}")
+        _checked(_device_names(config, option), f"--{option} or {_dest(option)}")
     if not hasattr(config, "workerinput"):  # pytest-xdist: the workers' reports go to the process that started them
         config.pluginmanager.register(Summary(config), "assay-devices")
 
@@ -144,17 +144,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.fail(f"{metafunc.definition.name} is marked with devices but does not take `device`", pytrace=False)
         return
     named = _checked(marker.args, f"the marker of {metafunc.definition.name}") if marker else None
-    places = [_place(name) for name in named or _asked(metafunc.config, "devices")]
+    places = [_place(name) for name in named or _device_names(metafunc.config, "devices")]
     metafunc.parametrize("device", places, ids=str, indirect=True)
 
 
 def _takes_our_device(metafunc: pytest.Metafunc) -> bool:
     """Whether `device` is this file's fixture: a project may have one of its own, which is nothing of ours."""
     fixtures = metafunc._arg2fixturedefs.get("device", ())
-    return bool(fixtures) and fixtures[-1].func.__module__ == __name__ and "device" not in _given(metafunc)
+    return bool(fixtures) and fixtures[-1].func.__module__ == __name__ and "device" not in _parameters(metafunc)
 
 
-def _given(metafunc: pytest.Metafunc) -> set[str]:
+def _parameters(metafunc: pytest.Metafunc) -> set[str]:
     """The arguments that the test is parametrized with by itself."""
     names: set[str] = set()
     for mark in metafunc.definition.iter_markers("parametrize"):
@@ -220,7 +220,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.user_properties.append((_PROPERTY, f"{place.name} {place.how}"))
 
 
-def _asked(config: pytest.Config, option: str) -> list[str]:
+def _device_names(config: pytest.Config, option: str) -> list[str]:
     """The devices of an option, or of the setting that is its default."""
     value = config.getoption(_dest(option))
     names = value if value is not None else ",".join(config.getini(_dest(option)))

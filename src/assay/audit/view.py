@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from assay.audit.result import Audit
 
 STYLES = {"error": "strong bad", "warning": "warn", "note": "info"}
-NAMED = 3  # metrics that a finding names; of the others it says how many
-LISTED = 12  # parts that were known not to run; the JSON has all
+MAX_NAMES = 3  # metrics that a finding names; of the others it says how many
+MAX_PARTS = 12  # parts that were known not to run; the JSON has all
 AFTER = "seen in a second run, in which the hard-coded device was taken for the one there is"
 
 
@@ -56,8 +56,8 @@ def _finding(finding: Finding) -> KeyValues:
     rows += [("when", AFTER)] if finding.replaced else []
     rows.append(("fix", f"{finding.fix}."))
     if finding.subjects and finding.subjects != (finding.file,):
-        rest = len(finding.subjects) - NAMED
-        names = ", ".join(finding.subjects[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+        rest = len(finding.subjects) - MAX_NAMES
+        names = ", ".join(finding.subjects[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
         rows.append(("in", Span(names, "faint")))
     return KeyValues(tuple(rows), head)
 
@@ -80,10 +80,10 @@ def _grid(audit: Audit) -> DataGrid:
 
 
 def _unrun(parts: list[Unrun], *, known: bool) -> Chapter:
-    listed = parts[:LISTED] if known else parts
+    listed = parts[:MAX_PARTS] if known else parts
     lines = [Span(str(part), "faint" if known else "") for part in listed]
     if len(parts) > len(listed):
-        lines.append(Span(f"and {len(parts) - LISTED} more (--json names all)", "faint"))
+        lines.append(Span(f"and {len(parts) - MAX_PARTS} more (--json names all)", "faint"))
     return Chapter(f"Left out, {len(parts)}" if known else "Not audited", (Bullets(tuple(lines)),))
 
 

@@ -25,7 +25,7 @@ from assay.pretend.session import PretendDevice, pretend
 HOW = "Let it choose by torch.accelerator, take it from its arguments (--args), or define audit(device)"
 REPLACED = "other devices that the script names are taken for the one there is"
 TRACED = "tensors on the wrong device are followed to where they were made"
-KEPT = 10_000  # events of a script that are kept in memory: they are sent at once
+MAX_EVENTS = 10_000  # events of a script that are kept in memory: they are sent at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def _run_program(job: Job, target: Target, collector: Collector) -> None:
     with pretend(job.device, engine=job.engine) as pretended:  # type: ignore[arg-type]
 
         def take(event: Event) -> None:
-            if len(pretended.recorder.events) > KEPT:
+            if len(pretended.recorder.events) > MAX_EVENTS:
                 del pretended.recorder.events[1:]
             collector.event(event)
 

@@ -23,10 +23,10 @@ def add_command(app: typer.Typer, name: str, command: type, module: str) -> None
     """
     known = options_of(command)
 
-    def call(**given: Any) -> None:
+    def call(**values: Any) -> None:
         from assay.cli.config import resolve
 
-        importlib.import_module(module).run(resolve(command, given))
+        importlib.import_module(module).run(resolve(command, values))
 
     in_order = sorted(known.values(), key=_place)
     parameters = [_parameter(each, "config" in known) for each in in_order]

@@ -28,10 +28,10 @@ def run(options: CompareCommand) -> None:
         names=short_names(paths),
         slices=options.slices,
     )
-    write_then_show(lambda: _written(comparison, options), lambda: print_as(comparison, options))
+    write_then_show(lambda: _write(comparison, options), lambda: print_as(comparison, options))
 
 
-def _written(comparison: Comparison, options: CompareCommand) -> Iterator[Path]:
+def _write(comparison: Comparison, options: CompareCommand) -> Iterator[Path]:
     if options.html is not None:
         yield comparison.to_html(options.html)
     if options.out is not None:

@@ -15,23 +15,23 @@ from assay.errors import ConfigError, StateError, describe
 T = TypeVar("T")
 
 
-def resolve(command: type[T], given: Mapping[str, Any]) -> T:
+def resolve(command: type[T], arguments: Mapping[str, Any]) -> T:
     """The options as they hold: those of the command line, else those of the file, else the defaults.
 
     Args:
         command: the dataclass.
-        given: what the command line says, by the names of the fields; None or an empty list where it says nothing.
+        arguments: what the command line says, by the names of the fields; None or an empty list where it says nothing.
 
     Example:
         >>> from assay.cli.options import EvaluateCommand
-        >>> given = {"model": "m:net", "data": "x.csv", "metrics": ["accuracy"], "classes": "cat,dog"}
-        >>> resolve(EvaluateCommand, given).classes
+        >>> arguments = {"model": "m:net", "data": "x.csv", "metrics": ["accuracy"], "classes": "cat,dog"}
+        >>> resolve(EvaluateCommand, arguments).classes
         ('cat', 'dog')
     """
     known = options_of(command)
-    config = given.get("config")
+    config = arguments.get("config")
     values = {} if config is None else read_config(Path(config), known)
-    for name, written in given.items():
+    for name, written in arguments.items():
         if written is None or written == []:
             continue
         value = known[name].value(known[name].label, written)
@@ -67,11 +67,11 @@ def read_config(path: Path, options: Mapping[str, Option]) -> dict[str, Any]:
             expected = repr(near[0]) if near else f"one of {', '.join(known)}"
             raise ConfigError(describe(str(path), f"the key {key!r}", expected, "Rename the key or remove it"))
         value = known[key].value(f"{path}: {key}", written)
-        values[known[key].name] = _placed(value, known[key].declared.is_path, path.parent)
+        values[known[key].name] = _relative_to(value, known[key].declared.is_path, path.parent)
     return values
 
 
-def _placed(value: Any, is_path: bool, folder: Path) -> Any:
+def _relative_to(value: Any, is_path: bool, folder: Path) -> Any:
     """A value in which paths are seen from a folder."""
     if isinstance(value, Path):
         return folder / value
@@ -85,4 +85,4 @@ def _placed(value: Any, is_path: bool, folder: Path) -> Any:
 def _placed_part(part: str, folder: Path) -> str:
     """A part of a variant, which is a model or has a key."""
     key, equals, name = part.rpartition("=")
-    return key + equals + _placed(name, True, folder) if key in ("", "model") else part
+    return key + equals + _relative_to(name, True, folder) if key in ("", "model") else part

@@ -117,10 +117,10 @@ class Option:
 def options_of(command: type) -> dict[str, Option]:
     """The options of a command by the names of their fields."""
     hints = get_type_hints(command)
-    found = {}
+    options = {}
     for each in fields(command):
         kinds = get_args(hints[each.name]) if get_origin(hints[each.name]) is UnionType else (hints[each.name],)
         may_be_none = type(None) in kinds
         declared = each.metadata["declaration"]
-        found[each.name] = Option(each.name, kinds[0], may_be_none, each.default, declared)
-    return found
+        options[each.name] = Option(each.name, kinds[0], may_be_none, each.default, declared)
+    return options

@@ -74,7 +74,7 @@ def measure(task: Task) -> Report:
     return replace(report, sections=tuple(replace(section, name=task.title) for section in report.sections))
 
 
-_SEVERAL = "Accuracy=acc; F1, macro=f1:average=macro; Matthews correlation=mcc; AUROC, macro=auroc; Log loss=nll"
+_METRICS = "Accuracy=acc; F1, macro=f1:average=macro; Matthews correlation=mcc; AUROC, macro=auroc; Log loss=nll"
 _TWO = "Accuracy=acc; Sensitivity=recall; Specificity=specificity; AUROC=auroc; Average precision=ap; Brier score=brier"
 _NUMBERS = "R²=r2; Root mean squared error=rmse; Mean absolute error=mae; Pearson correlation=pearson; Concordance=ccc"
 
@@ -84,7 +84,7 @@ def metrics_of(task: Task) -> dict[str, Metric]:
     if not task.classes:
         return open_metrics(_NUMBERS.split("; "))
     shared = {"num_classes": len(task.classes)} if len(task.classes) > 2 else {}
-    texts = (_SEVERAL if shared else _TWO).split("; ")
+    texts = (_METRICS if shared else _TWO).split("; ")
     return open_metrics([*texts, "Calibration error=ece"], shared)
 
 

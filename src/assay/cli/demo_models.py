@@ -44,7 +44,7 @@ class Task:
     Attributes:
         title: which data.
         classes: the names of the classes; none for a regression.
-        slices: what samples are told apart by.
+        slices: by what samples are grouped.
         held_out: features, target and number in the data set of the samples that are not trained on.
         model: what was trained.
     """

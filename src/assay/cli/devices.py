@@ -70,8 +70,8 @@ def _here(device: torch.device) -> dict[str, Any]:
         "self_test": {outcome.name: outcome.detail if not outcome.passed else "ok" for outcome in test.outcomes},
         "passed": test.passed,
         "policy": {
-            name: {"value": _plain(made.value), "reason": made.reason}
-            for name, made in policy(device).decisions.items()
+            name: {"value": _plain(decision.value), "reason": decision.reason}
+            for name, decision in policy(device).decisions.items()
         },
     }
 
@@ -129,8 +129,8 @@ def _policy_grid(decisions: dict[str, Any]) -> DataGrid:
     return _grid(
         (GridColumn("decision", "word"), GridColumn("value", "word"), GridColumn("reason")),
         (
-            (name.replace("_", " "), Span(_shown(made["value"]), "info"), Span(made["reason"], "faint"))
-            for name, made in decisions.items()
+            (name.replace("_", " "), Span(_cell(decision["value"]), "info"), Span(decision["reason"], "faint"))
+            for name, decision in decisions.items()
         ),
         header=False,
     )
@@ -140,7 +140,7 @@ def _grid(columns: tuple[GridColumn, ...], rows: Iterable[tuple[Line, ...]], *, 
     return DataGrid(columns, tuple(GridRow(tuple(map(GridCell, row))) for row in rows), header=header)
 
 
-def _shown(value: object) -> str:
+def _cell(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value).removeprefix("torch.")
 
 

@@ -16,7 +16,7 @@ from assay.report.gate_result import KINDS, GateRule
 def run(options: GateCommand) -> None:
     """Judge a report, print the checks, and exit with 0 (pass), 1 (fail) or 2 (cannot say)."""
     check_output(options)
-    judged = gate(
+    result = gate(
         Report.load(options.report),
         rules_of(options),
         None if options.baseline is None else Report.load(options.baseline),
@@ -24,8 +24,8 @@ def run(options: GateCommand) -> None:
         point=bool(options.point),
         min_slice_size=options.min_slice_size,
     )
-    print_as(judged, options)
-    raise typer.Exit(judged.exit_code)
+    print_as(result, options)
+    raise typer.Exit(result.exit_code)
 
 
 def rules_of(options: GateCommand) -> tuple[GateRule, ...]:

@@ -23,11 +23,11 @@ def run(options: GenerateCommand) -> None:
     """Let models continue a prompt; print their texts, how fast they come, and in how much memory."""
     from assay.cli.language_shown import beside, to_json
 
-    found: dict[str, Generation] = {}
+    generations: dict[str, Generation] = {}
     with beside() as screen:
         for name in (options.model, *options.variant):
             model, tokenizer = _open(name, options)
-            found[name] = generate(
+            generations[name] = generate(
                 model,
                 options.prompt,
                 options.max_new_tokens,
@@ -39,9 +39,9 @@ def run(options: GenerateCommand) -> None:
                 watch=screen.watcher(name, options.prompt),
             )
     if options.json:
-        print(to_json(found))
+        print(to_json(generations))
     else:
-        screen.show(found)
+        screen.show(generations)
 
 
 def _open(name: str, options: GenerateCommand) -> tuple[Callable[..., Any], Tokenizer | None]:

@@ -35,10 +35,10 @@ class Screen:
             return None
         return lambda text: live.update(_panel(name, prompt, text, ""))
 
-    def show(self, found: Mapping[str, Generation]) -> None:
+    def show(self, generations: Mapping[str, Generation]) -> None:
         """Print all texts, with what they cost, and where they begin to differ."""
         console = Console()
-        panels = [_panel(name, each.prompt, each.text, _cost(each)) for name, each in found.items()]
+        panels = [_panel(name, each.prompt, each.text, _cost(each)) for name, each in generations.items()]
         grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
         if console.width >= _SIDE_BY_SIDE and len(panels) > 1:
             for _ in panels:
@@ -48,7 +48,7 @@ class Screen:
             for panel in panels:
                 grid.add_row(panel)
         print_plainly(grid, console)
-        first, *others = found.items()
+        first, *others = generations.items()
         for name, each in others:
             print_plainly(Text(clean(f"{name}: {_same(first[1], each)}")), console)
 
@@ -64,14 +64,14 @@ def beside() -> Iterator[Screen]:
         yield Screen(live)
 
 
-def to_json(found: Mapping[str, Generation]) -> str:
+def to_json(generations: Mapping[str, Generation]) -> str:
     """All of it for programs; numbers that are not finite are null."""
 
     def plain(each: Generation) -> dict[str, Any]:
         rate = each.tokens_per_second
         return {**asdict(each), "tokens_per_second": rate if math.isfinite(rate) else None}
 
-    return json.dumps({name: plain(each) for name, each in found.items()}, ensure_ascii=False, indent=2)
+    return json.dumps({name: plain(each) for name, each in generations.items()}, ensure_ascii=False, indent=2)
 
 
 def _panel(name: str, prompt: str, text: str, cost: str) -> Panel:

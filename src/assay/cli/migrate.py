@@ -18,31 +18,31 @@ from assay.render.document import plural
 def run(options: MigrateCommand) -> None:
     """Show what changes, and write it if asked."""
     known = {name: getattr(options, name) for name in ("num_classes", "num_labels", "num_outputs")}
-    found = []
+    migrations = []
     for each in migrate(options.path, {name: value for name, value in known.items() if value is not None}):
         if options.write:
             write(each)
         if not options.json:
             print(_diff(each), end="")
-        found.append(each)
+        migrations.append(each)
     if options.json:
-        print(json.dumps(_listed(found, options.write), indent=2))
+        print(json.dumps(_to_json(migrations, options.write), indent=2))
     else:
-        _show_notes(found)
-        print(_summary(found, options.write), file=sys.stderr)
-    if any(each.result is None for each in found):
+        _show_notes(migrations)
+        print(_summary(migrations, options.write), file=sys.stderr)
+    if any(each.result is None for each in migrations):
         raise typer.Exit(2)
-    if any(note.kind == "todo" for _, note in _notes(found)):
+    if any(note.kind == "todo" for _, note in _notes(migrations)):
         raise typer.Exit(1)
 
 
-def _notes(found: list[FileMigration]) -> list[tuple[Path, Note]]:
-    return [(each.path, note) for each in found if each.result is not None for note in each.result.notes]
+def _notes(migrations: list[FileMigration]) -> list[tuple[Path, Note]]:
+    return [(each.path, note) for each in migrations if each.result is not None for note in each.result.notes]
 
 
-def _listed(found: list[FileMigration], written: bool) -> dict[str, Any]:
+def _to_json(migrations: list[FileMigration], written: bool) -> dict[str, Any]:
     files = []
-    for each in found:
+    for each in migrations:
         notes = [] if each.result is None else [asdict(note) for note in each.result.notes]
         about = {"path": str(each.path), "changed": each.changed, "diff": each.diff(), "notes": notes}
         files.append({**about, "error": each.error})
@@ -62,20 +62,20 @@ def _diff(of: FileMigration) -> str:
 _KINDS = {"todo": "left to you", "check": "changed; look at it", "kept": "kept"}
 
 
-def _show_notes(found: list[FileMigration]) -> None:
-    for number, (path, note) in enumerate(_notes(found), 1):
+def _show_notes(migrations: list[FileMigration]) -> None:
+    for number, (path, note) in enumerate(_notes(migrations), 1):
         print(f"{number}. {path}:{note.line}: {_KINDS[note.kind]}: {note.reason}.")
         if note.write:
             print(f"   instead: {note.write}")
-    for each in found:
+    for each in migrations:
         if each.error:
             print(f"assay: {each.path} {each.error}", file=sys.stderr)
 
 
-def _summary(found: list[FileMigration], written: bool) -> str:
-    changed, notes = sum(each.changed for each in found), [note for _, note in _notes(found)]
+def _summary(migrations: list[FileMigration], written: bool) -> str:
+    changed, notes = sum(each.changed for each in migrations), [note for _, note in _notes(migrations)]
     todo = sum(note.kind == "todo" for note in notes)
     verb = "changed" if written else "would change"
     ask = "" if written or not changed else " Nothing was written; --write does."
-    counts = f"{plural(len(found), 'file')}: {changed} {verb}, {plural(todo, 'place')} left to you."
+    counts = f"{plural(len(migrations), 'file')}: {changed} {verb}, {plural(todo, 'place')} left to you."
     return counts + ask

@@ -257,8 +257,8 @@ class EvaluateCommand(MeasurementOptions):
     @property
     def shared(self) -> dict[str, Any]:
         """The arguments that every metric gets that has them."""
-        given = {"num_classes": self.num_classes, "num_labels": self.num_labels, "logits": self.logits}
-        return {name: value for name, value in given.items() if value is not None}
+        arguments = {"num_classes": self.num_classes, "num_labels": self.num_labels, "logits": self.logits}
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _window() -> Any:

@@ -74,11 +74,11 @@ def _tune(options: QuantizeCommand) -> None:
     named = [each.strip() for each in options.scheme.split(",")] if options.scheme else SCHEMES
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssayWarning)
-        found = tune(where, schemes=named, dtypes=(options.dtype,) if options.dtype else DTYPES)
-    print(show(found))
+        records = tune(where, schemes=named, dtypes=(options.dtype,) if options.dtype else DTYPES)
+    print(show(records))
     for each in caught:
         print(each.message, file=sys.stderr)
-    path = file_for(found.device)
+    path = file_for(records.device)
     if path is None:
         print("there is no cache folder that can be written, so nothing was kept", file=sys.stderr)
     elif not caught:
@@ -90,8 +90,8 @@ def skeleton_of(folder: Path) -> nn.Module:
     source = TensorSource(folder)
     model = from_config(folder) or from_names(source.tensors.values())
     usual = Counter(stored.dtype for stored in source.tensors.values()).most_common(1)[0][0]
-    for name, held in model.named_parameters():
-        if held.is_meta:
+    for name, parameter in model.named_parameters():
+        if parameter.is_meta:
             stored = source.tensors.get(name)
-            held.data = torch.empty_like(held, dtype=stored.dtype if stored else usual)
+            parameter.data = torch.empty_like(parameter, dtype=stored.dtype if stored else usual)
     return model

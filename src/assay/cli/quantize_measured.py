@@ -45,11 +45,11 @@ def run(options: QuantizeCommand) -> None:
     elif options.budget:
         report = _budget(model, data, reading, options)
     elif options.sweep:
-        found = sweep(module_of(model), data, options.sweep, data_spec=reading, **_how(options), title=model.name)
-        report = found.report
+        points = sweep(module_of(model), data, options.sweep, data_spec=reading, **_how(options), title=model.name)
+        report = points.report
     else:
         report = _before_after(model, data, reading, options)
-    _told(report, model, options)
+    _output(report, model, options)
 
 
 def _check(options: QuantizeCommand) -> None:
@@ -70,10 +70,10 @@ def _check(options: QuantizeCommand) -> None:
 
 def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
     after = copy.deepcopy(module_of(model))
-    made = make_plan(after, options)
+    plan = make_plan(after, options)
     if not options.json:
-        made.show()
-    made.apply(after)
+        plan.show()
+    plan.apply(after)
     report = measure(
         model.model,
         after,
@@ -84,16 +84,16 @@ def _before_after(model: Model, data: Any, reading: DataSpec, options: QuantizeC
         title=f"{model.name} after quantization",
     )
     if options.out is not None:
-        _write(model, after, made, options, options.out)
+        _write(model, after, plan, options, options.out)
     return report
 
 
-def _write(model: Model, after: nn.Module, made: Plan, options: QuantizeCommand, out: Path) -> None:
+def _write(model: Model, after: nn.Module, plan: Plan, options: QuantizeCommand, out: Path) -> None:
     """Write the quantized model; of a folder as Hugging Face writes it a folder like it, with all that is beside."""
     if model.folder is None or not is_folder_of_shards(model.folder):
         print_path(save(after, out))
         return
-    print_path(quantize_shards(model.folder, out, made).target)
+    print_path(quantize_shards(model.folder, out, plan).target)
 
 
 def _layers(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
@@ -105,15 +105,15 @@ def _layers(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand
 def _budget(model: Model, data: Any, reading: DataSpec, options: QuantizeCommand) -> Report:
     schemes = options.sweep or SCHEMES
     title = f"{model.name} within {options.budget}"
-    found = recipe_for_budget(
+    result = recipe_for_budget(
         module_of(model), data, options.budget, schemes=schemes, data_spec=reading, **_how(options), title=title
     )
     if options.out is not None:
         folder = _folder(options.out)
-        print(write_text(folder / "recipe.toml", found.recipe.to_toml()), file=sys.stderr)
+        print(write_text(folder / "recipe.toml", result.recipe.to_toml()), file=sys.stderr)
     elif not options.json:
-        print(found.recipe.to_toml(), end="")
-    return found.report
+        print(result.recipe.to_toml(), end="")
+    return result.report
 
 
 def _how(options: QuantizeCommand) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def _reading(model: Model, options: QuantizeCommand) -> tuple[Any, DataSpec]:
         expected = f"a text, a file that ends with {', '.join(TEXTS)}"
         raise ConfigError(describe("--eval", f"{options.eval} with --window or --stride", expected, "Leave them out"))
     named = EvaluateCommand(model=model.name, data=options.eval, metrics=options.metrics, seed=options.seed)
-    found = open_data(named, model, open_metrics(options.metrics) if options.metrics else {})
-    return found.data, replace(reading, inputs=found.inputs, target=found.target)
+    data = open_data(named, model, open_metrics(options.metrics) if options.metrics else {})
+    return data.data, replace(reading, inputs=data.inputs, target=data.target)
 
 
 def _folder(out: Path) -> Path:
@@ -144,7 +144,7 @@ def _folder(out: Path) -> Path:
     return folder
 
 
-def _told(report: Report, model: Model, options: QuantizeCommand) -> None:
+def _output(report: Report, model: Model, options: QuantizeCommand) -> None:
     """Write a report with what it is of where a folder was named, and print it."""
     about = f"Model: {model.name} ({model.what}).", f"Data: {Path(options.eval).name}."
     report = replace(report, notes=(*report.notes, *about))

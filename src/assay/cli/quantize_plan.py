@@ -19,9 +19,9 @@ def make_plan(model: nn.Module, options: QuantizeCommand) -> Plan:
     """The plan that was asked for on the command line."""
     if options.apply is not None:
         changing = ("scheme", "recipe", "include", "exclude", "method", "dtype", "release")
-        if given := [name for name in changing if getattr(options, name)]:
+        if conflicting := [name for name in changing if getattr(options, name)]:
             do = "Leave them out, or make a new plan with --plan --json"
-            got = f"--apply with {', '.join(f'--{name}' for name in given)}"
+            got = f"--apply with {', '.join(f'--{name}' for name in conflicting)}"
             raise ConfigError(describe("assay quantize", got, "the plan as it is in the file", do))
         return Plan.from_json(options.apply.read_text("utf-8"), str(options.apply))
     return plan(

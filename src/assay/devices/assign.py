@@ -35,7 +35,7 @@ def assign(device: str | torch.device, at: set[torch.device], local_rank: int | 
         >>> assign("cpu", set()).device.reason
         'asked for'
     """
-    chosen = _chosen(str(device), at, local_rank)
+    chosen = _decide(str(device), at, local_rank)
     rule = policy(chosen.value)
     pinned = supports(chosen.value, "pinned_memory")
     pin = rule.non_blocking.value and pinned.supported is True
@@ -43,7 +43,7 @@ def assign(device: str | torch.device, at: set[torch.device], local_rank: int | 
     return DeviceAssignment(chosen, PolicyDecision(pin, reason), rule.non_blocking)
 
 
-def _chosen(name: str, at: set[torch.device], local_rank: int | None) -> PolicyDecision[torch.device]:
+def _decide(name: str, at: set[torch.device], local_rank: int | None) -> PolicyDecision[torch.device]:
     accelerators = [device for device in available() if device.type != "cpu"]
     elsewhere = [device for device in at if device.type != "cpu"]
     if name == "auto":

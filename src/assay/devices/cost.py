@@ -73,5 +73,5 @@ def _reset_peak(device: torch.device) -> bool:
 def _peak(device: torch.device) -> tuple[int | None, str]:
     if device.type != "cpu":
         return int(getattr(torch, device.type).max_memory_allocated(device)), f"given out by torch on {device}"
-    held = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
-    return (int(held[1]) * 1024, "of the whole process") if held else (None, Cost.memory)
+    match = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+    return (int(match[1]) * 1024, "of the whole process") if match else (None, Cost.memory)

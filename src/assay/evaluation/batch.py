@@ -32,7 +32,7 @@ class Reader:
         target: a name, a position or a function; None for what is usual.
         weights: the same, of the samples' weights; None for none.
         ids: the same, of the samples' ids; None for none.
-        slices: the same by name, of values that samples are told apart by.
+        slices: the same by name, of the values by which samples are grouped.
         columns: the same by name, of the named columns that metrics take.
         raw: predictions and targets are lists of raw samples, such as strings.
         preds: a name, a position or a function of what the model gives; None for what is usual.
@@ -147,7 +147,7 @@ class Reader:
         return {each: part for each, part in named.items() if each != name and each not in self._aside}, target
 
     def _without_aside(self, batch: Sequence[Any]) -> list[int]:
-        """The positions of inputs and target; a part by which slices are told apart may be one of these, too."""
+        """The positions of inputs and target; a part by which samples are grouped may be one of these, too."""
         count, least = len(batch), (self._positions or 1) + 1
         if count not in self._inputs_by_count:
             remaining = list(range(count))
@@ -159,7 +159,7 @@ class Reader:
 
     def _arguments(self, batch: Any, rest: Any) -> Arguments:
         if self._inputs is not None:
-            return self._asked(batch)
+            return self._model_arguments(batch)
         if isinstance(rest, dict):
             return self._by_name(batch, rest)
         if len(rest) == 1:
@@ -184,7 +184,7 @@ class Reader:
             return (), inputs_by_name
         raise ConfigError(describe("batch", structure(batch), "names that the model takes, or one tensor", _SAY))
 
-    def _asked(self, batch: Any) -> Arguments:
+    def _model_arguments(self, batch: Any) -> Arguments:
         if callable(self._inputs):
             return _as_arguments(self._inputs(batch))
         if isinstance(self._inputs, str | int):

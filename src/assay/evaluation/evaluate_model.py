@@ -80,12 +80,12 @@ def evaluate(
             find out (None).
         resume: a folder for checkpoints. The evaluation resumes from what is there, with the bits of a run without
             interruption; a checkpoint of other data, another model, functions, options or metrics is refused.
-        run_id: with `resume`, a name for what cannot be told from others by its values: an object with a lock, or
-            samples with other values each time. Give it another name whenever that changes.
+        run_id: with `resume`, a name for what cannot be distinguished from others by its values: an object with a
+            lock, or samples with other values each time. Give it another name whenever that changes.
         checkpoint_every: how often to write a checkpoint, in seconds.
         on_error: "raise", or "skip" to leave out batches that fail; the report says which.
         progress: draw a bar; None: where the error stream is a terminal.
-        seed: of random numbers of the host, such as those of a sampler that shuffles.
+        seed: of random numbers on the CPU, such as those of a sampler that shuffles.
         title: of the report.
         rank_timeout_s: seconds after which a process that says nothing is taken for dead.
 
@@ -303,7 +303,7 @@ def _compiled(model: Any, options: EvaluateOptions) -> Any:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Random numbers of the host from a seed, and afterwards those that would have come."""
+    """Random numbers on the CPU from a seed, and afterwards those that would have come."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield

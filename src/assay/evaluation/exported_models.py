@@ -78,7 +78,7 @@ class ExportedModel(nn.Module):
         if self.least <= rows and (self.most is None or rows <= self.most):
             return self.module(*args, **kwargs)
         size = self.most or rows
-        return _joined([self._part(inputs, rows, start, min(start + size, rows)) for start in range(0, rows, size)])
+        return _concat([self._part(inputs, rows, start, min(start + size, rows)) for start in range(0, rows, size)])
 
     def _part(self, inputs: Any, rows: int, start: int, stop: int) -> Any:
         """The outputs of some of the rows."""
@@ -86,7 +86,7 @@ class ExportedModel(nn.Module):
         index = [min(start + k, stop - 1) for k in range(padded)]
         args, kwargs = take(inputs, rows, index)
         outputs = self.module(*args, **kwargs)
-        return torch.utils._pytree.tree_map(lambda leaf: _cut(leaf, padded, stop - start), outputs)
+        return torch.utils._pytree.tree_map(lambda leaf: _row_part(leaf, padded, stop - start), outputs)
 
 
 class ScriptedModel(nn.Module):
@@ -137,13 +137,13 @@ def _rows(program: ExportedProgram) -> tuple[int, int | None]:
     return 1, None
 
 
-def _cut(leaf: Any, padded: int, rows: int) -> Any:
+def _row_part(leaf: Any, padded: int, rows: int) -> Any:
     """The rows of an output; None for what has none, as it was made from copies of rows, too."""
     is_by_row = isinstance(leaf, Tensor) and leaf.ndim and leaf.shape[0] == padded
     return leaf[:rows] if is_by_row else None
 
 
-def _joined(parts: list[Any]) -> Any:
+def _concat(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     leaves, spec = zip(*(torch.utils._pytree.tree_flatten(part) for part in parts), strict=True)

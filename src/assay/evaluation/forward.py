@@ -65,7 +65,7 @@ class Forward:
         if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
             outputs = self._run(args, kwargs)
         else:
-            outputs = self._run(*self._placed((args, kwargs)))
+            outputs = self._run(*self._on_device((args, kwargs)))
         preds = self._reader.preds(outputs)
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
@@ -83,10 +83,10 @@ class Forward:
         with torch.autocast(self.device.type, dtype=self._dtype):
             return self._model(*args, **kwargs)
 
-    def _placed(self, tree: Any) -> Any:
-        return move(mapped(tree, self._held), self.device)
+    def _on_device(self, tree: Any) -> Any:
+        return move(mapped(tree, self._on_device_dtype), self.device)
 
-    def _held(self, leaf: Any) -> Any:
+    def _on_device_dtype(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor) or leaf.dtype not in _NARROWER or can_hold(self.device, leaf.dtype):
             return leaf
         self.narrowed.add(leaf.dtype)

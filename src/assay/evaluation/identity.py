@@ -106,7 +106,7 @@ class Identity:
     def _rows(self, shares: SampleAssignment, read: Callable[[list[int]], list[Unit]], ranks: Ranks) -> dict[str, str]:
         """Digests of some samples, each read twice; every rank reads those that it counts."""
         own = np.concatenate([np.empty(0, np.int64), *shares.lists])
-        mine = np.intersect1d(_chosen(np.flatnonzero(shares.expected)), own).tolist()
+        mine = np.intersect1d(_sample_of(np.flatnonzero(shares.expected)), own).tolist()
         result: dict[str, str] = {}
         for each in ranks.gather(lambda: self._digests(mine, read)):
             result |= each
@@ -132,7 +132,7 @@ def same(mine: Any, theirs: Any) -> bool:
     return bool(mine == theirs) or UNREADABLE in (mine, theirs)
 
 
-def _chosen(indices: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sample_of(indices: NDArray[np.int64]) -> NDArray[np.int64]:
     if len(indices) <= ROWS:
         return indices
     drawn = mixed(np.arange(ROWS - 2, dtype=np.uint64) + np.uint64(len(indices))) % np.uint64(len(indices))

@@ -22,7 +22,7 @@ from assay.evaluation.observers import Observers, RowMetadata
 from assay.evaluation.ranks import Ranks
 from assay.meter import Meter
 
-_NAMED = 8
+_MAX_IDS = 8
 
 
 class Watcher(Protocol):
@@ -146,7 +146,7 @@ class Loop:
     def _count(self, index: Index, batch: Any, predicted: Predicted) -> int:
         rows = predicted.rows
         try:
-            ids, known = self._known(index, batch, predicted)
+            ids, known = self._row_metadata(index, batch, predicted)
         except Exception as error:
             return self._failed(index, batch, error, "reading ids and slices")
         self.torn = True
@@ -155,7 +155,7 @@ class Loop:
             self.meter.count(arguments)
         except AssayError as error:  # of a batch that cannot be measured nothing was counted
             self.torn = False
-            error.add_note(f"In the batch with {self._named(index, batch)}.")
+            error.add_note(f"In the batch with {self._id_text(index, batch)}.")
             raise
         if known is not None:
             self.observers.push(known, self.coverage.rows, arguments)
@@ -165,7 +165,9 @@ class Loop:
         self.torn = False
         return rows
 
-    def _known(self, index: Index, batch: Any, predicted: Predicted) -> tuple[list[Any] | None, RowMetadata | None]:
+    def _row_metadata(
+        self, index: Index, batch: Any, predicted: Predicted
+    ) -> tuple[list[Any] | None, RowMetadata | None]:
         """The ids of the rows, and what observers must know of them; nothing is counted yet."""
         rows = predicted.rows
         ids = self.reader.ids(batch) if self.reader.has_ids and (index is None or self.observers) else None
@@ -193,7 +195,7 @@ class Loop:
         """Leave a batch out, or raise."""
         if isinstance(error, ConfigError | ShapeError | RankError | CapacityError) or is_of_the_loader(error):
             raise error  # not this batch, but how it is to be read
-        named = self._named(index, batch)
+        named = self._id_text(index, batch)
         if self.on_error != "skip":
             shown = "" if batch is None else f" ({structure(batch)})"
             got = f"{type(error).__name__} while {doing}: {error}"
@@ -219,9 +221,9 @@ class Loop:
             return self.reader.ids(batch)
         return [] if index is None else index.tolist()
 
-    def _named(self, index: Index, batch: Any) -> str:
+    def _id_text(self, index: Index, batch: Any) -> str:
         ids = self._ids(index, batch)
         if not ids:
             return f"number {self.position} of the stream"
-        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-        return f"the ids {', '.join(map(str, ids[:_NAMED]))}{more}"
+        more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
+        return f"the ids {', '.join(map(str, ids[:_MAX_IDS]))}{more}"

@@ -18,7 +18,7 @@ from assay.stats.sampling import mixed
 
 _DEEP = 3
 _LONG = 8
-_MARKED = 64  # values of a row, more or less
+_MARK_VALUES = 64  # values of a row, more or less
 
 
 def branches(tree: Any) -> Mapping[Any, Any] | None:
@@ -41,23 +41,23 @@ def mapped(tree: Any, leaf: Callable[[Any], Any]) -> Any:
         parts = [mapped(part, leaf) for part in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     if is_dataclass(tree) and not isinstance(tree, type):
-        made = copy.copy(tree)
+        copied = copy.copy(tree)
         for field in fields(tree):  # the dataclass may be frozen
-            object.__setattr__(made, field.name, mapped(getattr(tree, field.name), leaf))
-        return made
+            object.__setattr__(copied, field.name, mapped(getattr(tree, field.name), leaf))
+        return copied
     return leaf(tree)
 
 
 def _like(tree: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
     if type(tree) is dict:
         return parts
-    made = copy.copy(tree)  # keeps the class that a tokenizer or a model gave
+    copied = copy.copy(tree)  # keeps the class that a tokenizer or a model gave
     try:
         for key, part in parts.items():
-            made[key] = part  # type: ignore[index]
+            copied[key] = part  # type: ignore[index]
     except TypeError:
         return parts
-    return made
+    return copied
 
 
 def _has_parts(value: Any) -> bool:
@@ -197,6 +197,6 @@ def _words(leaf: Any, rows: int) -> NDArray[np.uint64] | None:
     if not isinstance(leaf, Tensor) or not leaf.ndim or leaf.shape[0] != rows or leaf.layout != torch.strided:
         return None
     flat = leaf.detach().reshape(rows, -1)
-    step = max(1, flat.shape[1] // _MARKED)
+    step = max(1, flat.shape[1] // _MARK_VALUES)
     raw = to_host(flat[:, ::step]).resolve_conj().resolve_neg().contiguous().view(torch.uint8).numpy()
     return np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)

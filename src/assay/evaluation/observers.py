@@ -76,7 +76,7 @@ class SampleRows:
 
 @dataclass(frozen=True)
 class RowMetadata:
-    """What the host knows of the rows of a batch; see `SampleRows`."""
+    """What the CPU knows of the rows of a batch; see `SampleRows`."""
 
     index: Array | None
     ids: list[Any] | None
@@ -127,7 +127,7 @@ class Observers:
         return bool(self._busy)
 
     def metadata(self, index: Array | None, ids: list[Any] | None, batch: Any, predicted: Predicted) -> RowMetadata:
-        """What the host knows of a batch; read before anything of it is counted.
+        """What the CPU knows of a batch; read before anything of it is counted.
 
         Raises:
             ConfigError: the batch has no such part.

@@ -116,12 +116,12 @@ def takes_options(options: Callable[P, EvaluateOptions]) -> Callable[[Callable[.
         names = [each.name for each in arguments]
 
         @functools.wraps(function)
-        def checked(*given: Any, **options: Any) -> Report:
+        def checked(*arguments: Any, **options: Any) -> Report:
             for name in options.keys() - set(names):
                 near = difflib.get_close_matches(name, names, 1)
                 do = f"Write {near[0]}=" if near else f"See help({function.__name__})"
                 raise ConfigError(describe(function.__name__, f"an argument {name!r}", "one that it has", do))
-            return function(*given, **options)
+            return function(*arguments, **options)
 
         checked.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
         return cast("Evaluate[P]", checked)

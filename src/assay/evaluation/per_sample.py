@@ -84,7 +84,7 @@ class PerSampleRecorder:
         return PerSampleRecorder(self._metrics, self._expected, self._most)
 
     def count(self, rows: SampleRows) -> None:
-        """Keep what rows contribute; it is moved to the host at once."""
+        """Keep what rows contribute; it is moved to the CPU at once."""
         if not self._room(len(rows)):
             return
         values: dict[str, Tensor] = {}
@@ -119,7 +119,7 @@ class PerSampleRecorder:
             return
         counts = _array(values.terms[values.denominator]) if values.denominator else None
         severities = severity(_array(values.terms[values.numerator]), counts, metric.higher_is_better)
-        names = _named(rows.ids) if rows.ids is not None else rows.index
+        names = _id_array(rows.ids) if rows.ids is not None else rows.index
         assert names is not None
         candidates: list[Candidate] = []
         for row in worst_rows(severities, names, LIMIT).tolist():
@@ -202,7 +202,7 @@ def _worst(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The worst of some candidates, in the order in which a report has them."""
     if not candidates:
         return []
-    names = _named([index if id_ is None else id_ for _, id_, index, _, _ in candidates])
+    names = _id_array([index if id_ is None else id_ for _, id_, index, _, _ in candidates])
     return [candidates[row] for row in worst_rows(np.array([each[0] for each in candidates]), names, LIMIT)]
 
 
@@ -216,7 +216,7 @@ def _excerpt(sample: Any) -> str:
 def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple[str, ...]]:
     """What samples are called: their ids where each has its own, else their indices."""
     if ids:
-        names = _named(ids)
+        names = _id_array(ids)
         if len(set(names.tolist())) == len(names):
             return names, ()
         if index is None:
@@ -225,7 +225,7 @@ def _names(ids: Sequence[Any], index: Array | None) -> tuple[Array | None, tuple
     return np.empty(0, np.int64) if index is None else index, ()
 
 
-def _named(ids: Iterable[Any]) -> Array:
+def _id_array(ids: Iterable[Any]) -> Array:
     ids = list(ids)
     if all(isinstance(each, int) and -(2**63) <= each < 2**63 for each in ids):
         return np.array(ids, np.int64)

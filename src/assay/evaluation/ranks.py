@@ -65,8 +65,8 @@ def process_group() -> Iterator[None]:
 class Ranks:
     """This process and the others of the default group.
 
-    Used as a context: when the block raises, the other ranks are told, and raise a `RankError` within a second or at
-    their next batch. A rank that says nothing for `timeout_s` seconds is taken for dead.
+    Used as a context: when the block raises, the other ranks are notified, and raise a `RankError` within a second or
+    at their next batch. A rank that says nothing for `timeout_s` seconds is taken for dead.
 
     Args:
         timeout_s: how long a rank may be silent.

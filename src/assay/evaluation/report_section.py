@@ -49,8 +49,8 @@ def build_section(
     groups: BootstrapGroups | None = observed.get("groups")
     sources = IntervalSources(options.confidence_level, per_sample.samples, per_sample.terms)
     if options.confidence_level is not None:
-        drawn = {} if groups is None else groups.intervals(options.confidence_level, options.n_resamples)
-        sources = replace(sources, closed=closed_forms(total, options.confidence_level), drawn=drawn)
+        intervals = {} if groups is None else groups.intervals(options.confidence_level, options.n_resamples)
+        sources = replace(sources, closed=closed_forms(total, options.confidence_level), drawn=intervals)
     values = tuple(sources.with_interval(value) for _, value in values_of(results, metrics, total.rows))
     slicer: Slicer | None = observed.get("slices")
     slices = () if slicer is None else _slices(slicer.results(per_sample.order), results, metrics, sources)

@@ -88,8 +88,8 @@ def _between(value: Value, interval: ConfidenceInterval) -> Value:
 def values_of(values: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> Iterator[tuple[str, Value]]:
     """The single numbers that metrics read, each with the name of its metric."""
     for name, value in values.items():
-        several = isinstance(value, tuple)  # parts of a tuple are of several kinds
-        higher_is_better = None if several else metrics[name].higher_is_better
+        is_tuple = isinstance(value, tuple)  # parts of a tuple are of several kinds
+        higher_is_better = None if is_tuple else metrics[name].higher_is_better
         for part, each in named_numbers(name, value):
             yield name, Value(part, each, count=rows, higher_is_better=higher_is_better)
 

@@ -95,14 +95,14 @@ class _Digester:
         if key in self._done:
             return self._done[key][1]
         if key in self._open:  # a value within itself
-            return _joined("within itself", _scalar(len(self._open) - self._open[key]))
+            return _digest("within itself", _scalar(len(self._open) - self._open[key]))
         self._open[key] = len(self._open)
         try:
             result = self._of(value, path)
         except NoDigestError:
             if self._stand_in is None:
                 raise
-            result = self._named("stand-in", type(value), _scalar(self._stand_in))
+            result = self._typed_digest("stand-in", type(value), _scalar(self._stand_in))
         finally:
             del self._open[key]
         self._done[key] = value, result
@@ -114,21 +114,21 @@ class _Digester:
                 result: bytes = digest(self, value, path)
                 return result
         if type(value) in (list, tuple, torch.Size):
-            return _joined(type(value).__name__, *(self.of(each, f"{path}[{k}]") for k, each in enumerate(value)))
+            return _digest(type(value).__name__, *(self.of(each, f"{path}[{k}]") for k, each in enumerate(value)))
         if type(value) in (dict, OrderedDict):
             return self._mapping(value, path)
         if type(value) in (set, frozenset):
-            return _joined("set", *sorted(self.of(each, path) for each in value))
+            return _digest("set", *sorted(self.of(each, path) for each in value))
         if hasattr(value, "__wrapped__"):  # a cache around a function
-            return self._named("wrapper", type(value), self.of(value.__wrapped__, path))
+            return self._typed_digest("wrapper", type(value), self.of(value.__wrapped__, path))
         return self._reduced(value, path)
 
-    def _named(self, kind: str, cls: type, *parts: bytes) -> bytes:
-        return _joined(kind, _scalar(f"{cls.__module__}.{cls.__qualname__}"), *parts)
+    def _typed_digest(self, kind: str, cls: type, *parts: bytes) -> bytes:
+        return _digest(kind, _scalar(f"{cls.__module__}.{cls.__qualname__}"), *parts)
 
     def _mapping(self, value: Mapping[Any, Any], path: str) -> bytes:
         pairs = ((self.of(key, path), self.of(each, f"{path}[{key!r}]")) for key, each in value.items())
-        return _joined("mapping", *(part for pair in sorted(pairs) for part in pair))
+        return _digest("mapping", *(part for pair in sorted(pairs) for part in pair))
 
     def _reduced(self, value: Any, path: str) -> bytes:
         """What the object says that it is made from."""
@@ -141,30 +141,30 @@ class _Digester:
             cls = type(value)
             raise NoDigestError(path, f"a {cls.__module__}.{cls.__qualname__} ({error})") from error
         if isinstance(reduced, str):
-            return _joined("global", _scalar(f"{getattr(value, '__module__', '')}.{reduced}"))
+            return _digest("global", _scalar(f"{getattr(value, '__module__', '')}.{reduced}"))
         make, args, state, items, pairs = (*reduced, None, None, None)[:5]
         parts = self._attributes(state, path) if isinstance(state, dict) else self.of(state, path)
         listed = [self.of(each, f"{path}[{k}]") for k, each in enumerate(items or ())]
-        return _joined(
+        return _digest(
             "object", self.of(make, path), self.of(args, path), parts, *listed, self._mapping(dict(pairs or ()), path)
         )
 
     def _attributes(self, attributes: Mapping[str, Any], path: str) -> bytes:
         pairs = ((_scalar(str(name)), self.of(each, f"{path}.{name}")) for name, each in attributes.items())
-        return _joined("attributes", *(part for pair in sorted(pairs) for part in pair))
+        return _digest("attributes", *(part for pair in sorted(pairs) for part in pair))
 
     def _tensor(self, value: Tensor, path: str) -> bytes:
         tensor = value.detach()
         if type(tensor) is not Tensor and hasattr(tensor, "__tensor_flatten__"):
             names, context = tensor.__tensor_flatten__()
             inner = [self.of(getattr(tensor, name), f"{path}.{name}") for name in names]
-            return self._named("tensor", type(tensor), self.of(context, path), *inner)
+            return self._typed_digest("tensor", type(tensor), self.of(context, path), *inner)
         about = _scalar(f"{tensor.dtype} {tuple(tensor.shape)}")
         try:
             if tensor.is_quantized:
                 tensor = tensor.dequantize()
             flat = (tensor if tensor.layout == torch.strided else tensor.to_dense()).reshape(-1)
-            return _joined("tensor", about, *(_bytes_of(part) for part in self._ends(flat)))
+            return _digest("tensor", about, *(_bytes_of(part) for part in self._ends(flat)))
         except (RuntimeError, NotImplementedError) as error:
             raise NoDigestError(path, f"a tensor whose values cannot be read ({error})") from error
 
@@ -177,9 +177,9 @@ class _Digester:
     def _array(self, value: np.ndarray[Any, Any], path: str) -> bytes:
         about = _scalar(f"{value.dtype} {value.shape}")
         if value.dtype.hasobject:
-            return _joined("array", about, self.of(value.tolist(), path))
+            return _digest("array", about, self.of(value.tolist(), path))
         flat = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-        return _joined("array", about, *(part.numpy().data for part in self._ends(torch.from_numpy(flat.copy()))))
+        return _digest("array", about, *(part.numpy().data for part in self._ends(torch.from_numpy(flat.copy()))))
 
     def _module(self, module: nn.Module, path: str) -> bytes:
         if isinstance(module, ExportedModel):
@@ -202,26 +202,26 @@ class _Digester:
             kind = self.of(type(module), path)
         inside = {**module._parameters, **module._buffers, **module._modules}
         hooks = [self.of(hook, f"{path}.{name}") for name in _HOOKS for hook in getattr(module, name).values()]
-        return _joined("module", kind, self._attributes(inside, path), self._attributes(extra, path), *hooks)
+        return _digest("module", kind, self._attributes(inside, path), self._attributes(extra, path), *hooks)
 
     def _program(self, program: ExportedProgram, path: str) -> bytes:
-        held = self._attributes({**program.state_dict, **program.constants}, path)
-        return _joined("program", _scalar(program.graph_module.code), held)
+        tensors = self._attributes({**program.state_dict, **program.constants}, path)
+        return _digest("program", _scalar(program.graph_module.code), tensors)
 
     def _function(self, function: types.FunctionType, path: str) -> bytes:
         name = f"{function.__module__}.{function.__qualname__}"
         code = function.__code__
         cells = [self._cell(cell, f"{path}: {free}") for free, cell in _cells(function)]
         if _is_installed(code.co_filename):
-            return _joined("function", _scalar(name), *(cells if "<locals>" in code.co_qualname else ()))
+            return _digest("function", _scalar(name), *(cells if "<locals>" in code.co_qualname else ()))
         defaults = self.of([function.__defaults__, function.__kwdefaults__], path)
-        return _joined("function", _scalar(name), self._code(code, path), defaults, *cells, *self._globals(function))
+        return _digest("function", _scalar(name), self._code(code, path), defaults, *cells, *self._globals(function))
 
     def _cell(self, cell: types.CellType, path: str) -> bytes:
         try:
             value = cell.cell_contents
         except ValueError:
-            return _joined("empty cell")
+            return _digest("empty cell")
         return self.of(value, path)
 
     def _globals(self, function: types.FunctionType) -> Iterable[bytes]:
@@ -237,19 +237,19 @@ class _Digester:
     def _code(self, code: types.CodeType, path: str) -> bytes:
         constants = [self.of(each, path) for each in code.co_consts]
         names = (*code.co_names, "", *code.co_varnames, "", *code.co_freevars)
-        return _joined("code", code.co_code, *map(_scalar, names), *constants)
+        return _digest("code", code.co_code, *map(_scalar, names), *constants)
 
     def _method(self, method: types.MethodType, path: str) -> bytes:
-        return _joined("method", self.of(method.__func__, path), self.of(method.__self__, path))
+        return _digest("method", self.of(method.__func__, path), self.of(method.__self__, path))
 
     def _builtin(self, function: types.BuiltinFunctionType, path: str) -> bytes:
         of = function.__self__
         bound = b"" if of is None or isinstance(of, types.ModuleType) else self.of(of, path)
-        return _joined("builtin", _scalar(f"{function.__module__}.{function.__qualname__}"), bound)
+        return _digest("builtin", _scalar(f"{function.__module__}.{function.__qualname__}"), bound)
 
     def _descriptor(self, value: Any, path: str) -> bytes:
         parts = [getattr(value, name, None) for name in ("__func__", "func", "fget", "fset")]
-        return _joined(type(value).__name__, *(self.of(part, path) for part in parts))
+        return _digest(type(value).__name__, *(self.of(part, path) for part in parts))
 
     def _class(self, cls: type, path: str) -> bytes:
         """The name of a class, and the code of those of its bases that are the user's own."""
@@ -260,7 +260,7 @@ class _Digester:
                 is_constant = isinstance(value, _SCALARS) and not name.startswith("__")
                 if is_constant or isinstance(value, _FUNCTIONS) or hasattr(value, "__wrapped__"):
                     members += [_scalar(name), self.of(value, f"{path}.{name}")]
-        return self._named("class", cls, *members)
+        return self._typed_digest("class", cls, *members)
 
 
 _BY_TYPE: tuple[tuple[Any, Any], ...] = (
@@ -273,12 +273,12 @@ _BY_TYPE: tuple[tuple[Any, Any], ...] = (
     (types.BuiltinFunctionType, _Digester._builtin),
     (types.CodeType, _Digester._code),
     (type, _Digester._class),
-    (types.ModuleType, lambda digester, value, path: _joined("python module", _scalar(value.__name__))),
+    (types.ModuleType, lambda digester, value, path: _digest("python module", _scalar(value.__name__))),
     ((staticmethod, classmethod, property, functools.cached_property), _Digester._descriptor),
-    (Enum, lambda digester, value, path: digester._named("enum", type(value), _scalar(value.name))),
-    (PurePath, lambda digester, value, path: _joined("path", _scalar(os.fspath(value)))),
-    (torch.device, lambda digester, value, path: _joined("device")),  # results do not depend on where they come from
-    (torch.dtype, lambda digester, value, path: _joined("dtype", _scalar(str(value)))),
+    (Enum, lambda digester, value, path: digester._typed_digest("enum", type(value), _scalar(value.name))),
+    (PurePath, lambda digester, value, path: _digest("path", _scalar(os.fspath(value)))),
+    (torch.device, lambda digester, value, path: _digest("device")),  # results do not depend on where they come from
+    (torch.dtype, lambda digester, value, path: _digest("dtype", _scalar(str(value)))),
 )
 
 
@@ -287,7 +287,7 @@ def _scalar(value: Any) -> bytes:
     return type(value).__name__.encode() + b":" + raw
 
 
-def _joined(kind: str, *parts: Any) -> bytes:
+def _digest(kind: str, *parts: Any) -> bytes:
     result = hashlib.sha256(kind.encode())
     for part in parts:
         result.update(len(part).to_bytes(8, "little"))
@@ -304,7 +304,7 @@ def _script(module: torch.jit.ScriptModule) -> bytes:
             lines = entries[name].split(b"\n")
             constants = sorted(line for line in lines if b" : Final[" in line)
             entries[name] = b"\n".join([line for line in lines if b" : Final[" not in line] + constants)
-    return _joined("script", *(part for name, entry in entries.items() for part in (_scalar(name), entry)))
+    return _digest("script", *(part for name, entry in entries.items() for part in (_scalar(name), entry)))
 
 
 def _bytes_of(flat: Tensor) -> memoryview:

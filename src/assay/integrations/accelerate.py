@@ -28,7 +28,7 @@ def update(accelerator: Any, meter: Meter, preds: Any, target: Any = None, **col
         InputError: as `Meter.update`.
 
     Warns:
-        InvalidValuesWarning: the loader has no length, so that repeated samples cannot be told from others.
+        InvalidValuesWarning: the loader has no length, so that repeated samples cannot be distinguished from others.
 
     Example:
         >>> import torch

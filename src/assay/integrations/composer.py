@@ -85,11 +85,11 @@ def as_evaluator(label: str, dataloader: Any, names: Iterable[str] | None = None
 
 
 def _by_name(metrics: Meter | Mapping[str, Metric]) -> dict[str, Metric]:
-    given: object = metrics.metrics if isinstance(metrics, Meter) else metrics
-    if not isinstance(given, Mapping) or not all(isinstance(each, Metric) for each in given.values()):
+    named: object = metrics.metrics if isinstance(metrics, Meter) else metrics
+    if not isinstance(named, Mapping) or not all(isinstance(each, Metric) for each in named.values()):
         got, do = type(metrics).__name__, 'Pass {"accuracy": Accuracy(num_classes=3)}'
         raise ConfigError(describe("metrics", got, "metrics by name, or a meter", do))
-    return dict(given)
+    return dict(named)
 
 
 def _together(*parts: Tensor | None) -> tuple[Tensor | None, ...]:

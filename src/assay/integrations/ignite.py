@@ -114,9 +114,9 @@ def as_ignite(
     """
     if isinstance(metric, Meter):
         return IgniteMetric(metric.fresh(), False, output_transform)
-    given: object = metric
-    if not isinstance(given, Metric):
-        got = type(given).__name__
+    argument: object = metric
+    if not isinstance(argument, Metric):
+        got = type(argument).__name__
         raise ConfigError(describe("metric", got, "a metric or a meter of assay", "Pass Accuracy(num_classes=10)"))
     return IgniteMetric(Meter(weighted=weighted, value=metric), True, output_transform)
 
@@ -149,10 +149,10 @@ def attach(
         >>> evaluator.run([(torch.eye(3), torch.tensor([0, 1, 1]))]).metrics
         {'accuracy': 0.6666666666666666}
     """
-    given: Any = meter
-    if not isinstance(given, Meter):
+    argument: Any = meter
+    if not isinstance(argument, Meter):
         do = "Pass Meter(accuracy=Accuracy(num_classes=10))"
-        raise ConfigError(describe("meter", type(given).__name__, "a meter, which names its metrics", do))
-    made = as_ignite(meter, output_transform)
-    made.attach(engine, ", ".join(meter.metrics), usage)
-    return made
+        raise ConfigError(describe("meter", type(argument).__name__, "a meter, which names its metrics", do))
+    metric = as_ignite(meter, output_transform)
+    metric.attach(engine, ", ".join(meter.metrics), usage)
+    return metric

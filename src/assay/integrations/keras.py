@@ -79,8 +79,8 @@ def as_keras(metric: Metric, name: str = "", *, weighted: bool = False) -> Keras
     if keras.backend.backend() != "torch":
         do = 'Set os.environ["KERAS_BACKEND"] = "torch" before Keras is imported'
         raise ConfigError(describe("keras", f"the backend {keras.backend.backend()}", "torch", do))
-    given: object = metric
-    if not isinstance(given, Metric):
-        got = type(given).__name__
+    argument: object = metric
+    if not isinstance(argument, Metric):
+        got = type(argument).__name__
         raise ConfigError(describe("metric", got, "a metric of assay", "Pass Accuracy(num_classes=10)"))
     return KerasMetric(metric, name or type(metric).__name__.lower(), weighted)

@@ -45,36 +45,36 @@ def read_lm_eval(path: str | os.PathLike[str], title: str = "") -> Report:
     Source: `loggers/evaluation_tracker.py` and `api/metrics.py` of lm-eval 0.4.13.
     """
     file = _results_file(Path(path))
-    found = _results(file)
+    results = _results(file)
     sections = []
-    for task, values in found["results"].items():
-        logged = read_samples(file, task, _effective(found, task))
-        if (section := _section(found, task, values, logged)) is not None:
+    for task, values in results["results"].items():
+        logged = read_samples(file, task, _effective(results, task))
+        if (section := _section(results, task, values, logged)) is not None:
             sections.append(section)
     if not sections:
         raise StateError(describe(str(file), "no value of any task", "results of lm-eval", _AGAIN))
     return Report(
-        title or str(found.get("model_name") or file.parent.name),
+        title or str(results.get("model_name") or file.parent.name),
         tuple(sections),
-        device=str(_config(found).get("device") or ""),
-        notes=_notes(found, sections),
-        duration_s=_number(found.get("total_evaluation_time_seconds")),
-        created=_created(found),
-        environment=_environment(found),
+        device=str(_config(results).get("device") or ""),
+        notes=_notes(results, sections),
+        duration_s=_number(results.get("total_evaluation_time_seconds")),
+        created=_created(results),
+        environment=_environment(results),
     )
 
 
 def _results_file(path: Path) -> Path:
     if path.is_file():
         return path
-    found = sorted(path.rglob("results_*.json")) if path.is_dir() else []
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    paths = sorted(path.rglob("results_*.json")) if path.is_dir() else []
+    if len(paths) == 1:
+        return paths[0]
+    if not paths:
         got = "a folder without results_*.json" if path.is_dir() else "no such file"
         raise ConfigError(describe(str(path), got, "what lm_eval --output_path wrote", _AGAIN))
-    names = ", ".join(str(each.relative_to(path)) for each in found[:3])
-    got = f"{len(found)} results ({names}{', ...' if len(found) > 3 else ''})"
+    names = ", ".join(str(each.relative_to(path)) for each in paths[:3])
+    got = f"{len(paths)} results ({names}{', ...' if len(paths) > 3 else ''})"
     raise ConfigError(describe(str(path), got, "those of one run", "Name one of the files"))
 
 
@@ -82,33 +82,33 @@ def _results(file: Path) -> dict[str, Any]:
     text = ""
     try:
         text = file.read_text(encoding="utf-8")
-        found = json.loads(text)
+        content = json.loads(text)
     except UnicodeDecodeError as error:
         raise StateError(describe(str(file), "bytes that are not UTF-8", "results of lm-eval", _AGAIN)) from error
     except (ValueError, RecursionError) as error:
         got = f"JSON that ends or breaks at character {getattr(error, 'pos', 0):,} of {len(text):,}"
         raise StateError(describe(str(file), got, "whole results of lm-eval", _AGAIN)) from error
-    results = found.get("results") if isinstance(found, dict) else None
+    results = content.get("results") if isinstance(content, dict) else None
     if not isinstance(results, dict) or not all(isinstance(each, dict) for each in results.values()):
         raise StateError(describe(str(file), "JSON without results of tasks", "results of lm-eval", _AGAIN))
-    if not any(key in found for key in ("configs", "versions", "n-shot")):
+    if not any(key in content for key in ("configs", "versions", "n-shot")):
         raise StateError(describe(str(file), "JSON of something else", "results of lm-eval", _AGAIN))
-    return dict(found)
+    return dict(content)
 
 
-def _part(found: Mapping[str, Any], key: str, task: str) -> Any:
+def _part(results: Mapping[str, Any], key: str, task: str) -> Any:
     """What the results say of one task under a key; None where they do not."""
-    parts = found.get(key)
+    parts = results.get(key)
     return parts.get(task) if isinstance(parts, dict) else None
 
 
-def _config(found: Mapping[str, Any]) -> dict[str, Any]:
-    config = found.get("config")
+def _config(results: Mapping[str, Any]) -> dict[str, Any]:
+    config = results.get("config")
     return config if isinstance(config, dict) else {}
 
 
-def _effective(found: Mapping[str, Any], task: str) -> int | None:
-    counts = _part(found, "n-samples", task)
+def _effective(results: Mapping[str, Any], task: str) -> int | None:
+    counts = _part(results, "n-samples", task)
     count = counts.get("effective") if isinstance(counts, dict) else None
     return count if isinstance(count, int) else None
 
@@ -126,38 +126,38 @@ class _MetricResult:
     aggregation: str
 
 
-def _metrics(found: Mapping[str, Any], task: str, values: Mapping[str, Any]) -> list[_MetricResult]:
-    higher = _part(found, "higher_is_better", task)
-    config = _part(found, "configs", task)
+def _metrics(results: Mapping[str, Any], task: str, values: Mapping[str, Any]) -> list[_MetricResult]:
+    higher = _part(results, "higher_is_better", task)
+    config = _part(results, "configs", task)
     listed = config.get("metric_list") if isinstance(config, dict) else None
-    asked = {each.get("metric"): each for each in listed or () if isinstance(each, dict)}
+    settings = {each.get("metric"): each for each in listed or () if isinstance(each, dict)}
     read = []
-    for key, given in values.items():
+    for key, number in values.items():
         metric, comma, filter_ = key.partition(",")
-        value = _number(given)
-        if not comma or metric.endswith("_stderr") or value is None or isinstance(given, str):
+        value = _number(number)
+        if not comma or metric.endswith("_stderr") or value is None or isinstance(number, str):
             continue
         direction = higher.get(metric) if isinstance(higher, dict) else None
         higher_is_better = direction if isinstance(direction, bool) else None
         error = _number(values.get(f"{metric}_stderr,{filter_}"))
-        aggregation = str(asked.get(metric, {}).get("aggregation", ""))
+        aggregation = str(settings.get(metric, {}).get("aggregation", ""))
         read.append(_MetricResult(key, metric, filter_, value, error, higher_is_better, aggregation))
     return read
 
 
 def _section(
-    found: Mapping[str, Any], task: str, values: Mapping[str, Any], logged: Sequence[LoggedSamples]
+    results: Mapping[str, Any], task: str, values: Mapping[str, Any], logged: Sequence[LoggedSamples]
 ) -> Section | None:
-    metrics = _metrics(found, task, values)
+    metrics = _metrics(results, task, values)
     if not metrics:
         return None
-    several = len({each.filter for each in metrics}) > 1
-    count = _effective(found, task)
+    has_filters = len({each.filter for each in metrics}) > 1
+    count = _effective(results, task)
     columns: dict[str, Any] = {}
     shown: list[Value] = []
     for each in metrics:
         plain = Value(
-            each.key if several else each.metric,
+            each.key if has_filters else each.metric,
             each.value,
             count=count if count is not None else len(logged[0].ids) if logged else None,
             higher_is_better=each.higher_is_better,
@@ -167,7 +167,7 @@ def _section(
         shown += [_with_error(value, each.error) if not value.numerator else value for value in terms.values]
     samples = _samples(logged, columns)
     shown = [_with_interval(value, samples) for value in shown]
-    return Section(task, tuple(_exponentials(shown)), (_how(found, task),), samples=samples)
+    return Section(task, tuple(_exponentials(shown)), (_how(results, task),), samples=samples)
 
 
 def _samples(logged: Sequence[LoggedSamples], columns: Mapping[str, Any]) -> Samples | None:
@@ -179,10 +179,10 @@ def _samples(logged: Sequence[LoggedSamples], columns: Mapping[str, Any]) -> Sam
 def _with_interval(value: Value, samples: Samples | None) -> Value:
     if not value.numerator:
         return value
-    found = interval_of(MeasuredValue(value, samples), LEVEL)
-    if found.lower is None:
+    interval = interval_of(MeasuredValue(value, samples), LEVEL)
+    if interval.lower is None:
         return value
-    return replace(value, lower=found.lower, upper=found.upper, confidence_level=LEVEL, note=found.method)
+    return replace(value, lower=interval.lower, upper=interval.upper, confidence_level=LEVEL, note=interval.method)
 
 
 def _exponentials(values: Sequence[Value]) -> list[Value]:
@@ -207,49 +207,49 @@ def _with_error(value: Value, error: float | None) -> Value:
     return replace(value, lower=value.value - half, upper=value.value + half, confidence_level=LEVEL, note=note)
 
 
-def _how(found: Mapping[str, Any], task: str) -> Table:
-    config = _part(found, "configs", task)
+def _how(results: Mapping[str, Any], task: str) -> Table:
+    config = _part(results, "configs", task)
     config = config if isinstance(config, dict) else {}
-    counts = _part(found, "n-samples", task) or {}
+    counts = _part(results, "n-samples", task) or {}
     rows = {
-        "version of the task": _part(found, "versions", task),
-        "shots": _part(found, "n-shot", task),
+        "version of the task": _part(results, "versions", task),
+        "shots": _part(results, "n-shot", task),
         "kind": config.get("output_type"),
         "samples": counts.get("effective") if isinstance(counts, dict) else None,
         "samples of the data set": counts.get("original") if isinstance(counts, dict) else None,
-        "of the group": ", ".join(_part(found, "group_subtasks", task) or ()) or None,
+        "of the group": ", ".join(_part(results, "group_subtasks", task) or ()) or None,
     }
     return Table("Task", ("what", "value"), tuple((name, str(each)) for name, each in rows.items() if each is not None))
 
 
-def _notes(found: Mapping[str, Any], sections: Sequence[Section]) -> tuple[str, ...]:
-    groups = found.get("group_subtasks")
+def _notes(results: Mapping[str, Any], sections: Sequence[Section]) -> tuple[str, ...]:
+    groups = results.get("group_subtasks")
     groups = {name for name, tasks in groups.items() if tasks} if isinstance(groups, dict) else set()
-    notes = [f"Measured by lm-eval {found.get('lm_eval_version') or 'of an unknown version'}."]
-    if limit := _config(found).get("limit"):
+    notes = [f"Measured by lm-eval {results.get('lm_eval_version') or 'of an unknown version'}."]
+    if limit := _config(results).get("limit"):
         notes.append(f"Only some samples of each task were measured: limit {limit}.")
     if without := [each.name for each in sections if each.samples is None and each.name not in groups]:
         notes.append(
             f"No samples were kept of: {', '.join(without)}. Run lm_eval with --log_samples to compare in pairs."
         )
-    if found.get("chat_template_sha"):
-        notes.append(f"With a chat template, SHA-256 {found['chat_template_sha']}.")
+    if results.get("chat_template_sha"):
+        notes.append(f"With a chat template, SHA-256 {results['chat_template_sha']}.")
     return tuple(notes)
 
 
-def _environment(found: Mapping[str, Any]) -> dict[str, str]:
-    versions = {"lm_eval": found.get("lm_eval_version"), "transformers": found.get("transformers_version")}
-    config = _config(found)
+def _environment(results: Mapping[str, Any]) -> dict[str, str]:
+    versions = {"lm_eval": results.get("lm_eval_version"), "transformers": results.get("transformers_version")}
+    config = _config(results)
     about = {
-        "model": found.get("model_source"),
+        "model": results.get("model_source"),
         "revision": config.get("model_sha"),
         "dtype": config.get("model_dtype"),
     }
     return {name: str(each) for name, each in (versions | about).items() if each}
 
 
-def _created(found: Mapping[str, Any]) -> str:
-    seconds = _number(found.get("date"))
+def _created(results: Mapping[str, Any]) -> str:
+    seconds = _number(results.get("date"))
     try:
         when = datetime.fromtimestamp(seconds or 0, UTC)
     except (OverflowError, OSError, ValueError):
@@ -257,11 +257,11 @@ def _created(found: Mapping[str, Any]) -> str:
     return "" if seconds is None else when.isoformat(timespec="seconds")
 
 
-def _number(given: Any) -> float | None:
+def _number(value: Any) -> float | None:
     """A number, also one that lm-eval wrote as text; None for anything else, such as its `N/A`."""
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return float(given)
+        return float(value)
     except ValueError:
         return None

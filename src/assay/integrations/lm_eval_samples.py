@@ -71,20 +71,20 @@ def read_samples(results: Path, task: str, expected: int | None) -> tuple[Logged
         if row["doc_id"] in of_filter:
             raise StateError(describe(str(file), f"doc_id {row['doc_id']} twice", "each sample once", _AGAIN))
         of_filter[row["doc_id"]] = row
-    for name, found in rows.items():
-        if expected is not None and len(found) != expected:
-            got = f"{len(found):,} samples of filter {name!r}"
+    for name, samples in rows.items():
+        if expected is not None and len(samples) != expected:
+            got = f"{len(samples):,} samples of filter {name!r}"
             raise StateError(describe(str(file), got, f"{expected:,}, as {results.name} says", _AGAIN))
     if expected and not rows:
         raise StateError(describe(str(file), "no samples", f"{expected:,}, as {results.name} says", _AGAIN))
-    logged = tuple(_logged(name, found) for name, found in rows.items())
+    logged = tuple(_logged(name, samples) for name, samples in rows.items())
     if any(each.ids != logged[0].ids for each in logged):
         raise StateError(describe(str(file), "filters with other samples", "the same for each", _AGAIN))
     return logged
 
 
 def _rows(file: Path) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     with open(file, "rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
@@ -97,8 +97,8 @@ def _rows(file: Path) -> list[dict[str, Any]]:
             if not isinstance(row, dict) or not isinstance(row.get("doc_id"), int):
                 got = f"line {number:,} without doc_id"
                 raise StateError(describe(str(file), got, "samples that lm-eval logged", _AGAIN))
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> LoggedSamples:
@@ -109,8 +109,8 @@ def _logged(name: str, rows: Mapping[int, Mapping[str, Any]]) -> LoggedSamples:
     for row in ordered:
         about = [row.get("doc_hash") or row.get("doc"), row.get("target_hash") or row.get("target")]
         digest.update(json.dumps(about, sort_keys=True).encode())
-    kept = {key: [row.get(key) for row in ordered] for key in metrics}
-    return LoggedSamples(name, ids, kept, digest.hexdigest()[:16])
+    columns = {key: [row.get(key) for row in ordered] for key in metrics}
+    return LoggedSamples(name, ids, columns, digest.hexdigest()[:16])
 
 
 def of_task(

@@ -30,8 +30,8 @@ def log_to_mlflow(report: Report, *, step: int | None = None, prefix: str = "", 
     Source: `mlflow.log_metrics`, `log_table` and `log_text` of MLflow 3.17; `log_table` needs pandas.
     """
     mlflow = import_package("mlflow", "runs that a report is logged into")
-    found = _renamed(numbers(report, prefix))
-    mlflow.log_metrics(found, step=step, run_id=run_id)
+    values = _renamed(numbers(report, prefix))
+    mlflow.log_metrics(values, step=step, run_id=run_id)
     folder = "/".join(["assay", *_clean(prefix).strip("/").split("/"), *([] if step is None else [f"step {step}"])])
     folder = folder.replace("//", "/").rstrip("/")
     for name, table in tables(report).items():
@@ -51,10 +51,10 @@ def _clean(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)
 
 
-def _renamed(found: dict[str, float]) -> dict[str, float]:
+def _renamed(values: dict[str, float]) -> dict[str, float]:
     """Names that MLflow takes, each still its own."""
     named: dict[str, float] = {}
-    for name, number in found.items():
+    for name, number in values.items():
         clean, count = _clean(name), 1
         while clean in named:
             count += 1

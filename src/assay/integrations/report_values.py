@@ -25,16 +25,16 @@ def numbers(report: Report, prefix: str = "") -> dict[str, float]:
         >>> numbers(Report("digits", [section]), "val/")
         {'val/accuracy': 0.94, 'val/accuracy_lower': 0.91, 'val/accuracy_upper': 0.96}
     """
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for section, where in _sections(report, prefix):
         for name, value in _values(section):
             ends = {"": value.value, "_lower": value.lower, "_upper": value.upper}
             named = {f"{where}{name}{end}": number for end, number in ends.items() if number is not None}
-            if twice := found.keys() & named.keys():
+            if twice := values.keys() & named.keys():
                 do = "Give each value a name of its own"
                 raise ConfigError(describe("report", f"two values named {min(twice)!r}", "unique names", do))
-            found |= named
-    return found
+            values |= named
+    return values
 
 
 def tables(report: Report, prefix: str = "") -> dict[str, Table]:
@@ -45,24 +45,24 @@ def tables(report: Report, prefix: str = "") -> dict[str, Table]:
         >>> list(tables(Report("digits", [section])))
         ['per class']
     """
-    found: dict[str, Table] = {}
+    grids: dict[str, Table] = {}
     for section, where in _sections(report, prefix):
         for table in section.tables:
             name, count = f"{where}{table.name}", 1
-            while name in found:
+            while name in grids:
                 count += 1
                 name = f"{where}{table.name} {count}"
-            found[name] = table
-    return found
+            grids[name] = table
+    return grids
 
 
 def _sections(report: Report, prefix: str) -> list[tuple[Section, str]]:
-    given: object = report
-    if not isinstance(given, Report):
+    argument: object = report
+    if not isinstance(argument, Report):
         do = "Pass what evaluate(...) gave, or Report.load(path)"
-        raise ConfigError(describe("report", type(given).__name__, "a report of assay", do))
-    several = len(report.sections) > 1
-    return [(section, f"{prefix}{section.name}/" if several else prefix) for section in report.sections]
+        raise ConfigError(describe("report", type(argument).__name__, "a report of assay", do))
+    prefixed = len(report.sections) > 1
+    return [(section, f"{prefix}{section.name}/" if prefixed else prefix) for section in report.sections]
 
 
 def _values(section: Section) -> Iterator[tuple[str, Value]]:

@@ -90,8 +90,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """Of every batch from now on, count the first rows only; None: all. For samples that a sampler repeats."""
         self._left = rows
 
-    def _first(self, *given: Any) -> Any:
-        return given if self._left is None else [None if each is None else each[: self._left] for each in given]
+    def _first(self, *tensors: Any) -> Any:
+        return tensors if self._left is None else [None if each is None else each[: self._left] for each in tensors]
 
     def compute(self) -> Any:
         """The value, or the values by name; float64 on the CPU."""
@@ -102,12 +102,12 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """Count a batch, and give the value of it alone; of all processes with `dist_sync_on_step=True`."""
         if self._is_synced or self.dist_sync_on_step or self._defaults or not _counts_itself(type(self)):
             return self._forward_by_torchmetrics(*args, **kwargs)
-        value = self._counted(*args, **kwargs)
+        value = self._count_batch(*args, **kwargs)
         count = self._update_count + 1  # not by setattr, which takes longer than counting
         self.__dict__.update(_update_count=count, _updates_seen=count, _computed=None, _forward_cache=value)
         return value
 
-    def _counted(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> Any:
+    def _count_batch(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> Any:
         """The value of a batch that is then counted."""
         preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
         values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
@@ -191,11 +191,11 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The counts by name, where `persistent(True)` was called."""
-        held: dict[str, Any] = super().state_dict(*args, **kwargs)
+        state: dict[str, Any] = super().state_dict(*args, **kwargs)
         prefix = kwargs.get("prefix", args[1] if len(args) > 1 else "")
         if self._keeps:
-            held.update({prefix + name: tensor for name, tensor in self.meter.state_dict().items()})
-        return held
+            state.update({prefix + name: tensor for name, tensor in self.meter.state_dict().items()})
+        return state
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *more: Any) -> None:
         _, strict, missing_keys, _, error_msgs = more

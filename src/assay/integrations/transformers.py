@@ -66,15 +66,15 @@ def _tensors(arguments: Mapping[str, Any]) -> dict[str, Tensor]:
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and lists of them under plain names, as the Trainer logs them."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Tensor):
-            found[name] = value.tolist()
+            flat[name] = value.tolist()
         else:
             named = dict(value) if isinstance(value, Mapping) else dict(enumerate(value))
             parts = value._asdict() if hasattr(value, "_asdict") else named
-            found |= _flat({f"{name}_{part}": each for part, each in parts.items()})
-    return found
+            flat |= _flat({f"{name}_{part}": each for part, each in parts.items()})
+    return flat
 
 
 def compute_metrics(metrics: Meter | Mapping[str, Metric], transform: Transform | None = None) -> ComputeMetrics:
@@ -104,8 +104,8 @@ def compute_metrics(metrics: Meter | Mapping[str, Metric], transform: Transform 
     """
     if isinstance(metrics, Meter):
         return ComputeMetrics(metrics.fresh(), transform)
-    given: object = metrics
-    if not isinstance(given, Mapping):
-        got, do = type(given).__name__, 'Pass {"accuracy": Accuracy(num_classes=3)}'
+    argument: object = metrics
+    if not isinstance(argument, Mapping):
+        got, do = type(argument).__name__, 'Pass {"accuracy": Accuracy(num_classes=3)}'
         raise ConfigError(describe("metrics", got, "metrics by name, or a meter", do))
     return ComputeMetrics(Meter(**dict[str, Any](metrics)), transform)

@@ -29,7 +29,7 @@ def log_to_wandb(report: Report, run: Any = None, *, step: int | None = None, pr
 
     Source: `wandb.Table`, `wandb.Html` and `wandb.Artifact` of wandb 0.31.
     """
-    found: dict[str, Any] = dict(numbers(report, prefix))
+    values: dict[str, Any] = dict(numbers(report, prefix))
     wandb = import_package("wandb", "runs that a report is logged into")
     run = run if run is not None else wandb.run
     if run is None:
@@ -38,12 +38,12 @@ def log_to_wandb(report: Report, run: Any = None, *, step: int | None = None, pr
         page = report.to_html(Path(folder, "report.html"))
         for name, table in tables(report, prefix).items():
             rows = [list(row) for row in table.rows]
-            found[name] = wandb.Table(columns=list(table.columns), data=rows, allow_mixed_types=True)
-        found[f"{prefix}report"] = wandb.Html(page.read_text(encoding="utf-8"), inject=False)
+            values[name] = wandb.Table(columns=list(table.columns), data=rows, allow_mixed_types=True)
+        values[f"{prefix}report"] = wandb.Html(page.read_text(encoding="utf-8"), inject=False)
         artifact = wandb.Artifact(f"report-{run.id}{_suffix(prefix)}", type="report", description=report.title)
         artifact.add_file(str(page))
         artifact.add_file(str(report.save(Path(folder, "report.json"))))
-        run.log(found, step=step)
+        run.log(values, step=step)
         run.log_artifact(artifact)
 
 

@@ -110,7 +110,7 @@ class DeviceCounts:
             self._count_chunks(batch)
             return
         self._refuse_if_broken()
-        self._make_room(batch.nbytes)
+        self._reserve(batch.nbytes)
         try:
             self._count_chunks(batch)
         except BaseException as error:
@@ -118,7 +118,7 @@ class DeviceCounts:
             self.layout = ()  # so that the next update comes to be refused
             raise
 
-    def _make_room(self, size: int) -> None:
+    def _reserve(self, size: int) -> None:
         stores = [value for state in self._states for value in state.values() if isinstance(value, SampleStore)]
         for store in stores:
             store.reserve(self._device, size)

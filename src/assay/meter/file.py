@@ -60,18 +60,22 @@ class MeterDescription:
             StateError: it is none, or one of another version.
         """
         try:
-            said = json.loads(text)
-            schema = said.pop("schema")
+            fields = json.loads(text)
+            schema = fields.pop("schema")
             if schema != SCHEMA:
                 do = "Read it with the version of assay that wrote it"
                 raise StateError(describe(where, f"a state of schema {schema}", f"schema {SCHEMA}", do))
-            made = MeterDescription(**said)
-            if not (isinstance(made.metrics, dict) and isinstance(made.weighted, bool) and isinstance(made.rows, int)):
+            description = MeterDescription(**fields)
+            if not (
+                isinstance(description.metrics, dict)
+                and isinstance(description.weighted, bool)
+                and isinstance(description.rows, int)
+            ):
                 raise TypeError("a field of another type")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             got = f"a description that cannot be read ({error})"
             raise StateError(describe(where, got, "that of a meter", "Save the meter again")) from error
-        return made
+        return description
 
     def made(self, known: Iterable[type[Metric]], where: str) -> dict[str, Metric]:
         """The metrics.
@@ -82,7 +86,7 @@ class MeterDescription:
         if not self.metrics:
             raise StateError(describe(where, "no metric", "one or more", _AGAIN))
         own = {cls.__name__: cls for cls in known}
-        return {name: _metric(said, own, where) for name, said in self.metrics.items()}
+        return {name: _metric(fields, own, where) for name, fields in self.metrics.items()}
 
 
 def described(state: Mapping[str, Tensor], where: str) -> tuple[MeterDescription, dict[str, Tensor]]:
@@ -92,10 +96,10 @@ def described(state: Mapping[str, Tensor], where: str) -> tuple[MeterDescription
         StateError: there is none, or something is no tensor.
     """
     tensors = dict(state) if isinstance(state, Mapping) else {}
-    strange = sorted(str(name) for name, value in tensors.items() if not isinstance(value, Tensor))
+    others = sorted(str(name) for name, value in tensors.items() if not isinstance(value, Tensor))
     about = tensors.pop(ABOUT, None)
-    if strange or about is None or about.dtype != torch.uint8 or about.ndim != 1:
-        got = f"no tensor under {', '.join(strange)}" if strange else f"no bytes under {ABOUT!r}"
+    if others or about is None or about.dtype != torch.uint8 or about.ndim != 1:
+        got = f"no tensor under {', '.join(others)}" if others else f"no bytes under {ABOUT!r}"
         raise StateError(describe(where, got, "what Meter.state_dict gave", "Pass that of a meter, unchanged"))
     return MeterDescription.from_json(bytes(about.tolist()).decode(errors="replace"), where), tensors
 
@@ -215,18 +219,21 @@ def _said(value: Any) -> Any:
     return [_said(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _metric(said: Any, own: Mapping[str, type[Metric]], where: str) -> Metric:
+def _metric(saved: Any, own: Mapping[str, type[Metric]], where: str) -> Metric:
     try:
-        name, fields = said["class"], {key: _meant(value, own, where) for key, value in said["fields"].items()}
+        name, fields = (
+            saved["class"],
+            {key: _meant(value, own, where) for key, value in saved["fields"].items()},
+        )
         if name not in own and name not in assay.metrics.__all__:
             do = "Pass it in known=, or read the file with the version of assay that wrote it"
             raise StateError(describe(where, f"the metric {name!r}", "one that assay brings", do))
-        made = (own.get(name) or getattr(assay.metrics, name))(**fields)
-        if not isinstance(made, Metric):
+        metric = (own.get(name) or getattr(assay.metrics, name))(**fields)
+        if not isinstance(metric, Metric):
             raise TypeError("not a metric")
-        return made
+        return metric
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise StateError(describe(where, f"the metric {said!r} ({error})", "a metric that can be", _AGAIN)) from error
+        raise StateError(describe(where, f"the metric {saved!r} ({error})", "a metric that can be", _AGAIN)) from error
 
 
 def _meant(value: Any, own: Mapping[str, type[Metric]], where: str) -> Any:

@@ -76,7 +76,7 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Conf
     names = [name for name, metric in meter.metrics.items() if metric.closed_form]
     if meter.weighted or not names or not meter.rows:
         return {}
-    found = {}
+    intervals = {}
     states, rows = meter._states()
     for name in names:
         tally, state = meter._plan.state_of(name, states)
@@ -85,8 +85,8 @@ def closed_forms(meter: Meter, confidence_level: float = 0.95) -> dict[str, Conf
         metric = meter.metrics[name]
         ends = metric.interval(tally.compute(state), confidence_level, rows)
         if ends is not None and not any(map(math.isnan, ends)):
-            found[name] = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
-    return found
+            intervals[name] = ConfidenceInterval(*ends, confidence_level, metric.closed_form)
+    return intervals
 
 
 def needing_bootstrap(
@@ -211,12 +211,12 @@ def bootstrap(
     """
     _check_confidence_level(confidence_level)
     filled = sum(group.rows > 0 for group in groups)
-    found = {}
+    intervals = {}
     for name, (value, *others) in drawn_values(groups, n_resamples, seed).items():
-        interval = _drawn(value, others, confidence_level, filled)
+        interval = _interval_of(value, others, confidence_level, filled)
         if interval is not None:
-            found[name] = interval
-    return found
+            intervals[name] = interval
+    return intervals
 
 
 def drawn_values(groups: Sequence[Meter], n_resamples: int = 400, seed: int = 0) -> dict[str, list[float]]:
@@ -243,7 +243,9 @@ def drawn_values(groups: Sequence[Meter], n_resamples: int = 400, seed: int = 0)
     return dict(sorted(_replicates(filled, draws).items()))
 
 
-def _drawn(value: float, others: Sequence[float], confidence_level: float, groups: int) -> ConfidenceInterval | None:
+def _interval_of(
+    value: float, others: Sequence[float], confidence_level: float, groups: int
+) -> ConfidenceInterval | None:
     """The interval of a value from replicates; None where they say nothing."""
     known = np.sort([other for other in others if not math.isnan(other)])
     undefined = len(others) - len(known)
@@ -308,7 +310,7 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
     plan, metrics = groups[0]._plan, groups[0].metrics
     rows = np.array([group.rows for group in groups])
     states = [group._merged() for group in groups]
-    found: dict[str, list[float]] = {}
+    replicates: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
         for source, wanted, names in plan.readings(name for name in metrics if metrics[name].estimates):
@@ -322,8 +324,8 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
                 if not numbers:
                     break  # curves and tables have no intervals
                 for part, number in numbers:
-                    found.setdefault(part, []).append(number)
-    return found
+                    replicates.setdefault(part, []).append(number)
+    return replicates
 
 
 def _refuse(problems: Sequence[InvalidValues], names: Sequence[str]) -> None:

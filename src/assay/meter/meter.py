@@ -364,8 +364,8 @@ class Meter:
                 raise StateError(
                     describe(
                         "merge",
-                        f"a meter of {_listed(other.metrics)}",
-                        f"one of {_listed(self.metrics)}",
+                        f"a meter of {_metrics_text(other.metrics)}",
+                        f"one of {_metrics_text(self.metrics)}",
                         "Make both meters with equal metrics",
                     )
                 )
@@ -428,7 +428,7 @@ class Meter:
             return self.fresh().merge(self)
         total = self.fresh()
         metrics = {name: self.metrics[name] for name in sorted(self.metrics)}  # ranks may list them in any order
-        described = f"Meter({_listed(metrics)}{', weighted=True' if self.weighted else ''})"
+        described = f"Meter({_metrics_text(metrics)}{', weighted=True' if self.weighted else ''})"
         total._carry(synced(self._plan.tallies, self._states, described, group))
         return total
 
@@ -530,7 +530,7 @@ class Meter:
         self._carry((saved["states"], saved["rows"]))
 
     def __repr__(self) -> str:
-        return f"Meter({_listed(self.metrics)}; {self.rows} samples)"
+        return f"Meter({_metrics_text(self.metrics)}; {self.rows} samples)"
 
 
 def _undefined(metric: Metric, value: Any) -> bool:
@@ -546,5 +546,5 @@ def _overlapping() -> StateError:
     return StateError(describe("meter", got, "one call at a time", do))
 
 
-def _listed(metrics: Mapping[str, Metric]) -> str:
+def _metrics_text(metrics: Mapping[str, Metric]) -> str:
     return ", ".join(f"{name}={metric!r}" for name, metric in metrics.items())

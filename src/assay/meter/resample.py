@@ -52,8 +52,8 @@ class GroupStates:
 
     def affordable(self, n_resamples: int) -> int:
         """How many replicates to read: fewer where each has to sort many samples or to go through a large table."""
-        kept = [value for state in self.states for value in state.values() if isinstance(value, SampleStore)]
-        rows = sum(store.rows * sum(math.prod(each.tail) for each in store.columns.values()) for store in kept)
+        stores = [value for state in self.states for value in state.values() if isinstance(value, SampleStore)]
+        rows = sum(store.rows * sum(math.prod(each.tail) for each in store.columns.values()) for store in stores)
         late = [name for name, rule in self.tally.fields.items() if rule == "late"]
         cells = max((state[name].numel() for state in self.states for name in late if name in state), default=0)
         elements = rows + cells
@@ -87,13 +87,13 @@ class GroupStates:
         """Of samples that were kept, or tables that may be absent."""
         whole = merge(self.tally, self.states)
         late = any(rule == "late" and name in whole for name, rule in self.tally.fields.items())
-        kept = {name: _GroupSamples.of(name, whole[name], self.states) for name in whole if _is_kept(whole[name])}
-        tables = {name: self._table(name, whole[name]) for name in whole if name not in kept}
+        stores = {name: _GroupSamples.of(name, whole[name], self.states) for name in whole if _is_kept(whole[name])}
+        tables = {name: self._table(name, whole[name]) for name in whole if name not in stores}
         for row in draws:
             state: State = {name: self._combined(name, row[None], stack)[0] for name, stack in tables.items()}
-            state |= {name: samples.drawn(row) for name, samples in kept.items()}
-            ragged = len(kept) > 1  # several stores, whose canonical order decides in which one terms are added
-            if late or not kept or ragged or isinstance(self.tally, CompositeTally):  # some may keep no samples
+            state |= {name: samples.drawn(row) for name, samples in stores.items()}
+            ragged = len(stores) > 1  # several stores, whose canonical order decides in which one terms are added
+            if late or not stores or ragged or isinstance(self.tally, CompositeTally):  # some may keep no samples
                 yield self._read_form(state, int(row @ self.rows), wanted)
             else:  # samples need no order to be read
                 yield state if wanted == self.tally else self.tally.extract(state, wanted)

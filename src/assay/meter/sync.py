@@ -27,7 +27,7 @@ from assay.tally.sample_store import SampleStore
 FIRST_WORDS = 1 << 15  # 256 KiB of counts in the first collective
 RANK_WORDS = 1 << 8  # and 2 KiB for each rank
 _SLOT = 4  # of a rank: its fingerprint (2), whether it failed, its number of rows
-_TOLD = 64  # words of text that tell how ranks differ
+_TEXT_WORDS = 64  # words of text that tell how ranks differ
 _MOST_DIMENSIONS = 6
 _DTYPES = (
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
@@ -131,29 +131,29 @@ def _agree(ranks: _Ranks, slots: Tensor, failure: Exception | None, described: s
         own = f" ({type(failure).__name__}: {failure})" if failure is not None else ""
         raise SyncError(
             describe(
-                "sync", f"a failure on {_listed(failed)}{own}", "states of all ranks", "See the error of that rank"
+                "sync", f"a failure on {_rank_text(failed)}{own}", "states of all ranks", "See the error of that rank"
             )
         ) from failure
     if bool((slots[:, :2] == slots[:1, :2]).all()):
         return
-    texts = ranks.slots(_TOLD)
-    text = described.encode()[: _TOLD * 8].ljust(_TOLD * 8, b"\0")
+    texts = ranks.slots(_TEXT_WORDS)
+    text = described.encode()[: _TEXT_WORDS * 8].ljust(_TEXT_WORDS * 8, b"\0")
     texts[ranks.own] = torch.from_numpy(np.frombuffer(text, "<i8").astype(np.int64))
-    told = [row.astype("<i8").tobytes().rstrip(b"\0").decode(errors="replace") for row in ranks.summed(texts).numpy()]
+    meters = [row.astype("<i8").tobytes().rstrip(b"\0").decode(errors="replace") for row in ranks.summed(texts).numpy()]
     groups = [[r for r in range(ranks.count) if slots[r, :2].tolist() == pair] for pair in _distinct(slots[:, :2])]
-    got = " and ".join(f"{told[members[0]]} on {_listed(members)}" for members in groups)
+    got = " and ".join(f"{meters[members[0]]} on {_rank_text(members)}" for members in groups)
     raise SyncError(describe("sync", got, "equal metrics on all ranks", "Make the meters of all ranks alike"))
 
 
 def _distinct(rows: Tensor) -> list[list[int]]:
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for row in rows.tolist():
-        if row not in found:
-            found.append(row)
-    return found
+        if row not in groups:
+            groups.append(row)
+    return groups
 
 
-def _listed(ranks: Sequence[int]) -> str:
+def _rank_text(ranks: Sequence[int]) -> str:
     return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
 
 
@@ -171,15 +171,15 @@ class _Field:
     @staticmethod
     def of(index: int, tally: Tally) -> list[_Field]:
         zero = tally.zero(torch.device("cpu"))
-        found = []
+        fields = []
         for name, rule in tally.fields.items():
             value = zero.get(name)
             if isinstance(value, SampleStore):
                 tails = tuple((column, value.columns[column].tail) for column in value.columns)
-                found.append(_Field(index, name, rule, tails=tails))
+                fields.append(_Field(index, name, rule, tails=tails))
             else:
-                found.append(_Field(index, name, rule, () if value is None else tuple(value.shape)))
-        return found
+                fields.append(_Field(index, name, rule, () if value is None else tuple(value.shape)))
+        return fields
 
     @property
     def size_words(self) -> int:
@@ -280,13 +280,13 @@ class _Exchange:
     def _regions(self, sizes: Tensor) -> Iterator[_Region]:
         start = 0
         for field in self.fields:
-            told = sizes[:, start : start + field.size_words].tolist()
+            announced = sizes[:, start : start + field.size_words].tolist()
             start += field.size_words
-            if field.rule == "late" and any(row[0] for row in told):
-                shape = next(row[2 : 2 + row[1]] for row in told if row[0])
+            if field.rule == "late" and any(row[0] for row in announced):
+                shape = next(row[2 : 2 + row[1]] for row in announced if row[0])
                 yield _Region(field, None, None, torch.int64, tuple(shape))
             elif field.rule == "samples":
-                for rank, (there, rows, *dtypes) in enumerate(told):
+                for rank, (there, rows, *dtypes) in enumerate(announced):
                     for (column, tail), code in zip(field.tails, dtypes, strict=True):
                         if there:
                             yield _Region(field, rank, column, _DTYPES[code], (rows, *tail))

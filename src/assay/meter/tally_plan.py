@@ -37,16 +37,16 @@ class TallyPlan:
     def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
         self.encoders = shared_encoders(metrics)
         self._wanted = {name: metrics[name].batch_tally(weighted) for name in sorted(metrics)}
-        joined: list[Tally] = []
+        tallies: list[Tally] = []
         for tally in (leaf for wanted in self._wanted.values() for leaf in components(wanted)):
-            for k, other in enumerate(joined):
+            for k, other in enumerate(tallies):
                 both = other.union(tally)
                 if both is not None:
-                    joined[k] = both
+                    tallies[k] = both
                     break
             else:
-                joined.append(tally)
-        self.tallies: tuple[Tally, ...] = tuple(joined)
+                tallies.append(tally)
+        self.tallies: tuple[Tally, ...] = tuple(tallies)
         self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
         encoded = {encoder.column for encoder in self.encoders}
         self.columns = frozenset().union(*(tally.columns for tally in self.tallies)) - encoded
@@ -86,10 +86,10 @@ class TallyPlan:
 
     def readings(self, names: Iterable[str]) -> list[tuple[TallySource, Tally, list[str]]]:
         """What is read for metrics: what is counted for it, the tally to read, and which metrics do."""
-        found: dict[tuple[TallySource, Tally], list[str]] = {}
+        readings: dict[tuple[TallySource, Tally], list[str]] = {}
         for name in names:
-            found.setdefault((self._sources[name], self._wanted[name]), []).append(name)
-        return [(source, wanted, metrics) for (source, wanted), metrics in found.items()]
+            readings.setdefault((self._sources[name], self._wanted[name]), []).append(name)
+        return [(source, wanted, metrics) for (source, wanted), metrics in readings.items()]
 
     def state_of(self, name: str, states: Sequence[State]) -> tuple[Tally, State]:
         """The tally that a metric asked for, and its state."""

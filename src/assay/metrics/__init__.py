@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from assay.metrics.regression.correlation import *
     from assay.metrics.regression.errors import *
     from assay.metrics.regression.explained_variance import *
-    from assay.metrics.regression.kept_errors import *
     from assay.metrics.regression.rank_correlation import *
     from assay.metrics.regression.relative_errors import *
     from assay.metrics.regression.row_errors import *
+    from assay.metrics.regression.sample_errors import *
     from assay.metrics.retrieval.binary import *
     from assay.metrics.retrieval.curves import *
     from assay.metrics.retrieval.graded import *

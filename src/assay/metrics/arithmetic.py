@@ -92,11 +92,11 @@ class Arithmetic(Metric):
                     "Write the arithmetic with operators, as in Precision() + Recall()",
                 )
             )
-        given: Any = self.operands
-        if not isinstance(given, tuple | list):
-            got = type(given).__name__
+        parts: Any = self.operands
+        if not isinstance(parts, tuple | list):
+            got = type(parts).__name__
             raise ConfigError(describe("operands", got, "a tuple of metrics and numbers", "Put it in parentheses"))
-        operands = tuple(each if isinstance(each, Metric) else _finite(each) for each in given)
+        operands = tuple(each if isinstance(each, Metric) else _finite(each) for each in parts)
         object.__setattr__(self, "operands", operands)
         wanted = 1 if self.operation in ("neg", "abs") else 2
         if len(operands) != wanted or not self._metrics:
@@ -147,7 +147,7 @@ class Arithmetic(Metric):
             return f"({self.with_direction(None)!r}).with_direction({self.higher_is_better!r})"
         first, *rest = self.operands
         if self.operation == "abs":
-            return f"abs({_shown(first)})"
+            return f"abs({_operand_text(first)})"
         binds = _BINDS[self.operation]
         if self.operation == "neg":
             return f"-{_within(first, binds + 1)}"
@@ -166,18 +166,18 @@ def _within(operand: Metric | float, binds: int) -> str:
         tight = _BINDS.get(operand.operation, tight)
     elif not isinstance(operand, Metric) and operand < 0:
         tight = _BINDS["neg"]
-    return _shown(operand) if tight >= binds else f"({_shown(operand)})"
+    return _operand_text(operand) if tight >= binds else f"({_operand_text(operand)})"
 
 
-def _shown(operand: Metric | float) -> str:
+def _operand_text(operand: Metric | float) -> str:
     return repr(operand) if isinstance(operand, Metric) else f"{operand!r}".removesuffix(".0")
 
 
 def _finite(value: Any) -> float:
-    made: float = plain("operands", value, "float")
-    if not math.isfinite(made):
-        raise ConfigError(describe("operands", repr(made), "metrics and finite numbers", "Correct the number"))
-    return made
+    number: float = plain("operands", value, "float")
+    if not math.isfinite(number):
+        raise ConfigError(describe("operands", repr(number), "metrics and finite numbers", "Correct the number"))
+    return number
 
 
 def _single(metric: Metric, value: Any) -> Tensor:

@@ -78,7 +78,7 @@ class Metric(Operators, ABC):
         cls.__annotations__ = inspect.get_annotations(cls) | {name: kind for name, (kind, _) in hints.items()}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
         numbers = {name: number for name, (kind, _) in hints.items() if (number := _number(kind))}
-        choices = {name: several for name, (kind, _) in hints.items() if (several := _literals(kind))}
+        choices = {name: literals for name, (kind, _) in hints.items() if (literals := _literals(kind))}
         cls.arguments, cls._numbers = {**cls.arguments, **texts}, {**cls._numbers, **numbers}
         cls._choices = {**cls._choices, **choices}
         if "__doc__" in cls.__dict__ and cls.__doc__:

@@ -18,10 +18,10 @@ from assay.metrics.samples import examples, public_metrics
 
 def families() -> dict[str, dict[str, type[Metric]]]:
     """Every metric by its family and its name."""
-    found: dict[str, dict[str, type[Metric]]] = {}
+    families: dict[str, dict[str, type[Metric]]] = {}
     for name, kind in public_metrics().items():
-        found.setdefault(kind.family, {})[name] = kind
-    return dict(sorted(found.items()))
+        families.setdefault(kind.family, {})[name] = kind
+    return dict(sorted(families.items()))
 
 
 def interval_of(kind: type[Metric]) -> str:
@@ -45,11 +45,11 @@ def readme_table() -> str:
 
 def interval_table() -> str:
     """One row a way to an interval, with the names of the metrics."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for name, kind in public_metrics().items():
-        found.setdefault(interval_of(kind), []).append(f"`{name}`")
-    order = sorted(found, key=lambda way: (way.startswith("none"), way == "bootstrap", way))
-    return _table(("interval", "of"), [(way, ", ".join(found[way])) for way in order])
+        names.setdefault(interval_of(kind), []).append(f"`{name}`")
+    order = sorted(names, key=lambda way: (way.startswith("none"), way == "bootstrap", way))
+    return _table(("interval", "of"), [(way, ", ".join(names[way])) for way in order])
 
 
 def metric_tables() -> str:

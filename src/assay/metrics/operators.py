@@ -23,43 +23,43 @@ class Operators:
     __array_ufunc__ = None  # so that NumPy leaves `np.float64(2) * metric` to the metric
 
     def __add__(self, other: Metric | float) -> Arithmetic:
-        return _made("+", self, other)
+        return _arithmetic("+", self, other)
 
     def __radd__(self, other: float) -> Arithmetic:
-        return _made("+", other, self)
+        return _arithmetic("+", other, self)
 
     def __sub__(self, other: Metric | float) -> Arithmetic:
-        return _made("-", self, other)
+        return _arithmetic("-", self, other)
 
     def __rsub__(self, other: float) -> Arithmetic:
-        return _made("-", other, self)
+        return _arithmetic("-", other, self)
 
     def __mul__(self, other: Metric | float) -> Arithmetic:
-        return _made("*", self, other)
+        return _arithmetic("*", self, other)
 
     def __rmul__(self, other: float) -> Arithmetic:
-        return _made("*", other, self)
+        return _arithmetic("*", other, self)
 
     def __truediv__(self, other: Metric | float) -> Arithmetic:
-        return _made("/", self, other)
+        return _arithmetic("/", self, other)
 
     def __rtruediv__(self, other: float) -> Arithmetic:
-        return _made("/", other, self)
+        return _arithmetic("/", other, self)
 
     def __pow__(self, other: Metric | float) -> Arithmetic:
-        return _made("**", self, other)
+        return _arithmetic("**", self, other)
 
     def __rpow__(self, other: float) -> Arithmetic:
-        return _made("**", other, self)
+        return _arithmetic("**", other, self)
 
     def __neg__(self) -> Arithmetic:
-        return _made("neg", self)
+        return _arithmetic("neg", self)
 
     def __abs__(self) -> Arithmetic:
-        return _made("abs", self)
+        return _arithmetic("abs", self)
 
 
-def _made(operation: Operation, *operands: Any) -> Arithmetic:
+def _arithmetic(operation: Operation, *operands: Any) -> Arithmetic:
     """The metric; or Python's word for operands that are neither metrics nor numbers."""
     from assay.metrics.arithmetic import Arithmetic  # it is a metric itself, and is met when one is made
 

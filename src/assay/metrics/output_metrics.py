@@ -185,9 +185,9 @@ class OverOutputs(OutputMetric):
 def weighted_mean(values: Sequence[Number], weights: Sequence[Number]) -> Number:
     """`sum(w v) / sum(w)`, exactly, over the values whose weight is not 0; infinite or NaN where one of those is."""
     counts = [(v, w) for v, w in zip(values, weights, strict=True) if w]
-    strange = [x for pair in counts for x in pair if isinstance(x, float) and not math.isfinite(x)]
-    if strange:
-        return sum(strange)
+    infinite = [x for pair in counts for x in pair if isinstance(x, float) and not math.isfinite(x)]
+    if infinite:
+        return sum(infinite)
     exact = [(Fraction(v), Fraction(w)) for v, w in counts]
     return quotient(total_of([v * w for v, w in exact]), total_of([w for _, w in exact]))
 

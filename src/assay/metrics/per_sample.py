@@ -104,11 +104,11 @@ def row_values(
     """`per_sample_values` of raw samples that were encoded: `preds` are the rows of the metric's encoder."""
     batch = _batch(metric, preds, target, weights, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
-        found = metric.per_sample(batch)
-        if found is None or batch.weights is None:
-            return found
+        terms = metric.per_sample(batch)
+        if terms is None or batch.weights is None:
+            return terms
         each = single(batch.weights)
-        return None if each is None else found.weighted(each)
+        return None if each is None else terms.weighted(each)
 
 
 def predictions(metric: Metric, preds: Any, target: Any = None, **columns: Tensor) -> Tensor | None:

@@ -168,7 +168,7 @@ def rating_scores(generator: Generator, count: int) -> tuple[Tensor, ...]:
 
 def sentences(generator: Generator, count: int) -> list[str]:
     """Sentences of few words, so that they repeat; some have none."""
-    return [" ".join(_chosen(generator, WORDS, int(integers(generator, 0, 9)))) for _ in range(count)]
+    return [" ".join(_draw(generator, WORDS, int(integers(generator, 0, 9)))) for _ in range(count)]
 
 
 def strings(generator: Generator, count: int) -> tuple[Any, ...]:
@@ -176,13 +176,13 @@ def strings(generator: Generator, count: int) -> tuple[Any, ...]:
 
 
 def references(generator: Generator, count: int) -> tuple[Any, ...]:
-    several = [sentences(generator, int(integers(generator, 1, 4))) for _ in range(count)]
-    return sentences(generator, count), [each[0] if len(each) == 1 else each for each in several]
+    sets = [sentences(generator, int(integers(generator, 1, 4))) for _ in range(count)]
+    return sentences(generator, count), [each[0] if len(each) == 1 else each for each in sets]
 
 
 def tags(generator: Generator, count: int) -> tuple[Any, ...]:
     lengths = integers(generator, 0, 8, count).tolist()
-    preds, target = ([_chosen(generator, TAGS, length) for length in lengths] for _ in range(2))
+    preds, target = ([_draw(generator, TAGS, length) for length in lengths] for _ in range(2))
     return preds, target
 
 
@@ -191,7 +191,7 @@ def passes(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return (integers(generator, 0, 65, count) * (drawn + 1)).div(65, rounding_mode="floor").float(), drawn.float()
 
 
-def _chosen(generator: Generator, values: Sequence[str], count: int) -> list[str]:
+def _draw(generator: Generator, values: Sequence[str], count: int) -> list[str]:
     return [values[k] for k in integers(generator, 0, len(values), count).tolist()]
 
 
@@ -206,7 +206,7 @@ def query_rows(generator: Generator, count: int) -> tuple[Tensor, ...]:
 def boxes(generator: Generator, count: int) -> tuple[Any, ...]:
     """Images with up to four detections and truths, with sizes as every format has them: images without any occur."""
 
-    def several(scored: bool) -> dict[str, Tensor]:
+    def image(scored: bool) -> dict[str, Tensor]:
         number = int(integers(generator, 0, 5))
         first, sizes = integers(generator, 0, 9, number, 2) * 4.0, integers(generator, 0, 9, number, 2) * 4.0
         fields = {"boxes": torch.cat([first, first + sizes], 1), "labels": integers(generator, 0, CLASSES, number)}
@@ -214,7 +214,7 @@ def boxes(generator: Generator, count: int) -> tuple[Any, ...]:
             return fields | {"scores": integers(generator, 0, 17, number) / 16}
         return fields | {"iscrowd": integers(generator, 0, 4, number) == 0, "area": sizes.prod(1) / 2}
 
-    return [several(True) for _ in range(count)], [several(False) for _ in range(count)]
+    return [image(True) for _ in range(count)], [image(False) for _ in range(count)]
 
 
 def images(generator: Generator, count: int) -> tuple[Tensor, ...]:

@@ -75,8 +75,8 @@ def collection_of(source: SourceText, call: ast.Call, names: Names) -> Collectio
     options = {str(each.arg): each for each in call.keywords}
     if set(options) - {"metrics", "prefix", "postfix", "compute_groups"} or not (call.args or "metrics" in options):
         return "its arguments are not known"
-    held = [*call.args, *([options["metrics"].value] if "metrics" in options else [])]
-    members, brackets = _members(source, held)
+    arguments = [*call.args, *([options["metrics"].value] if "metrics" in options else [])]
+    members, brackets = _members(source, arguments)
     for each in members:
         mention = names.mention(each.call.func)
         if mention is None or names.doubtful(each.call.func) or mention[1] not in mention[0].entries:
@@ -98,17 +98,17 @@ def _tidied(source: SourceText, call: ast.Call, options: dict[str, ast.keyword])
     return edits
 
 
-def _members(source: SourceText, held: list[ast.expr]) -> tuple[list[Member], tuple[int, int] | None]:
+def _members(source: SourceText, arguments: list[ast.expr]) -> tuple[list[Member], tuple[int, int] | None]:
     """The metrics that are written out; none where one is not."""
-    first = held[0]
-    if isinstance(first, ast.Dict) and len(held) == 1:
+    first = arguments[0]
+    if isinstance(first, ast.Dict) and len(arguments) == 1:
         members = []
         for key, value in zip(first.keys, first.values, strict=True):
             if not (isinstance(key, ast.Constant) and isinstance(key.value, str) and isinstance(value, ast.Call)):
                 return [], None
             members.append(Member(value, key.value, (source.span(key)[0], source.span(value)[0])))
         return members, _ends(source, first)
-    inner = first.elts if isinstance(first, ast.List | ast.Tuple) and len(held) == 1 else held
+    inner = first.elts if isinstance(first, ast.List | ast.Tuple) and len(arguments) == 1 else arguments
     if not all(isinstance(each, ast.Call) for each in inner):
         return [], None
     members = [Member(each) for each in inner if isinstance(each, ast.Call)]

@@ -112,5 +112,5 @@ def _root(node: ast.AST) -> ast.Name | None:
 
 def _is_shown(tree: ast.Module, name: str) -> bool:
     """Whether a module names it in a list of strings, as in `__all__`."""
-    held = [node for node in ast.walk(tree) if isinstance(node, ast.List | ast.Tuple | ast.Set)]
-    return any(isinstance(each, ast.Constant) and each.value == name for node in held for each in node.elts)
+    sequences = [node for node in ast.walk(tree) if isinstance(node, ast.List | ast.Tuple | ast.Set)]
+    return any(isinstance(each, ast.Constant) and each.value == name for node in sequences for each in node.elts)

@@ -178,8 +178,8 @@ def _inside(work: _Rewrite, call: ast.Call) -> str:
         outer = work.imports.names.mention(node.func) if isinstance(node, ast.Call) and node is not call else None
         if outer is None or outer[0].name != "torchmetrics" or outer[1] in outer[0].entries:
             continue
-        held = [each for each in ast.walk(node) if each is call or (wanted and ast.dump(each) in wanted)]
-        if held:
+        calls = [each for each in ast.walk(node) if each is call or (wanted and ast.dump(each) in wanted)]
+        if calls:
             return outer[1]
     return ""
 

@@ -19,7 +19,7 @@ class BinLayout(ctypes.Structure):
 
 
 def count_invalid_scores(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool) -> None:
-    """Count invalid scores in place, as `Scored.invalid` does, into `invalid`: int64 of at least 3 kinds.
+    """Count invalid scores in place, as `ScoreSpec.count_invalid` does, into `invalid`: int64 of at least 3 kinds.
 
     `scores` is float32 of shape `(rows,)`, `target` int64, as `Labels.rows` gives it for two classes; with `logits`,
     scores of any size are valid.

@@ -44,10 +44,10 @@ def loaded() -> ctypes.CDLL:
 
 def call(name: str, *arguments: object) -> None:
     """Call a function of the library, after `takes` returned true: tensors go by address, integers as int64."""
-    getattr(loaded(), f"assay_{name}")(*map(_passed, arguments))
+    getattr(loaded(), f"assay_{name}")(*map(_as_ctypes, arguments))
 
 
-def _passed(argument: object) -> object:
+def _as_ctypes(argument: object) -> object:
     if isinstance(argument, Tensor):
         return ctypes.c_void_p(argument.data_ptr())
     return ctypes.c_int64(argument) if type(argument) is int else argument

@@ -29,7 +29,7 @@ def match_boxes(
     """
     rows, columns = (np.diff(each) for each in starts)
     ious = np.empty(int((rows * columns).max(initial=0)))
-    taken = np.empty(int(columns.max(initial=0)), np.uint8)
+    is_matched = np.empty(int(columns.max(initial=0)), np.uint8)
     groups, areas, count = len(rows), len(ignored), len(thresholds)
-    arguments = (flags, *boxes, *starts, groups, crowd, ignored, areas, thresholds, count, ious, taken)
+    arguments = (flags, *boxes, *starts, groups, crowd, ignored, areas, thresholds, count, ious, is_matched)
     call("match_boxes", *(each if isinstance(each, int) else ctypes.c_void_p(each.ctypes.data) for each in arguments))

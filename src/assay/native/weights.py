@@ -107,9 +107,9 @@ def multiplies_pairs() -> bool:
 
 
 def _weight(packed: Tensor, scales: Tensor, zeros: Tensor | None, width: int, bits: int) -> WeightStruct:
-    held = packed.data_ptr(), scales.data_ptr(), None if zeros is None else zeros.data_ptr()
+    pointers = packed.data_ptr(), scales.data_ptr(), None if zeros is None else zeros.data_ptr()
     group = width // scales.shape[1]
-    return WeightStruct(*held, len(packed), width, group, bits, scales.dtype == torch.float32)
+    return WeightStruct(*pointers, len(packed), width, group, bits, scales.dtype == torch.float32)
 
 
 def _shared_out(some: Callable[[int, int], int], rows: int, each: int) -> None:

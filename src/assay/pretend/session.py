@@ -144,7 +144,7 @@ def _open(stack: ExitStack, kind: str, count: int, engine: str, release: str | N
     from assay.pretend.torch_patches import patch_torch, refuse_real
 
     refuse_real(kind)
-    engine = _chosen(engine)
+    engine = _choose_engine(engine)
     overloads()  # it asks the dispatcher which kernels a device has, and the engines are about to add theirs
     older = release or os.environ.get(VARIABLE)
     recorder, known = Recorder(), as_of(rules(kind), older) if older else rules(kind)
@@ -171,7 +171,7 @@ def _kind_and_count(device: str, count: int | None) -> tuple[str, int]:
     return kind, count
 
 
-def _chosen(engine: str) -> str:
+def _choose_engine(engine: str) -> str:
     from assay.pretend.native_engine.build import why_not
     from assay.pretend.torch_patches import refuse_native_beside_real
 

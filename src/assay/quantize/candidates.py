@@ -57,17 +57,17 @@ class Candidate:
         """``(out, in)``, or ``(rows, width)`` of an embedding; zeros where it is not known yet."""
         if isinstance(self.module, QUANTIZED):
             return self.module.weight.shape
-        held = _weight(self.module)
-        if held is None or isinstance(held, UninitializedParameter) or held.dim() != 2:
+        weight = _weight(self.module)
+        if weight is None or isinstance(weight, UninitializedParameter) or weight.dim() != 2:
             return (0, 0)
-        rows, columns = held.shape
+        rows, columns = weight.shape
         return (columns, rows) if self.transposed else (rows, columns)
 
     @property
     def dtype(self) -> str:
         """The dtype of its weight, ``"bfloat16"``."""
-        held = _weight(self.module)
-        return "" if held is None else str(held.dtype).removeprefix("torch.")
+        weight = _weight(self.module)
+        return "" if weight is None else str(weight.dtype).removeprefix("torch.")
 
     def replacement(self, weight: QuantizedWeight) -> nn.Module:
         """The layer that takes its place: with its bias, its hooks and its mode, and with another weight."""
@@ -91,13 +91,13 @@ class Candidate:
         """The bytes that its weight takes, or what its weight is computed from."""
         if isinstance(self.module, QUANTIZED):
             return self.module.integers.nbytes
-        return sum(_nbytes(held) for name, held in self.module.named_parameters() if name != BIAS)
+        return sum(_nbytes(parameter) for name, parameter in self.module.named_parameters() if name != BIAS)
 
     def weight(self) -> Tensor:
         """Its weight as ``(out, in)``, without a gradient."""
-        held = _weight(self.module)
-        assert held is not None, self.name
-        return held.detach().t() if self.transposed else held.detach()
+        weight = _weight(self.module)
+        assert weight is not None, self.name
+        return weight.detach().t() if self.transposed else weight.detach()
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,14 +180,14 @@ def _why_not(module: nn.Module) -> str:
         return other
     if isinstance(module, nn.Embedding) and module.max_norm is not None:
         return "max_norm writes into its weight"
-    held = module._parameters.get("weight")
-    if held is None:
+    weight = module._parameters.get("weight")
+    if weight is None:
         return "its weight is computed anew for each batch (weight_norm, a parametrization)"
-    if type(held.data) is not Tensor and not getattr(held.data, "is_plain", False):  # of assay.pretend
-        return f"its weight is a {type(held.data).__name__}, which another library handles"
-    if held.dtype not in FLOATS:
-        return f"its weight is {str(held.dtype).removeprefix('torch.')}"
-    return "" if held.numel() else "its weight is empty"
+    if type(weight.data) is not Tensor and not getattr(weight.data, "is_plain", False):  # of assay.pretend
+        return f"its weight is a {type(weight.data).__name__}, which another library handles"
+    if weight.dtype not in FLOATS:
+        return f"its weight is {str(weight.dtype).removeprefix('torch.')}"
+    return "" if weight.numel() else "its weight is empty"
 
 
 def _does_more(module: nn.Module) -> str:
@@ -241,43 +241,43 @@ def _source(method: object) -> str:
 
 
 def _weight(module: nn.Module) -> Tensor | None:
-    held = module._parameters.get("weight")
-    return held if isinstance(held, Tensor) else None
+    weight = module._parameters.get("weight")
+    return weight if isinstance(weight, Tensor) else None
 
 
 def _tied(model: nn.Module, result: list[Candidate]) -> list[Candidate]:
     """The same candidates, each with the names of those that share its weight, be they candidates or not."""
     holders: dict[object, list[str]] = defaultdict(list)
     for name, module in model.named_modules():
-        for attribute, held in module._parameters.items():
-            if held is not None:
-                holders[_memory(held)].append(f"{name}.{attribute}".removeprefix(".").removesuffix(".weight"))
+        for attribute, parameter in module._parameters.items():
+            if parameter is not None:
+                holders[_memory(parameter)].append(f"{name}.{attribute}".removeprefix(".").removesuffix(".weight"))
     sharing = ((each, holders.get(_memory(_weight(each.module)), [])) for each in result)
     return [replace(each, tied=tuple(name for name in names if name != each.name)) for each, names in sharing]
 
 
-def _memory(held: Tensor | None) -> object:
+def _memory(tensor: Tensor | None) -> object:
     """What two tensors have in common that are the same numbers in the same memory, also on the meta device."""
-    if held is None or isinstance(held, UninitializedParameter) or type(held.data) is not Tensor:
-        return id(held)
-    return held.untyped_storage()._cdata, held.storage_offset(), held.shape, held.stride()
+    if tensor is None or isinstance(tensor, UninitializedParameter) or type(tensor.data) is not Tensor:
+        return id(tensor)
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
 
 
 def _others(model: nn.Module, result: list[Candidate]) -> list[Others]:
     """What else holds parameters, by class, and the biases of the candidates; what is shared counts once."""
     inside = {module for each in result for module in each.module.modules()}
-    counted = {id(held) for module in inside for name, held in module._parameters.items() if name != BIAS}
+    counted = {id(each) for module in inside for name, each in module._parameters.items() if name != BIAS}
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for module in model.modules():
         kind = BIAS if module in inside else type(module).__name__
-        own = [held for held in module._parameters.values() if held is not None and id(held) not in counted]
+        own = [each for each in module._parameters.values() if each is not None and id(each) not in counted]
         if own:
-            counted |= {id(held) for held in own}
+            counted |= {id(each) for each in own}
             counts[kind] += 1
-            sizes[kind] += sum(_nbytes(held) for held in own)
+            sizes[kind] += sum(_nbytes(each) for each in own)
     return [Others(kind, count, sizes[kind]) for kind, count in counts.items()]
 
 
-def _nbytes(held: Tensor) -> int:
-    return 0 if isinstance(held, UninitializedParameter) else held.nbytes
+def _nbytes(tensor: Tensor) -> int:
+    return 0 if isinstance(tensor, UninitializedParameter) else tensor.nbytes

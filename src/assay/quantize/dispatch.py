@@ -65,9 +65,9 @@ class DispatchTable:
     def candidates(self, device: str, dtype: str, scheme: Scheme) -> list[Steps]:
         """What the table says, the most particular first."""
         keys = [
-            (kind, kept, name)
+            (kind, each, name)
             for name in dict.fromkeys((str(scheme), scheme.family))
-            for kind, kept in ((device, dtype), (device, ANY), (ANY, dtype), (ANY, ANY))
+            for kind, each in ((device, dtype), (device, ANY), (ANY, dtype), (ANY, ANY))
         ]
         return [self.steps[key] for key in keys if key in self.steps]
 
@@ -127,7 +127,7 @@ def regimes(
             if not KERNELS[kernel].why_not(device, dtype, scheme, shape, release)
         ]
         if len(can) == len(steps) or any(kernel != FALLBACK for _, kernel in can):
-            return _joined([(1, can[0][1]), *can[1:]])
+            return _distinct_steps([(1, can[0][1]), *can[1:]])
     return ((1, FALLBACK),)
 
 
@@ -141,7 +141,7 @@ def at(rows: int, steps: Steps) -> str:
     return [steps[0][1], *[name for first, name in steps if first <= rows]][-1]  # torch.compile traces it
 
 
-def _joined(steps: list[tuple[int, str]]) -> Steps:
+def _distinct_steps(steps: list[tuple[int, str]]) -> Steps:
     """Without steps from the same row on as one before, and without steps to the kernel that is taken already."""
     result: list[tuple[int, str]] = []
     for rows, kernel in steps:

@@ -135,8 +135,8 @@ class QuantizedWeight(nn.Module):
 
     def _stamp_now(self) -> tuple[Any, ...]:
         """Changes when a buffer is replaced or written to."""
-        held = (self._buffers[name] for name in HELD)
-        return tuple([None if t is None else (id(t), 0 if t.is_inference() else t._version) for t in held])
+        buffers = (self._buffers[name] for name in HELD)
+        return tuple([None if t is None else (id(t), 0 if t.is_inference() else t._version) for t in buffers])
 
     def _forget(self) -> None:
         self._packs, self._steps, self._stamp = {}, {}, ()
@@ -146,10 +146,10 @@ class QuantizedWeight(nn.Module):
         before = {name: self._buffers[name] for name in HELD}
         self.dtype = fn(torch.empty(0, dtype=self.dtype, device=self.packed.device)).dtype
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        for name, held in before.items():
+        for name, buffer in before.items():
             after = self._buffers[name]
-            if held is not None and after is not None and after.dtype != held.dtype:
-                self._buffers[name] = held.to(after.device)
+            if buffer is not None and after is not None and after.dtype != buffer.dtype:
+                self._buffers[name] = buffer.to(after.device)
         self._forget()
         return self
 

@@ -241,8 +241,8 @@ class PackedWeight:
 
     def __repr__(self) -> str:
         scales = str(self.scales.dtype).removeprefix("torch.")
-        held = f"shape={self.shape}, scales={scales}, device={self.device}, {self.nbytes} bytes"
-        return f"PackedWeight({self.scheme}, {held})"
+        size = f"shape={self.shape}, scales={scales}, device={self.device}, {self.nbytes} bytes"
+        return f"PackedWeight({self.scheme}, {size})"
 
 
 def expand(values: Tensor, scales: Tensor, zeros: Tensor | None, dtype: torch.dtype) -> Tensor:

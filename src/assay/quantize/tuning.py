@@ -139,13 +139,13 @@ def steps_of(rows: Sequence[int], times: Mapping[str, Sequence[float]], switch: 
     for at in range(1, len(rows)):
         before, best = best, {}
         for name in logs:
-            cost, taken = min((cost + switch * (other != name), taken) for other, (cost, taken) in before.items())
-            best[name] = (cost + logs[name][at], [*taken, name])
-    taken = min(best.values())[1]
-    steps = [(1, taken[0])]
+            cost, choices = min((cost + switch * (other != name), choices) for other, (cost, choices) in before.items())
+            best[name] = (cost + logs[name][at], [*choices, name])
+    choices = min(best.values())[1]
+    steps = [(1, choices[0])]
     for at in range(1, len(rows)):
-        if taken[at] != taken[at - 1]:
-            steps.append((_crossing(rows, logs[taken[at - 1]], logs[taken[at]], at), taken[at]))
+        if choices[at] != choices[at - 1]:
+            steps.append((_crossing(rows, logs[choices[at - 1]], logs[choices[at]], at), choices[at]))
     return tuple(steps)
 
 

@@ -66,17 +66,17 @@ def _part(name: str) -> str:
 def _contents(document: Document) -> list[list[tuple[str, str, str]]]:
     """The links at the head of a page, a list a chapter: id, text and CSS class; empty for a page without parts."""
     titled = [(i, chapter) for i, chapter in enumerate(document.chapters, 1) if chapter.title]
-    several = len(titled) > 1
+    has_chapters = len(titled) > 1
     lists = []
     for i, chapter in titled:
-        parts = [(f"s{i}", chapter.title, "section")] if several else []
+        parts = [(f"s{i}", chapter.title, "section")] if has_chapters else []
         for k, block in enumerate(chapter.blocks, 1):
             if isinstance(block, Figures) and not block.on_page_only:
                 parts.append((f"s{i}-{k}", "Plots", ""))
             elif isinstance(block, DataGrid) and block.name:
                 parts.append((f"s{i}-{k}", block.name, ""))
         lists.append(parts)
-    return lists if several or sum(map(len, lists)) > 2 else []
+    return lists if has_chapters or sum(map(len, lists)) > 2 else []
 
 
 def whisker(cell: GridCell) -> dict[str, float] | None:

@@ -93,8 +93,8 @@ def _folded(title: str, parts: Iterable[str]) -> str:
 
 
 def _small(lines: Iterable[str]) -> str:
-    said = "<br>".join(map(escape, lines))
-    return f"<sub>{said}</sub>" if said else ""
+    text = "<br>".join(map(escape, lines))
+    return f"<sub>{text}</sub>" if text else ""
 
 
 def _numbers(block: Numbers) -> str:

@@ -59,11 +59,11 @@ class Points(Record, tag="points"):
 
     def best(self) -> tuple[Point, ...]:
         """The points that none has fewer of both than, from left to right."""
-        kept: list[Point] = []
+        front: list[Point] = []
         for each in self.drawable():
-            if not kept or each.y < kept[-1].y:
-                kept.append(each)
-        return tuple(kept)
+            if not front or each.y < front[-1].y:
+                front.append(each)
+        return tuple(front)
 
     def columns(self) -> tuple[str, ...]:
         """The names of what `rows` gives."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = 10
-"""How many lines of a plot are told apart by colour; further ones are dashed."""
+"""How many lines of a plot are distinguished by colour; further ones are dashed."""
 
 INKS = ("ink", "faint", "grid", "heat", "on-heat", "warm", *(f"line{i}" for i in range(COLOURS)))
 
@@ -293,17 +293,17 @@ def _for_page(svg: str, key: str, label: str) -> str:
 
 def _attributes(attributes: dict[str, str], key: str, referred: set[str]) -> dict[str, str]:
     """The attributes of one element, renamed for the page; only attributes, so that no label is ever touched."""
-    kept = {}
+    safe = {}
     for name, value in attributes.items():
         name = name.partition("}")[2] or name  # xlink:href is called href today
         if name == "id":
             if value in referred:
-                kept[name] = f"{key}-{value}"
+                safe[name] = f"{key}-{value}"
             continue
         value = re.sub(r"#0a5c([0-9a-f]{2})", lambda match: f"var(--{INKS[int(match[1], 16)]})", value)
         value = value.replace("url(#", f"url(#{key}-")
         value = re.sub(r"font-family:[^;]*;\s*", "", value)  # the page says which
         if name == "href":
             value = f"#{key}-{value[1:]}" if value.startswith("#") else "".join(value.split())
-        kept[name] = " ".join(value.split())
-    return kept
+        safe[name] = " ".join(value.split())
+    return safe

@@ -151,8 +151,8 @@ def _block(block: Block, width: int, full: str) -> Iterator[RenderableType]:
             yield from [Text()] if i else []
             yield _indented(styled(plot.name, "strong"))
             yield _indented(styled(plot.summary(), "faint"))
-            for drawn in draw(plot, full):
-                yield from _grid(drawn, width) if isinstance(drawn, DataGrid) else [_indented(drawn)]
+            for item in draw(plot, full):
+                yield from _grid(item, width) if isinstance(item, DataGrid) else [_indented(item)]
     elif isinstance(block, Fold) and block.is_open:
         yield _indented(styled(f"{block.title}: {block.intro}"))
         for grid in block.blocks:

@@ -15,7 +15,7 @@ from assay.render.document import DataGrid
 from assay.render.plots import Bars, ConfusionPlot, Distribution, Dots, Plot, Reliability, Residuals
 from assay.render.points import Points
 
-_SHOWN_CLASSES = 16  # a matrix of more does not fit the width of a terminal
+_MAX_CLASSES = 16  # a matrix of more does not fit the width of a terminal
 _BAR = 24
 _RIGHT, _WRONG = (38, 104, 210), (196, 88, 32)  # what the page uses for the same
 _BACKGROUND = (30, 33, 40)
@@ -24,7 +24,7 @@ _BACKGROUND = (30, 33, 40)
 def draw(plot: Plot | Dots, full: str) -> Iterator[RenderableType | DataGrid]:
     """What a terminal shows of a plot; ``full`` is the character that bars are made of."""
     if isinstance(plot, ConfusionPlot):
-        yield _matrix(plot) if len(plot.labels) <= _SHOWN_CLASSES else _confusions(plot)
+        yield _matrix(plot) if len(plot.labels) <= _MAX_CLASSES else _confusions(plot)
     elif isinstance(plot, Reliability):
         used = [i for i, count in enumerate(plot.counts) if count]
         labels = [f"{plot.edges[i]:.2f} to {plot.edges[i + 1]:.2f}" for i in used]

@@ -108,20 +108,20 @@ def compare(
         Run(name, report.title, report.created, report.device)
         for name, report in zip(_names(reports, names), reports, strict=True)
     )
-    found = [
+    parts = [
         part
         for run, report in zip(runs[1:], reports[1:], strict=True)
         for part in _compared(run.name, a, report, settings)
     ]
-    deltas = [part for part in found if isinstance(part, Delta)]
+    deltas = [part for part in parts if isinstance(part, Delta)]
     if slices and not any(delta.slice for delta in deltas):
         raise ConfigError(describe("slices", "none that both have", "one or more", "Leave out slices=True"))
     corrected = correct([float("nan") if delta.p is None else delta.p for delta in deltas], correction)
     return Comparison(
         runs,
-        tuple(_judged(delta, p, confidence_level) for delta, p in zip(deltas, corrected, strict=True)),
-        tuple(part for part in found if isinstance(part, Flips)),
-        tuple(part for part in found if isinstance(part, Unmatched)),
+        tuple(_with_verdict(delta, p, confidence_level) for delta, p in zip(deltas, corrected, strict=True)),
+        tuple(part for part in parts if isinstance(part, Flips)),
+        tuple(part for part in parts if isinstance(part, Unmatched)),
         confidence_level,
         correction,
         seed,
@@ -227,7 +227,7 @@ def _why_not(times: tuple[int, int]) -> str:
 
 
 def _delta(run: str, part: _Part, a: MeasuredValue, b: MeasuredValue, pairing: _Pairing, settings: _Settings) -> Delta:
-    found = difference(a, b, settings.confidence_level, settings.seed, pairing.whole, equal=pairing.equal)
+    evidence = difference(a, b, settings.confidence_level, settings.seed, pairing.whole, equal=pairing.equal)
     return Delta(
         run,
         part.section,
@@ -235,17 +235,17 @@ def _delta(run: str, part: _Part, a: MeasuredValue, b: MeasuredValue, pairing: _
         a.value.value,
         b.value.value,
         b.value.value - a.value.value,
-        found.lower,
-        found.upper,
-        found.p,
+        evidence.lower,
+        evidence.upper,
+        evidence.p,
         None,
-        found.effect,
-        found.scale,
-        found.method,
-        found.paired,
+        evidence.effect,
+        evidence.scale,
+        evidence.method,
+        evidence.paired,
         _counts(a, b),
         b.value.higher_is_better if a.value.higher_is_better is None else a.value.higher_is_better,
-        note=found.note,
+        note=evidence.note,
         slice=part.slice,
     )
 
@@ -263,7 +263,7 @@ def _count(measured: MeasuredValue) -> int | None:
     return len(measured.terms()) if share is None else int(share[1].sum())
 
 
-def _judged(delta: Delta, corrected: float, confidence_level: float) -> Delta:
+def _with_verdict(delta: Delta, corrected: float, confidence_level: float) -> Delta:
     if delta.p is None or np.isnan(corrected):
         return delta
     if corrected >= 1 - confidence_level:

@@ -127,7 +127,7 @@ def _slices(comparison: Comparison, names: Sequence[str], deltas: list[Delta]) -
 
 def _fold(flips: Flips, *, is_open: bool = True) -> Fold:
     where = f" in {flips.slice}" if flips.slice else ""
-    grids = tuple(_flipped_samples(_listed(*group), group[2]) for group in flips.groups() if group[2])
+    grids = tuple(_flipped_samples(_title_of(*group), group[2]) for group in flips.groups() if group[2])
     return Fold(f"{flips.metric}{where}, sample by sample", flipped(flips), grids, is_open)
 
 
@@ -274,7 +274,7 @@ def flipped(flips: Flips) -> str:
     return f"{_flip_counts(flips)}, {flips.yes:,} yes in both, {flips.no:,} no in both{changed}."
 
 
-def _listed(name: str, count: int, rows: tuple[tuple[CellValue, ...], ...]) -> str:
+def _title_of(name: str, count: int, rows: tuple[tuple[CellValue, ...], ...]) -> str:
     return f"{name}: the first {len(rows):,} of {count:,} by id" if len(rows) < count else f"{name}: {count:,}"
 
 

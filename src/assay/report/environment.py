@@ -18,10 +18,10 @@ def environment() -> dict[str, str]:
         >>> sorted(environment())[-1]
         'torch'
     """
-    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    versions = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

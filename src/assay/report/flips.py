@@ -29,7 +29,7 @@ def flips(delta: Delta, a: MeasuredValue, b: MeasuredValue, whole: Array | str |
     ups, downs = (np.flatnonzero(change) for change in (~first & second, first & ~second))
     rows = _rows(a.samples, a.members), _rows(b.samples, b.members)[position]
     decisions = _decisions(a.samples, b.samples, rows)
-    listed = [_listed(a.samples, rows[0], which, decisions, limit) for which in (ups, downs)]
+    listed = [_rows_of(a.samples, rows[0], which, decisions, limit) for which in (ups, downs)]
     return Flips(
         delta.run,
         delta.section,
@@ -57,7 +57,7 @@ def _decisions(a: Samples, b: Samples, rows: tuple[Array, Array]) -> tuple[Array
     return a.decision.values[rows[0]], b.decision.values[rows[1]]
 
 
-def _listed(
+def _rows_of(
     samples: Samples, rows: Array, which: Array, decisions: tuple[Array, Array] | None, limit: int
 ) -> tuple[tuple[CellValue, ...], ...]:
     """The first by id: id, target, decision of the baseline, decision of the run."""

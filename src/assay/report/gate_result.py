@@ -22,7 +22,7 @@ class GateRule(Record):
         kind: ``"min"`` and ``"max"`` bound a value; ``"max-drop"`` and ``"max-rise"`` its change against the baseline;
             ``"worst-slice"`` bounds it in every slice from below, ``"worst-slice-max"`` from above.
         metric: its name, or ``section/metric`` where several sections have one of that name. ``metric[slice]`` is that
-            of one slice, ``metric[language = *]`` that of every slice whose name fits; the worst of them is told.
+            of one slice, ``metric[language = *]`` that of every slice whose name fits; the worst of them is reported.
         bound: the bound, finite; it is itself allowed.
 
     Raises:

@@ -330,13 +330,13 @@ def difference(
     position = pair(a, b, whole)
     shares = _shares(a, b)
     if isinstance(position, str):
-        found = _unpaired_shares(shares, confidence_level) or _unpaired(a, b, confidence_level)
-        return replace(found, note="; ".join(part for part in (f"not paired: {position}", found.note) if part))
-    found = _paired_shares(shares, position, confidence_level) or _paired(a, b, position, confidence_level, seed)
+        evidence = _unpaired_shares(shares, confidence_level) or _unpaired(a, b, confidence_level)
+        return replace(evidence, note="; ".join(part for part in (f"not paired: {position}", evidence.note) if part))
+    evidence = _paired_shares(shares, position, confidence_level) or _paired(a, b, position, confidence_level, seed)
     if is_known_to_be_the_same(a.samples, b.samples):
-        return found
+        return evidence
     alone = "paired by ids alone: no targets, no name of the data"
-    return replace(found, note=f"{found.note}; {alone}" if found.note else alone)
+    return replace(evidence, note=f"{evidence.note}; {alone}" if evidence.note else alone)
 
 
 def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -> Array | str:
@@ -389,7 +389,7 @@ def _paired_shares(shares: _Shares, position: Array, confidence_level: float) ->
     lower, upper = paired_proportions(down, up, int(among.sum()), confidence_level)
     p, odds = hypothesis_tests.mcnemar(down, up), effect_sizes.odds_ratio(down, up)
     method = "McNemar mid-p, Bonett-Price interval"
-    return Evidence(lower, upper, p, _known(odds), "odds ratio", method, paired=True)
+    return Evidence(lower, upper, p, _none_if_nan(odds), "odds ratio", method, paired=True)
 
 
 def _unpaired_shares(shares: _Shares, confidence_level: float) -> Evidence | None:
@@ -430,7 +430,7 @@ def _unpaired(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Ev
     if min(len(first), len(second)) < 2:
         return Evidence(note="there are fewer than two samples on one side")
     p, ends = hypothesis_tests.welch(first, second, confidence_level)
-    effect = _known(effect_sizes.cohens_d(first, second))
+    effect = _none_if_nan(effect_sizes.cohens_d(first, second))
     if _are_alike(first) and _are_alike(second):
         note = "all samples of a side contribute the same, which says nothing of others"
         return Evidence(p=p, effect=effect, scale="Cohen's d", method="Welch's test", note=note)
@@ -497,5 +497,5 @@ def _standard_error(measured: MeasuredValue) -> float:
     return (value.upper - value.lower) / (2 * normal_quantile((1 + value.confidence_level) / 2))
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value

@@ -72,9 +72,9 @@ class PackedArray(Record):
         """
         array = _array(values, what)
         if array.dtype.kind == "O":
-            return cls._written("text", "str", len(array), json.dumps(array.tolist(), separators=(",", ":")).encode())
+            return cls._pack("text", "str", len(array), json.dumps(array.tolist(), separators=(",", ":")).encode())
         if array.dtype.kind == "b":
-            return cls._written("bits", "bool", len(array), np.packbits(array).tobytes())
+            return cls._pack("bits", "bool", len(array), np.packbits(array).tobytes())
         if array.dtype.kind == "f":
             return cls._numbers("numbers", _narrowed(array, _FLOATS))
         steps = np.diff(array)  # wraps around where a step leaves int64, and comes back when it is summed
@@ -93,10 +93,10 @@ class PackedArray(Record):
     @classmethod
     def _numbers(cls, form: str, array: Array) -> Self:
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        return cls._written(form, array.dtype.name, len(array), little.tobytes())
+        return cls._pack(form, array.dtype.name, len(array), little.tobytes())
 
     @classmethod
-    def _written(cls, form: str, dtype: str, count: int, raw: bytes) -> Self:
+    def _pack(cls, form: str, dtype: str, count: int, raw: bytes) -> Self:
         data = base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
         return cls(form, dtype, count, len(raw), _digest(raw), data)
 
@@ -153,9 +153,9 @@ class PackedArray(Record):
 
 def _array(values: Any, what: str) -> Array:
     """``values`` as bool, int64, float64 or object (texts), one-dimensional, in the order of bytes of this machine."""
-    given = values if hasattr(values, "__array__") or isinstance(values, range) else list(values)
+    sequence = values if hasattr(values, "__array__") or isinstance(values, range) else list(values)
     try:
-        array = np.asarray(given)
+        array = np.asarray(sequence)
     except (TypeError, ValueError, RuntimeError) as error:  # a tensor elsewhere, or bfloat16, or a ragged list
         raise _unfit(what, f"{type(values).__name__} that NumPy does not take ({error!s:.80})") from error
     if array.ndim != 1:
@@ -163,9 +163,9 @@ def _array(values: Any, what: str) -> Array:
     if not len(array) and array.dtype.kind != "O":
         return array.astype(np.bool_ if array.dtype.kind == "b" else np.int64 if array.dtype.kind in "iu" else float)
     if array.dtype.kind in "OUT":
-        if not all(isinstance(each, str) for each in given):  # NumPy would have made texts of numbers among texts
-            raise _unfit(what, ", ".join(sorted({type(each).__name__ for each in given})))
-        return _objects([str(each) for each in given])
+        if not all(isinstance(each, str) for each in sequence):  # NumPy would have made texts of numbers among texts
+            raise _unfit(what, ", ".join(sorted({type(each).__name__ for each in sequence})))
+        return _objects([str(each) for each in sequence])
     if array.dtype.kind == "b":
         return array.astype(np.bool_)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:

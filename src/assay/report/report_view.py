@@ -42,10 +42,10 @@ def report_document(report: Report, *, verbose: bool = True) -> Document:
     facts = [report.device] if report.device else []
     facts.append(text.moment(report.created))
     facts += [] if report.duration_s is None else [text.seconds(report.duration_s)]
-    several = len(report.sections) > 1
+    has_sections = len(report.sections) > 1
     chapters = tuple(
         Chapter(
-            section.name if verbose or several else "",
+            section.name if verbose or has_sections else "",
             tuple(_blocks(section) if verbose else _summary(section)),
             section.note if verbose else "",
         )

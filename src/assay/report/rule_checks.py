@@ -49,10 +49,10 @@ class RuleChecker:
         metric, pattern = self._parts(rule)
         if pattern:
             return self._slices(rule, metric, pattern)
-        found = _find(self.report, metric, _names)
-        if isinstance(found, str):
-            return GateCheck(rule, "fail", reason=found)
-        return self._number(rule, found[0], found[1], None)
+        values = _find(self.report, metric, _names)
+        if isinstance(values, str):
+            return GateCheck(rule, "fail", reason=values)
+        return self._number(rule, values[0], values[1], None)
 
     def _parts(self, rule: GateRule) -> tuple[str, str]:
         """The metric and the pattern of the slices; a metric whose own name holds brackets comes first."""
@@ -66,18 +66,18 @@ class RuleChecker:
     def _number(self, rule: GateRule, section: Section, name: str, part: Slice | None) -> GateCheck:
         """Judge one metric, of all samples or of a slice."""
         where = f"{section.name}/{name}" + ("" if part is None else f" in {part.name!r} (n = {part.count:,})")
-        measured = _measured(section, name, part)
+        measured = _value_of(section, name, part)
         if isinstance(measured, str):
             return GateCheck(rule, "fail", where, reason=measured)
         _check_direction(rule, measured.value.higher_is_better)
         if rule.kind not in CHANGES:
-            return self._judged(rule, where, measured.value.value, lambda: interval_of(measured, self.confidence_level))
+            return self._check(rule, where, measured.value.value, lambda: interval_of(measured, self.confidence_level))
         before = self._before(section, measured, part)
         if isinstance(before, str):
             return GateCheck(rule, "fail", where, reason=before)
         _check_direction(rule, before.value.higher_is_better)
         change = measured.value.value - before.value.value
-        return self._judged(rule, where, change, lambda: self._difference(section, before, measured))
+        return self._check(rule, where, change, lambda: self._difference(section, before, measured))
 
     def _difference(self, section: Section, before: MeasuredValue, measured: MeasuredValue) -> Evidence:
         whole, equal = self._pairing(section)
@@ -104,7 +104,7 @@ class RuleChecker:
         slices = [] if part is None else [each for each in there.slices if each.name == part.name]
         if part is not None and not slices:
             return "in the baseline: no such slice"
-        before = _measured(there, measured.value.name, slices[0] if slices else None)
+        before = _value_of(there, measured.value.name, slices[0] if slices else None)
         if isinstance(before, str):
             return f"in the baseline: {before}"
         why = why_not_the_same(before, measured)
@@ -114,7 +114,7 @@ class RuleChecker:
         sections = () if self.baseline is None else self.baseline.sections
         return next((each for each in sections if each.name == section.name), Section(section.name))
 
-    def _judged(self, rule: GateRule, where: str, value: float, evidence: Callable[[], Evidence]) -> GateCheck:
+    def _check(self, rule: GateRule, where: str, value: float, evidence: Callable[[], Evidence]) -> GateCheck:
         """Hold a number against the bound of a rule; the interval is made only where it is asked for."""
         if not math.isfinite(value):
             return GateCheck(rule, "fail", where, value, reason="undefined or infinite")
@@ -122,26 +122,26 @@ class RuleChecker:
         bound = -rule.bound if rule.kind == "max-drop" else sign * rule.bound
         if self.point:
             return GateCheck(rule, "pass" if sign * value >= bound else "fail", where, value)
-        found = evidence()
-        if found.lower is None or found.upper is None or math.isnan(found.lower) or math.isnan(found.upper):
-            reason = f"no interval: {found.note or 'too few samples'}; {BY_POINT}"
+        result = evidence()
+        if result.lower is None or result.upper is None or math.isnan(result.lower) or math.isnan(result.upper):
+            reason = f"no interval: {result.note or 'too few samples'}; {BY_POINT}"
             return GateCheck(rule, "not enough evidence", where, value, reason=reason)
-        ends = ("lower", found.lower), ("upper", found.upper)
+        ends = ("lower", result.lower), ("upper", result.upper)
         (near, low), (far, high) = ((name, sign * end) for name, end in (ends if sign > 0 else ends[::-1]))
         outcome, reason = "not enough evidence", "the bound is within the interval"
         if low >= bound and sign * value >= bound:
-            outcome, reason = ("pass", "") if found.risky not in (near, "both") else (outcome, _risk(found.risky))
+            outcome, reason = ("pass", "") if result.risky not in (near, "both") else (outcome, _risk(result.risky))
         elif high < bound:
-            outcome, reason = ("fail", "") if found.risky not in (far, "both") else (outcome, _risk(found.risky))
-        reason = "; ".join(part for part in (reason, found.note) if part)
-        return GateCheck(rule, outcome, where, value, found.lower, found.upper, found.method, reason)
+            outcome, reason = ("fail", "") if result.risky not in (far, "both") else (outcome, _risk(result.risky))
+        reason = "; ".join(part for part in (reason, result.note) if part)
+        return GateCheck(rule, outcome, where, value, result.lower, result.upper, result.method, reason)
 
     def _slices(self, rule: GateRule, metric: str, pattern: str) -> GateCheck:
         """Judge every slice that a pattern names, and tell of the worst; one that is gone fails."""
-        found = _find(self.report, metric, _names_in_slices)
-        if isinstance(found, str):
-            return GateCheck(rule, "fail", reason=f"in slices: {found}")
-        section, name = found
+        values = _find(self.report, metric, _names_in_slices)
+        if isinstance(values, str):
+            return GateCheck(rule, "fail", reason=f"in slices: {values}")
+        section, name = values
         for part in section.slices:
             if part.name == pattern:
                 return self._number(rule, section, name, part)
@@ -149,7 +149,7 @@ class RuleChecker:
         fit = [part for part in section.slices if _fits(part.name, pattern)]
         large = [part for part in fit if part.count >= least]
         checks = [self._number(rule, section, name, part) for part in large]
-        checks += self._gone(rule, section, name, pattern, least)
+        checks += self._absent(rule, section, name, pattern, least)
         if not checks:
             reason = f"none of {len(fit)} slices has {least} samples" if fit else _no_slice(section, pattern)
             return GateCheck(rule, "fail", f"{section.name}/{name}", reason=reason)
@@ -158,7 +158,7 @@ class RuleChecker:
                 return _worst(rule, alike, len(checks), len(fit) - len(large))
         raise AssertionError(checks)
 
-    def _gone(self, rule: GateRule, section: Section, name: str, pattern: str, least: int) -> Iterator[GateCheck]:
+    def _absent(self, rule: GateRule, section: Section, name: str, pattern: str, least: int) -> Iterator[GateCheck]:
         """Slices of the baseline that a change is asked of, and that the report lacks."""
         if rule.kind not in CHANGES:
             return
@@ -200,9 +200,9 @@ def _worst(rule: GateRule, alike: list[GateCheck], judged: int, left_out: int) -
     sign = _sign(rule)
     values = [-math.inf if check.value is None or math.isnan(check.value) else sign * check.value for check in alike]
     worst = alike[values.index(min(values))]
-    said = f"{len(alike):,} of {judged:,} slices: {worst.outcome}, this is the worst"
-    said += f"; {left_out:,} too small" if left_out else ""
-    return replace(worst, reason="; ".join(part for part in (worst.reason, said) if part))
+    summary = f"{len(alike):,} of {judged:,} slices: {worst.outcome}, this is the worst"
+    summary += f"; {left_out:,} too small" if left_out else ""
+    return replace(worst, reason="; ".join(part for part in (worst.reason, summary) if part))
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -220,7 +220,7 @@ def _no_slice(section: Section, pattern: str) -> str:
     return f"missing: no slice {pattern!r}; there is {there:.400}"
 
 
-def _measured(section: Section, name: str, part: Slice | None) -> MeasuredValue | str:
+def _value_of(section: Section, name: str, part: Slice | None) -> MeasuredValue | str:
     values: list[Value] = [value for value in (part or section).values if value.name == name]
     if len(values) != 1:
         return f"{len(values)} metrics of this name" if values else "missing"

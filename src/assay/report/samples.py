@@ -142,8 +142,8 @@ class Samples(Record):
         for name, packed in parts.items():
             if packed.form == "text":
                 raise DtypeError(describe(f"Samples.{name}", "texts", "booleans or numbers", "Pass what can be added"))
-        given = {"decision": self.decision, "target": self.target}
-        for name, each in {**parts, **{name: each for name, each in given.items() if each is not None}}.items():
+        labels = {"decision": self.decision, "target": self.target}
+        for name, each in {**parts, **{name: each for name, each in labels.items() if each is not None}}.items():
             if len(each) != len(self.ids):
                 got = f"{len(each):,} values"
                 raise ShapeError(
@@ -189,7 +189,7 @@ def align(a: Samples, b: Samples) -> Array | str:
         return "ids are numbers in one and texts in the other"
     position = np.arange(len(ids_a))
     if not np.array_equal(ids_a, ids_b):
-        if apart := _apart(ids_a, ids_b):
+        if apart := _id_difference(ids_a, ids_b):
             return apart
         position[np.argsort(ids_a, kind="stable")] = np.argsort(ids_b, kind="stable")
     other = _other_targets(a, b, position)
@@ -201,7 +201,7 @@ def is_known_to_be_the_same(a: Samples, b: Samples) -> bool:
     return bool(a.data and b.data) or (a.target is not None and b.target is not None)
 
 
-def _apart(ids_a: Array, ids_b: Array) -> str:
+def _id_difference(ids_a: Array, ids_b: Array) -> str:
     only_a, only_b = len(np.setdiff1d(ids_a, ids_b)), len(np.setdiff1d(ids_b, ids_a))
     if not only_a and not only_b:
         return ""

@@ -113,8 +113,8 @@ def methods(values: Iterable[Value]) -> tuple[str, ...]:
     lines = []
     for level, notes in levels.items():
         of = "Intervals" if level is None else f"Intervals of {100 * level:g} %"
-        found = [f"{', '.join(names)}: {note}" for note, names in notes.items() if note]
-        lines.append(f"{of}: {'; '.join(found)}." if found else f"{of}.")
+        texts = [f"{', '.join(names)}: {note}" for note, names in notes.items() if note]
+        lines.append(f"{of}: {'; '.join(texts)}." if texts else f"{of}.")
     return tuple(lines)
 
 

@@ -16,7 +16,7 @@ LIMIT = 20
 CONFIDENCE = "confidence"
 """A column of this name orders wrong decisions where no loss was kept: the surest first."""
 
-APART = "|decision − target|"
+ABSOLUTE_ERROR = "|decision − target|"
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     rows = worst_rows(severities, samples.ids.values, limit)
     named = {
         "id": _plain(samples.ids, rows),
-        "target": _named(samples.target, rows, class_names(section)),
-        "decision": _named(samples.decision, rows, class_names(section)),
+        "target": _class_names(samples.target, rows, class_names(section)),
+        "decision": _class_names(samples.decision, rows, class_names(section)),
         **_raw(samples, rows),
         order.name: _sizes(order.size[rows]) if order.name else None,
     }
@@ -126,7 +126,7 @@ def _order(section: Section, samples: Samples) -> _Order | None:
         if "f" in (decision.dtype.kind, target.dtype.kind) and "O" not in (decision.dtype.kind, target.dtype.kind):
             with np.errstate(all="ignore"):
                 apart = np.abs(decision.astype(np.float64) - target)
-            return _Order(apart != 0, apart, APART, "samples that are off")
+            return _Order(apart != 0, apart, ABSOLUTE_ERROR, "samples that are off")
         wrong = np.broadcast_to(np.asarray(decision != target, dtype=bool), len(samples))
         name, loss = _loss(section, samples)
         if loss is None:
@@ -178,7 +178,7 @@ def _confidence(samples: Samples) -> tuple[str, Array | None]:
     return CONFIDENCE, samples.column(CONFIDENCE).astype(np.float64)
 
 
-def _named(packed: PackedArray | None, rows: Array, names: tuple[str, ...]) -> list[CellValue] | None:
+def _class_names(packed: PackedArray | None, rows: Array, names: tuple[str, ...]) -> list[CellValue] | None:
     """Entries with the names of the classes that their numbers stand for, where all of these have one."""
     if packed is None:
         return None

@@ -32,7 +32,7 @@ NanPolicy = Literal["propagate", "ignore", "raise"] | float
 
 State = dict[str, Any]
 
-Made = TypeVar("Made")
+Memo = TypeVar("Memo")
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Batch:
     ragged: Mapping[str, Ragged] = field(default_factory=dict)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def memoize(self, key: Hashable, make: Callable[[Batch], Made]) -> Made:
+    def memoize(self, key: Hashable, make: Callable[[Batch], Memo]) -> Memo:
         """The result of `make(self)`, made at the first call with this key."""
         if key not in self._memo:
             self._memo[key] = make(self)
-        made: Made = self._memo[key]
-        return made
+        value: Memo = self._memo[key]
+        return value
 
     @property
     def needed_target(self) -> Tensor:

@@ -63,8 +63,8 @@ class CompositeTally(Tally):
         return self.gathered({tally: tally.canonicalize(own, rows) for tally, own in self.states(state).items()})
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        found = [problem for tally, own in self.states(state).items() for problem in tally.invalid_values(own)]
-        return tuple(dict.fromkeys(found))
+        problems = [problem for tally, own in self.states(state).items() for problem in tally.invalid_values(own)]
+        return tuple(dict.fromkeys(problems))
 
     def compute(self, state: State) -> tuple[Any, ...]:
         """What each tally reads, in the order in which they were given."""

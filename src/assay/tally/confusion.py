@@ -58,7 +58,7 @@ class LabelTally(Tally):
     """What the tallies of labels have in common: a table of counts, and when weighted the sums of weights in its cells.
 
     The state is `counts`, an int64 table of the shape that the tally states. Weighted, there are also `weights`, exact
-    sums in limbs for each cell, and `strange`, how many weights cannot be.
+    sums in limbs for each cell, and `invalid`, how many weights cannot be.
     """
 
     labels: Labels
@@ -87,7 +87,7 @@ class LabelTally(Tally):
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        return dict.fromkeys(("counts", "weights", "strange") if self.weighted else ("counts",), "sum")
+        return dict.fromkeys(("counts", "weights", "invalid") if self.weighted else ("counts",), "sum")
 
     def check(self, layout: BatchLayout) -> None:
         self.labels.check(layout)
@@ -98,19 +98,19 @@ class LabelTally(Tally):
 
         state: State = {"counts": zeros(*self.shape)}
         if self.weighted:
-            state |= {"weights": zeros(*self.shape, exact.num_limbs(1)), "strange": zeros(1)}
+            state |= {"weights": zeros(*self.shape, exact.num_limbs(1)), "invalid": zeros(1)}
         return state
 
     def canonicalize(self, state: State, rows: int) -> State:
         return state | {"weights": exact.canonical(state["weights"])} if self.weighted else state
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        counts = (*self.strangers(state["counts"].numpy()), int(state["strange"]) if self.weighted else 0)
+        counts = (*self.count_invalid(state["counts"].numpy()), int(state["invalid"]) if self.weighted else 0)
         problems = map(InvalidValues, (*self.labels.invalid, BAD_WEIGHTS), counts)
         return [problem for problem in problems if problem.count]
 
     @abstractmethod
-    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+    def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         """How many targets are out of range, and how many predictions for targets in range are."""
 
     def _values(self, state: State) -> tuple[np.ndarray, int]:
@@ -124,8 +124,8 @@ class LabelTally(Tally):
         return self._finite(state, batch.memoize("weights", self.labels.weights))
 
     def _finite(self, state: State, weights: Tensor) -> exact.Parts:
-        """Weights taken apart, and those that cannot be counted as strange; what is not finite is taken as 0."""
-        state["strange"] += bad_weights(weights).sum()
+        """Weights taken apart, and those that cannot be counted as invalid; what is not finite is taken as 0."""
+        state["invalid"] += bad_weights(weights).sum()
         return exact.parts(weights.masked_fill(torch.ne(weights - weights, 0), 0))
 
 
@@ -151,7 +151,7 @@ class Confusion(LabelTally):
         if self.weighted:
             exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
 
-    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+    def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[:, [0, -2]].sum()), int(counts[:, 1:-2, [0, -1]].sum())
 
     def union(self, other: Tally) -> Tally | None:
@@ -224,7 +224,7 @@ class ClassCounts(LabelTally):
             if parts is not None:
                 exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts.times_sign(one), cell)
 
-    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+    def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[0, [0, -2]].sum()), int(counts[1, [0, -2]].sum())
 
     def union(self, other: Tally) -> Tally | None:

@@ -195,14 +195,14 @@ def add_columns(limbs: Tensor, chunks: Iterable[Sequence[Parts]]) -> None:
             block = slice(left, min(limbs.shape[1], left + width))
             most = max(len(term.pieces) for term in terms)
             sums = torch.stack([_column_sums(term, block, cells, offset % WORD, most) for term in terms])
-            kept = tables.setdefault((left, offset // WORD), [])
-            kept.append(sums)
-            if len(kept) * sums.numel() > TABLE_CELLS:
-                _fold(limbs[:, block], torch.cat(kept, 1), offset // WORD)
-                kept.clear()
-    for (left, first), kept in tables.items():
-        if kept:
-            _fold(limbs[:, left : left + kept[0].shape[2]], torch.cat(kept, 1), first)
+            column = tables.setdefault((left, offset // WORD), [])
+            column.append(sums)
+            if len(column) * sums.numel() > TABLE_CELLS:
+                _fold(limbs[:, block], torch.cat(column, 1), offset // WORD)
+                column.clear()
+    for (left, first), column in tables.items():
+        if column:
+            _fold(limbs[:, left : left + column[0].shape[2]], torch.cat(column, 1), first)
 
 
 def _column_sums(term: Parts, block: slice, cells: int, shift: int, most: int) -> Tensor:
@@ -249,7 +249,7 @@ def _carry(limbs: Tensor) -> None:
 
 
 def canonical(limbs: Tensor) -> Tensor:
-    """The one form of a sum: all words but the last in [0, 2 ** 32). On the host; the limbs themselves where they are.
+    """The one form of a sum: all words but the last in [0, 2 ** 32). On the CPU; the limbs themselves where they are.
 
     Compiled code leaves them so.
     """
@@ -274,7 +274,7 @@ def canonical(limbs: Tensor) -> Tensor:
 
 
 def to_integers(limbs: Tensor) -> np.ndarray:
-    """Limbs of shape `(..., words)` as Python integers, in units of `2 ** origin(order)`. On the host."""
+    """Limbs of shape `(..., words)` as Python integers, in units of `2 ** origin(order)`. On the CPU."""
     values, zeros = _short_integers(limbs)
     return values << (WORD * zeros) if zeros else values
 
@@ -304,7 +304,7 @@ def _used(rows: np.ndarray) -> tuple[int, int]:
 
 
 def integers(limbs: Tensor, order: int) -> tuple[list[int], int]:
-    """Limbs of sums of products of `order` floats as integers, and the power of two that is their unit. On the host."""
+    """Limbs of sums of products of `order` floats as integers, and the power of two that is their unit. On the CPU."""
     values, zeros = _short_integers(limbs)
     return list(values.flat), origin(order) + WORD * zeros
 

@@ -49,12 +49,12 @@ class Extremes(Tally):
         return {"extremes": "max", "count": "sum", "nan": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
-        given = getattr(layout, self.argument)
-        if given is None:
+        column = getattr(layout, self.argument)
+        if column is None:
             raise ShapeError(describe(self.argument, "nothing", "a tensor", f"Pass {self.argument}"))
-        if given.dtype.is_complex:
+        if column.dtype.is_complex:
             expected = "real numbers: others have no order"
-            raise DtypeError(describe(self.argument, given.dtype, expected, "Pass the real part or the modulus"))
+            raise DtypeError(describe(self.argument, column.dtype, expected, "Pass the real part or the modulus"))
         check_weights(layout.weights, layout.preds.tail)
 
     def zero(self, device: torch.device) -> State:
@@ -70,11 +70,11 @@ class Extremes(Tally):
             return
         state["count"] += len(values)
         if values.dtype.is_floating_point:
-            kind, found = self._add_floats(state, values)
+            kind, ends = self._add_floats(state, values)
         else:
-            kind, found = "integer", _ends(values.to(torch.int64))
+            kind, ends = "integer", _ends(values.to(torch.int64))
         row = state["extremes"][_KINDS.index(kind)]
-        torch.maximum(row, found, out=row)
+        torch.maximum(row, ends, out=row)
 
     def _add_floats(self, state: State, values: Tensor) -> tuple[str, Tensor]:
         values = values if values.dtype == torch.float64 else values.float()
@@ -111,8 +111,8 @@ class Extremes(Tally):
 def _largest(keys: Sequence[int], column: int) -> float | int:
     """The largest value that the keys of all kinds say; in column 1, keys of integers are one too small."""
     counted = [(kind, key) for kind, key in zip(_KINDS, keys, strict=True) if key != _NONE]
-    found = [decoded(kind, key) + (column if kind == "integer" else 0) for kind, key in counted]
-    return max(found, default=_NONE + column)  # without a key: all are the one integer whose key is that of nothing
+    numbers = [decoded(kind, key) + (column if kind == "integer" else 0) for kind, key in counted]
+    return max(numbers, default=_NONE + column)  # without a key: all are the one integer whose key is that of nothing
 
 
 def _ends(values: Tensor) -> Tensor:

@@ -71,8 +71,8 @@ class GroupConfusion(LabelTally):
         if self.weighted:
             exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
 
-    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
-        return Confusion(self.labels).strangers(counts[:-1].sum(0))
+    def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
+        return Confusion(self.labels).count_invalid(counts[:-1].sum(0))
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         outside = int(state["counts"][-1, :, :-1].sum())

@@ -38,7 +38,7 @@ class Confidence(Tally):
     float32 (float64 for float64 inputs). Bin k holds the confidences c with `floor(c * num_bins) == k`, the product
     rounded as floats are: closed below, open above, and the last bin holds 1.
 
-    State, int64: `counts (bins, 2)` (all, right), `strange`, and limbs of the sums of confidences, of 0.6 KiB a bin;
+    State, int64: `counts (bins, 2)` (all, right), `invalid`, and limbs of the sums of confidences, of 0.6 KiB a bin;
     weighted, also of the weights.
     """
 
@@ -48,7 +48,7 @@ class Confidence(Tally):
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        names = ["counts", "strange", "confidence"] + (["weights"] if self.weighted else [])
+        names = ["counts", "invalid", "confidence"] + (["weights"] if self.weighted else [])
         return dict.fromkeys(names, "sum")
 
     def check(self, layout: BatchLayout) -> None:
@@ -61,7 +61,7 @@ class Confidence(Tally):
         order = 2 if self.weighted else 1
         state = {
             "counts": zeros(self.num_bins, 2),
-            "strange": zeros(len(KINDS)),
+            "invalid": zeros(len(KINDS)),
             "confidence": zeros(self.num_bins, exact.num_limbs(order)),
         }
         if self.weighted:
@@ -73,7 +73,7 @@ class Confidence(Tally):
         if self.data.logits:
             rows = replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
         compiled = batch.compiled and takes(rows.scores)
-        self.data.count_strange(state["strange"], rows, compiled)
+        self.data.add_invalid(state["invalid"], rows, compiled)
         known = self.data.known(rows)[:, 0]
         confidence, right = self._decided(rows, known, compiled)
         counted = known.clamp(-1, 0).add_(1)
@@ -81,7 +81,7 @@ class Confidence(Tally):
             limbs = state["confidence"]
             native.count_confidence(state["counts"], limbs, exact.origin(1), confidence, right, counted)
             return
-        counted *= torch.eq(confidence - confidence, 0)  # what is not finite was found to be strange
+        counted *= torch.eq(confidence - confidence, 0)  # what is not finite was found to be invalid
         confidence = confidence.nan_to_num(0, 0, 0)
         place = (confidence * self.num_bins).clamp_(0, self.num_bins - 1).to(torch.int64)
         cell = 2 * place
@@ -108,7 +108,7 @@ class Confidence(Tally):
         return state | {name: exact.canonical(state[name]) for name in limbs}
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        return self.data.invalid_values(state["strange"])
+        return self.data.invalid_values(state["invalid"])
 
     def compute(self, state: State) -> BinTotals:
         """What the bins hold, as exact numbers."""

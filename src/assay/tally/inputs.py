@@ -22,11 +22,11 @@ _DTYPES = {
 _WIDER = {torch.bool: torch.uint8, torch.uint16: torch.int32, torch.uint32: torch.int64}
 
 
-def check_inputs(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str, Tensor]:
+def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str, Tensor]:
     """The arguments that there are, on one device and with a sample dimension.
 
     Args:
-        given: `preds`, `target`, `weights` and named columns as they came; None for what is not there.
+        arguments: `preds`, `target`, `weights` and named columns as they came; None for what is not there.
         weighted: weights are expected.
         strict: raise when they are on several devices.
 
@@ -34,13 +34,13 @@ def check_inputs(given: Mapping[str, Any], weighted: bool, strict: bool) -> dict
         ShapeError, DtypeError, DeviceError: an argument is no tensor that can be counted, or has another length.
         ConfigError: weights where none are expected, or none where they are.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is not None or name == "preds":
             _check(name, value)
-    if (given["weights"] is not None) != weighted:
+    if (arguments["weights"] is not None) != weighted:
         got, expected = ("weights", "none") if not weighted else ("no weights", "weights")
         raise ConfigError(describe("weights", got, expected, "Make the meter with weighted=True, or leave them out"))
-    together = bring_together(strict=strict, **given)
+    together = bring_together(strict=strict, **arguments)
     tensors = {name: t[None] if t.ndim == 0 else t for name, t in together.items() if t is not None}
     rows = tensors["preds"].shape[0]
     for name, tensor in tensors.items():

@@ -37,7 +37,7 @@ class LabelRows(RowTerm):
         labels = self.data.known(rows)
         largest = torch.finfo(rows.scores.dtype).max
         scores = rows.scores.nan_to_num(0).clamp(-largest, largest)
-        invalid = self.data.strange(replace(rows, weights=None))[: len(self.invalid)]
+        invalid = self.data.count_invalid(replace(rows, weights=None))[: len(self.invalid)]
         return RowValues(self.values(scores, labels == 1), invalid=invalid)
 
     @abstractmethod

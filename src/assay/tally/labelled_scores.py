@@ -94,14 +94,14 @@ class ScoreSpec:
         beyond = (rows.place - self.labels.num_classes).clamp_(0, 1)
         return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
 
-    def count_strange(self, strange: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
-        """Add to `strange` how many targets, scores and weights should not be there, without those that are ignored."""
+    def add_invalid(self, invalid: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
+        """Add to `invalid` how many targets, scores and weights should not be there, without those that are ignored."""
         if compiled and self.groups == 1 and rows.weights is None:
-            native.count_invalid_scores(strange, rows.scores.view(-1), rows.place.reshape(-1), self.logits)
+            native.count_invalid_scores(invalid, rows.scores.view(-1), rows.place.reshape(-1), self.logits)
         else:
-            strange += self.strange(rows)
+            invalid += self.count_invalid(rows)
 
-    def strange(self, rows: ScoreRows) -> Tensor:
+    def count_invalid(self, rows: ScoreRows) -> Tensor:
         """How many targets, scores and weights should not be there, without those that are ignored."""
         low, high, place = rows.scores, rows.scores, rows.place
         if low.shape != place.shape:
@@ -117,13 +117,13 @@ class ScoreSpec:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """What is wrong with the targets, scores and weights that `strange` counts."""
+        """What is wrong with the targets, scores and weights that `count_invalid` counts."""
         ignored = "" if self.labels.ignore_index is None else f" and are not ignore_index={self.labels.ignore_index}"
         return tuple(what.format(range=f"0 ... {self.labels.num_classes - 1}{ignored}") for what in KINDS)
 
-    def invalid_values(self, strange: Tensor) -> Sequence[InvalidValues]:
-        """What the counts of `strange` say."""
-        return [InvalidValues(what, n) for what, n in zip(self.invalid, strange.tolist(), strict=True) if n]
+    def invalid_values(self, counts: Tensor) -> Sequence[InvalidValues]:
+        """What the counts of `count_invalid` say."""
+        return [InvalidValues(what, n) for what, n in zip(self.invalid, counts.tolist(), strict=True) if n]
 
 
 def score_spec(

@@ -25,7 +25,7 @@ class LargestError(Tally):
 
     State, all int64: `errors` of shape `(4,)`, merged by the maximum: the key of the largest error of float32 (which
     holds half precision), of float32 where only half of the difference fits, of float64, and of integers; `count`,
-    `strange` and `inexact` of shape `(1,)`: how many elements there were, how many of them were not finite, and how
+    `invalid` and `inexact` of shape `(1,)`: how many elements there were, how many of them were not finite, and how
     many integers beside floats the floats do not hold. 56 bytes.
 
     A difference of two float32 is the sum of two float32, the rounded difference and what the rounding left: both are
@@ -34,7 +34,7 @@ class LargestError(Tally):
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        return {"errors": "max", "count": "sum", "strange": "sum", "inexact": "sum"}
+        return {"errors": "max", "count": "sum", "invalid": "sum", "inexact": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
         check_real("preds", layout.preds)
@@ -46,7 +46,7 @@ class LargestError(Tally):
         check_weights(layout.weights, layout.preds.tail)
 
     def zero(self, device: torch.device) -> State:
-        zeros = {name: torch.zeros(1, dtype=torch.int64, device=device) for name in ("count", "strange", "inexact")}
+        zeros = {name: torch.zeros(1, dtype=torch.int64, device=device) for name in ("count", "invalid", "inexact")}
         return {"errors": torch.full((len(_KINDS),), _NONE, dtype=torch.int64, device=device), **zeros}
 
     def add(self, state: State, batch: Batch) -> None:
@@ -57,31 +57,32 @@ class LargestError(Tally):
         floats = [x.dtype for x in (preds, target) if x.dtype.is_floating_point]
         if not floats:
             large, small = _ordered(preds.long(), target.long())
-            found = {"integer": (large - small) ^ _NONE}  # unsigned: what passes 63 bits wraps, and the flip orders it
+            # Unsigned: what passes 63 bits wraps, and the flip orders it.
+            by_kind = {"integer": (large - small) ^ _NONE}
         else:
             dtype = torch.float64 if torch.float64 in floats else torch.float32
             for whole in (x for x in (preds, target) if x.dtype.itemsize == 8 and not x.dtype.is_floating_point):
                 state["inexact"] += torch.ne(whole.to(dtype).long(), whole).sum()
             large, small = _ordered(preds.to(dtype), target.to(dtype))
             finite = (large < math.inf) & (small > -math.inf)
-            state["strange"] += (~finite).sum()
+            state["invalid"] += (~finite).sum()
             large, small = large.where(finite, 0), small.where(finite, 0)
-            found = {"float64": keys(large - small)} if dtype == torch.float64 else _exact_keys(large, small)
-        for kind, column in found.items():
+            by_kind = {"float64": keys(large - small)} if dtype == torch.float64 else _exact_keys(large, small)
+        for kind, column in by_kind.items():
             place = state["errors"][_KINDS.index(kind)]
             torch.maximum(place, column.amax(), out=place)
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        strange, inexact = int(state["strange"]), int(state["inexact"])
-        problems = [InvalidValues("values are NaN or infinite", strange, fatal=False)] if strange else []
+        invalid, inexact = int(state["invalid"]), int(state["inexact"])
+        problems = [InvalidValues("values are NaN or infinite", invalid, fatal=False)] if invalid else []
         return problems + [InvalidValues("integers are beyond what float64 holds", inexact)] * bool(inexact)
 
     def compute(self, state: State) -> float:
         """The error; NaN without elements, and where a value was not finite."""
-        if int(state["strange"]) or not int(state["count"]):
+        if int(state["invalid"]) or not int(state["count"]):
             return math.nan
-        found = zip(_KINDS, state["errors"].tolist(), strict=True)
-        return max(_decoded(kind, key) for kind, key in found)
+        largest = zip(_KINDS, state["errors"].tolist(), strict=True)
+        return max(_decoded(kind, key) for kind, key in largest)
 
 
 def _ordered(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,8 +101,8 @@ def _exact_keys(large: Tensor, small: Tensor) -> dict[str, Tensor]:
 def _pair_keys(large: Tensor, small: Tensor) -> Tensor:
     """The rounded difference and what the rounding left of it (Knuth's two-sum), as one key."""
     rounded = large - small
-    taken = large - rounded
-    rest = (large - (rounded + taken)) + (taken - small)
+    remainder = large - rounded
+    rest = (large - (rounded + remainder)) + (remainder - small)
     return keys(rounded) * (2 * _MIDDLE) + (keys(rest) + _MIDDLE)
 
 

@@ -36,7 +36,7 @@ class Loss(RowTerm):
         classes = self.data.known(rows)
         counted = classes[:, 0] >= 0
         values = self.values(rows.scores, classes.clamp(min=0))
-        invalid = self.data.strange(replace(rows, weights=None))[: len(self.invalid)]
+        invalid = self.data.count_invalid(replace(rows, weights=None))[: len(self.invalid)]
         if self.data.logits:  # infinite logits may leave no value
             invalid[1] += (values[0].isnan().any(1) & ~rows.scores.isnan().any(1) & counted).sum()
         return RowValues(*values, counted=counted, invalid=invalid)

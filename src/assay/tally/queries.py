@@ -123,8 +123,8 @@ class RowQueries(RowTerm):
 
     def __call__(self, batch: Batch) -> RowValues:
         rows = QueryRows.of(batch, self.ignore_index)
-        found = self.measure(rows.queries)
-        return RowValues(found.values, counted=found.counted[:, 0], invalid=rows.counts(self.measure))
+        numbers = self.measure(rows.queries)
+        return RowValues(numbers.values, counted=numbers.counted[:, 0], invalid=rows.counts(self.measure))
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,9 @@ class QueryStore(Tally):
 
     def add(self, state: State, batch: Batch) -> None:
         rows = QueryRows.of(batch, self.ignore_index)
-        found = self.measure(rows.queries)
-        values = found.values.masked_fill(~found.counted, 0)
-        state["queries"].append(values=values, counted=found.counted[:, 0])
+        numbers = self.measure(rows.queries)
+        values = numbers.values.masked_fill(~numbers.counted, 0)
+        state["queries"].append(values=values, counted=numbers.counted[:, 0])
         state["invalid"] += rows.counts(self.measure)
 
     def canonicalize(self, state: State, rows: int) -> State:
@@ -184,12 +184,12 @@ class QueryRows:
         scores, target = batch.preds, _wide(batch.needed_target)
         absent = torch.zeros_like(target, dtype=torch.bool) if ignore_index is None else torch.eq(target, ignore_index)
         no_score, relevance = scores.isnan() & ~absent, target
-        strange = _is_strange(relevance) & ~absent
+        invalid = _is_invalid(relevance) & ~absent
         dtype = torch.float64 if torch.float64 in (scores.dtype, target.dtype) else torch.float32
         queries = ranked(
-            scores.masked_fill(no_score | absent, 0), relevance.masked_fill(strange, 0), absent, dtype, batch.compiled
+            scores.masked_fill(no_score | absent, 0), relevance.masked_fill(invalid, 0), absent, dtype, batch.compiled
         )
-        return cls(queries, (no_score.sum(), strange.sum()))
+        return cls(queries, (no_score.sum(), invalid.sum()))
 
     def counts(self, measure: QueryMeasure) -> Tensor:
         """How many there are of each kind of `INVALID`."""
@@ -210,7 +210,7 @@ def _wide(relevance: Tensor) -> Tensor:
     return relevance if relevance.dtype.is_floating_point else relevance.to(torch.int64)
 
 
-def _is_strange(relevance: Tensor) -> Tensor:
+def _is_invalid(relevance: Tensor) -> Tensor:
     """Whether a relevance is negative, infinite or NaN."""
     if relevance.dtype.is_floating_point:
         return ~((relevance >= 0) & (relevance < torch.inf))
@@ -274,7 +274,7 @@ class QueryDocuments(Tally):
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
         store = state["documents"]
-        counts = [int(store.column("scores").isnan().sum()), int(_is_strange(_wide(store.column("relevance"))).sum())]
+        counts = [int(store.column("scores").isnan().sum()), int(_is_invalid(_wide(store.column("relevance"))).sum())]
         problems = [InvalidValues(what, count) for what, count in zip(INVALID[:2], counts, strict=True) if count]
         bad = int(bad_weights(store.column("weights")).sum()) if self.weighted else 0
         return [*problems, InvalidValues(BAD_WEIGHTS, bad)] if bad else problems
@@ -309,7 +309,7 @@ def _sorted_keys(indexes: Tensor, scores: Tensor, relevance: Tensor, layout: tup
     keys = (indexes.long().numpy() - lowest).astype(np.uint64) << np.uint64(32)
     keys = ((keys | in_order) << np.uint64(bits)) | (relevance.long().numpy() - least).astype(np.uint64)
     keys.sort()
-    found = (keys & np.uint64((1 << bits) - 1)).astype(np.int64) + least
+    relevances = (keys & np.uint64((1 << bits) - 1)).astype(np.int64) + least
     keys >>= np.uint64(bits)
     in_order = keys.astype(np.uint32) ^ np.uint32(1 << 31)
     raw = in_order.view(np.int32)
@@ -318,7 +318,7 @@ def _sorted_keys(indexes: Tensor, scores: Tensor, relevance: Tensor, layout: tup
     return {
         "indexes": torch.from_numpy(numbers).to(indexes.dtype),
         "scores": torch.from_numpy(raw.view(np.float32)),
-        "relevance": torch.from_numpy(found).to(relevance.dtype),
+        "relevance": torch.from_numpy(relevances).to(relevance.dtype),
     }
 
 
@@ -360,8 +360,8 @@ class QueryBlocks:
         counted = torch.zeros(count, 1, dtype=torch.bool)
         invalid = torch.zeros(len(INVALID), dtype=torch.int64)
         for rows, queries in self._ranked():
-            found = measure(queries)
-            values[rows], counted[rows] = found.values, found.counted
+            numbers = measure(queries)
+            values[rows], counted[rows] = numbers.values, numbers.counted
             invalid[2:] += torch.stack(measure.invalid_queries(queries))
         return QueryValues(values, counted), invalid
 

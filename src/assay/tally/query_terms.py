@@ -141,9 +141,9 @@ class QueryAveragePrecision(QueryTerm):
 
     def __call__(self, queries: RankedQueries) -> Tensor:
         others = (queries.relevant_within - 1) / (queries.group - 1).clamp(min=1)  # relevant ones a place before it
-        found = queries.relevant_before + 1 + queries.within * others
+        relevant = queries.relevant_before + 1 + queries.within * others
         share = queries.relevant_within / queries.group
-        precision = self.until(queries, share * found / (queries.place + 1))
+        precision = self.until(queries, share * relevant / (queries.place + 1))
         return row_total(precision) / queries.num_relevant
 
 
@@ -195,8 +195,8 @@ class QueryNormalizedDCG(QueryTerm):
     def __call__(self, queries: RankedQueries) -> Tensor:
         discounts = self.until(queries, math.log(2) / torch.log((queries.place + 2).to(queries.dtype)))
         gain = GAINS[self.gain]
-        found = row_total(gain(queries.relevance) * queries.expected(discounts))
-        return found / row_total(gain(queries.ideal) * discounts)
+        total = row_total(gain(queries.relevance) * queries.expected(discounts))
+        return total / row_total(gain(queries.ideal) * discounts)
 
 
 @dataclass(frozen=True)
@@ -235,12 +235,12 @@ class QueryExpectedReciprocalRank(QueryTerm):
         return f"{super().title}, relevance up to {self.highest:g}"
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        goes_on = _going_on(queries, 1 - _exponential(queries.relevance) / 2.0**self.highest)
-        before = torch.cat([torch.ones_like(goes_on[:, :1]), goes_on[:, :-1]], 1)
-        return row_total(self.until(queries, (before - goes_on) / (queries.place + 1)))
+        continuation = _expected_product(queries, 1 - _exponential(queries.relevance) / 2.0**self.highest)
+        before = torch.cat([torch.ones_like(continuation[:, :1]), continuation[:, :-1]], 1)
+        return row_total(self.until(queries, (before - continuation) / (queries.place + 1)))
 
 
-def _going_on(queries: RankedQueries, each: Tensor) -> Tensor:
+def _expected_product(queries: RankedQueries, each: Tensor) -> Tensor:
     """The expected product of `each` over the documents in the places up to each.
 
     In a group, the mean over all choices of m documents of the product of `each` is built document by document:

@@ -107,8 +107,8 @@ def _array(values: Tensor) -> np.ndarray:
 def _digests(column: Ragged) -> np.ndarray:
     """For each sample a digest of its lengths and of the bytes of its items."""
     parts = [lengths.astype("<i8").tobytes() for lengths in column.lengths.values()]
-    found = [hashlib.blake2b(digest_size=16) for _ in range(len(column))]
-    for k, digest in enumerate(found):
+    digests = [hashlib.blake2b(digest_size=16) for _ in range(len(column))]
+    for k, digest in enumerate(digests):
         for part in parts:
             digest.update(part[8 * k : 8 * k + 8])
     for group, fields in column.items.items():
@@ -117,6 +117,6 @@ def _digests(column: Ragged) -> np.ndarray:
             raw = memoryview(tensor.contiguous().view(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
             size = tensor[:0].new_empty(tensor.shape[1:]).nbytes
             edges = [0, *(ends * size).tolist()]
-            for digest, start, stop in zip(found, edges, edges[1:], strict=False):
+            for digest, start, stop in zip(digests, edges, edges[1:], strict=False):
                 digest.update(raw[start:stop])
-    return np.array([digest.digest() for digest in found], dtype="S16")
+    return np.array([digest.digest() for digest in digests], dtype="S16")

@@ -69,7 +69,7 @@ class SampleHits(LabelTally):
         assert batch.weights is not None, "the layout was checked"
         return batch.weights.view(-1, *(1,) * (sample.ndim - 1)).expand(sample.shape).reshape(-1)
 
-    def strangers(self, counts: np.ndarray) -> tuple[int, int]:
+    def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[BAD_TARGET]), int(counts[BAD_PREDICTION])
 
     def compute(self, state: State) -> SampleTotals:

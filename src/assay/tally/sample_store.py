@@ -115,15 +115,15 @@ class SampleStore:
         dtypes = {name: common_dtype(column.dtype, tensors[name].dtype) for name, column in self.columns.items()}
         place: Place = _place(next(iter(tensors.values())).device)
         self._make_room(place, sum(t.numel() * dtypes[name].itemsize for name, t in tensors.items()))
-        taken = 0
-        while taken < rows:
-            block = self._open(dtypes, next(iter(tensors.values())).device, place, rows - taken)
-            count = min(block.capacity - block.used, rows - taken)
+        offset = 0
+        while offset < rows:
+            block = self._open(dtypes, next(iter(tensors.values())).device, place, rows - offset)
+            count = min(block.capacity - block.used, rows - offset)
             with torch.no_grad():
                 for name, into in block.tensors.items():
-                    into[block.used : block.used + count].copy_(tensors[name].detach()[taken : taken + count])
+                    into[block.used : block.used + count].copy_(tensors[name].detach()[offset : offset + count])
             block.used += count
-            taken += count
+            offset += count
         self.rows += rows
 
     def reserve(self, device: torch.device, nbytes: int) -> None:
@@ -254,14 +254,14 @@ class SampleStore:
 
         Room that is not yet used does not count, so that after one call for many rows no part of them moves anything.
         """
-        held = self._held(place)
-        if place == "device" and held and held + more > self.device_budget:
-            self._make_room("host", held)
+        size = self._bytes_in(place)
+        if place == "device" and size and size + more > self.device_budget:
+            self._make_room("host", size)
             self._move("device", [self._to_host(block) for block in self._at("device")])
-        if place == "host" and held and held + more > self.host_budget:
+        if place == "host" and size and size + more > self.host_budget:
             self._move("host", _on_disk(self._at("host")))
 
-    def _held(self, place: Place) -> int:
+    def _bytes_in(self, place: Place) -> int:
         """Bytes of the rows in a place: only the last block may have room left."""
         last = self._blocks[-1] if self._blocks else None
         if last is None or last.place != place:

@@ -68,8 +68,8 @@ class SampleTally(Tally):
 
     def check(self, layout: BatchLayout) -> None:
         preds, weights = layout.preds, layout.weights
-        given = {"preds": preds, "target": layout.target} if "target" in self.arguments else {"preds": preds}
-        for name, argument in given.items():
+        columns = {"preds": preds, "target": layout.target} if "target" in self.arguments else {"preds": preds}
+        for name, argument in columns.items():
             _check_dtype(name, check_as_preds(name, argument, preds))
         if self.num_outputs is not None and (preds.tail or (1,)) != (self.num_outputs,):
             expected = f"shape (N, {self.num_outputs})"

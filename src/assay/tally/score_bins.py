@@ -4,7 +4,7 @@ The bits of a positive float32, read as an integer, grow with its value. Without
 bins per octave (a factor of 2), which is one for every value that float16 or bfloat16 can hold; without the last 9
 there are 16,384. The map takes the finer steps in the octaves where scores usually are, and the coarser ones elsewhere:
 
-* probabilities are measured from the nearer end of [0, 1], so scores near 1 are told apart as well as those near 0
+* probabilities are measured from the nearer end of [0, 1], so scores near 1 are distinguished as well as those near 0
   (`1 - p` is exact for p of 1/2 or more); the finer steps are those from 2 ** -26 to 1/2;
 * logits are measured from 0, to both sides; the finer steps are those from 2 ** -6 to 2 ** 11. Infinities have bins.
 

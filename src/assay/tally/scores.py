@@ -32,7 +32,7 @@ class ScoreTally(Tally):
     scores, all are kept and the reading is exact. When there are more, all of them are in a histogram; only the number
     of scores decides, not how they came. `keep=None` always keeps them.
 
-    State: `count` (rows), `strange` (what should not be there, of four kinds), `samples` (unless `keep` is 0: 5 bytes
+    State: `count` (rows), `invalid` (what should not be there, of four kinds), `samples` (unless `keep` is 0: 5 bytes
     per binary float32 score), and `histogram`, int64 of shape `(groups, 2, bins)`, with `unclear`, how many scores may
     share a bin with others that are not equal to them (see `ScoreBins.place`). Size: 16.7 MB at most, as the bins are
     the fewer the more groups there are: a million for one, half of that for two, and so on.
@@ -58,7 +58,7 @@ class ScoreTally(Tally):
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        always: dict[str, Rule] = {"count": "sum", "strange": "sum"}
+        always: dict[str, Rule] = {"count": "sum", "invalid": "sum"}
         if self._always_kept:
             return always | {"samples": "samples"}
         if not self._keeps:
@@ -75,7 +75,7 @@ class ScoreTally(Tally):
     def zero(self, device: torch.device) -> State:
         state: State = {
             "count": torch.zeros(1, dtype=torch.int64, device=device),
-            "strange": torch.zeros(len(KINDS), dtype=torch.int64, device=device),
+            "invalid": torch.zeros(len(KINDS), dtype=torch.int64, device=device),
         }
         if self._keeps:
             state["samples"] = self._store()
@@ -104,7 +104,7 @@ class ScoreTally(Tally):
         rows = self.data.ranked_rows(batch)
         state["count"] += len(rows.scores)
         compiled = batch.compiled and takes(rows.scores)
-        self.data.count_strange(state["strange"], rows, compiled)
+        self.data.add_invalid(state["invalid"], rows, compiled)
         if compiled and not self._keeps_more(state, rows) and not self.bins.shift:
             self._close(state)
             counts = (state["histogram"], state["unclear"])
@@ -177,7 +177,7 @@ class ScoreTally(Tally):
         return done
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        return self.data.invalid_values(state["strange"])
+        return self.data.invalid_values(state["invalid"])
 
     def compute(self, state: State) -> tuple[Ranking, ...]:
         """One ranking for each group."""

@@ -79,7 +79,7 @@ class Sums(Tally):
     """Exact sums of terms over all samples, for each of `num_outputs` outputs.
 
     State, all int64: `count` of shape `(outputs,)`; for every float that the terms are made of, how many were not
-    finite in `strange` of shape `(leaves, outputs)`, and in `special` of shape `(leaves, outputs, 3)` what is positive
+    finite in `invalid` of shape `(leaves, outputs)`, and in `special` of shape `(leaves, outputs, 3)` what is positive
     where +inf, -inf and NaN were met; and for each order of terms `sums<order>` of shape
     `(terms, outputs, num_limbs(order))`. Size: 0.6, 1.1 or 1.6 KiB per term and output for orders 1, 2 and 3. Weighted,
     each term is multiplied by the weight of its sample, and `bad_weights` counts the weights that cannot be.
@@ -115,12 +115,12 @@ class Sums(Tally):
 
     @cached_property
     def _leaves(self) -> list[Leaf]:
-        found = {leaf for terms in self._by_order.values() for term in terms for leaf in term.leaves}
-        return sorted(found, key=repr)
+        leaves = {leaf for terms in self._by_order.values() for term in terms for leaf in term.leaves}
+        return sorted(leaves, key=repr)
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        always = ["count", "strange", "special", *(f"sums{order}" for order in self._by_order)]
+        always = ["count", "invalid", "special", *(f"sums{order}" for order in self._by_order)]
         return dict.fromkeys(always + ["bad_weights"] * self.weighted, "sum")
 
     def check(self, layout: BatchLayout) -> None:
@@ -141,7 +141,7 @@ class Sums(Tally):
             return torch.zeros(shape, dtype=torch.int64, device=device)
 
         leaves, outputs = len(self._leaves), self._outputs
-        state = {"count": zeros(outputs), "strange": zeros(leaves, outputs), "special": zeros(leaves, outputs, 3)}
+        state = {"count": zeros(outputs), "invalid": zeros(leaves, outputs), "special": zeros(leaves, outputs, 3)}
         for order, terms in self._by_order.items():
             state[f"sums{order}"] = zeros(len(terms), outputs, exact.num_limbs(order))
         return state | {"bad_weights": zeros(1)} if self.weighted else state
@@ -152,15 +152,15 @@ class Sums(Tally):
         layout = ("columns", self._outputs, self.weighted, self.arguments, self.nan_policy)
         columns, left_out = batch.memoize(layout, self._columns)
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
-        if columns.compiled and takes(*(column(columns, argument) for argument in self._given)):
+        if columns.compiled and takes(*(column(columns, argument) for argument in self._columns_read)):
             self._add_compiled(state, columns)
         else:
             self._add(state, columns, batch.memoize((*layout, "chunks"), lambda b: _split(columns, b.cache_elements)))
 
     def _add_compiled(self, state: State, columns: Batch) -> None:
         sums = ProductSums()
-        for leaf, special, strange in zip(self._leaves, state["special"], state["strange"], strict=True):
-            sums.count_special(leaf.values(columns), special, strange)
+        for leaf, special, invalid in zip(self._leaves, state["special"], state["invalid"], strict=True):
+            sums.count_special(leaf.values(columns), special, invalid)
         for order, terms in self._by_order.items():
             for term, limbs in zip(terms, state[f"sums{order}"], strict=True):
                 for factors in term.addends(columns):
@@ -169,7 +169,7 @@ class Sums(Tally):
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)
-        dtypes = [column(columns, argument).dtype for argument in self._given]
+        dtypes = [column(columns, argument).dtype for argument in self._columns_read]
         mixed = len({exact.base(dtype) for dtype in dtypes}) > 1
         for order, terms in self._by_order.items():
             limbs = state[f"sums{order}"]
@@ -179,15 +179,15 @@ class Sums(Tally):
     def _inspect(self, state: State, chunks: Sequence[Batch]) -> None:
         """Count the floats that are not finite. Comparisons that give floats and not booleans are vectorised."""
         for k, leaf in enumerate(self._leaves):
-            seen = [_seen(leaf.values(chunk)) for chunk in chunks]
-            if seen[0] is not None:
-                strange, high, low = torch.stack(seen, 1)  # type: ignore[arg-type]
-                state["strange"][k] += strange.sum(0).to(torch.int64)
+            summaries = [_summary(leaf.values(chunk)) for chunk in chunks]
+            if summaries[0] is not None:
+                invalid, high, low = torch.stack(summaries, 1)  # type: ignore[arg-type]
+                state["invalid"][k] += invalid.sum(0).to(torch.int64)
                 flags = torch.stack([high == math.inf, low == -math.inf, high.isnan()], -1)
                 state["special"][k] += flags.sum(0)
 
     @property
-    def _given(self) -> tuple[Argument, ...]:
+    def _columns_read(self) -> tuple[Argument, ...]:
         return (*self.arguments, "weights") if self.weighted else self.arguments
 
     def _columns(self, batch: Batch) -> tuple[Batch, Tensor | None]:
@@ -201,19 +201,19 @@ class Sums(Tally):
                 tensor = tensor.float()
             return tensor.reshape(-1, self._outputs)
 
-        given = {name: arranged(column(batch, name)) for name in self._given}
+        columns = {name: arranged(column(batch, name)) for name in self._columns_read}
         if batch.compiled and self._outputs > 1:  # compiled code reads one column after the other
-            given = {name: tensor.t().contiguous().t() for name, tensor in given.items()}
+            columns = {name: tensor.t().contiguous().t() for name, tensor in columns.items()}
         left_out = None
         if batch.preds.dtype.is_floating_point and self.nan_policy not in ("propagate", "raise"):
-            is_nan = given["preds"].isnan()
+            is_nan = columns["preds"].isnan()
             if isinstance(self.nan_policy, float):
-                given["preds"] = given["preds"].masked_fill(is_nan, self.nan_policy)
+                columns["preds"] = columns["preds"].masked_fill(is_nan, self.nan_policy)
             else:
                 left_out = is_nan.sum(0)
-                given = {name: tensor.masked_fill(is_nan, 0) for name, tensor in given.items()}
+                columns = {name: tensor.masked_fill(is_nan, 0) for name, tensor in columns.items()}
         return Batch(
-            given["preds"], given.get("target"), given.get("weights"), batch.cache_elements, batch.compiled
+            columns["preds"], columns.get("target"), columns.get("weights"), batch.cache_elements, batch.compiled
         ), left_out
 
     def canonicalize(self, state: State, rows: int) -> State:
@@ -229,18 +229,18 @@ class Sums(Tally):
         return [self._leaves.index(leaf) for leaf in leaves]
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        strange = dict(zip(self._leaves, state["strange"].sum(1).tolist(), strict=True))
-        given = sum(count for leaf, count in strange.items() if isinstance(leaf, ArgumentValue))
-        found = self.weight_problems(state)
-        if given:
+        invalid = dict(zip(self._leaves, state["invalid"].sum(1).tolist(), strict=True))
+        values = sum(count for leaf, count in invalid.items() if isinstance(leaf, ArgumentValue))
+        problems = self.weight_problems(state)
+        if values:
             fatal = self.nan_policy == "raise" and bool(state["special"][self._leaves.index(PREDS), :, 2].any())
-            found.append(InvalidValues("values are NaN or infinite", given, fatal))
-        for k, (leaf, count) in enumerate(strange.items()):
-            if isinstance(leaf, FloatTerm) and count > given:  # finite inputs gave a term that is not
-                undefined = not given and bool(state["special"][k, :, 2].any())
+            problems.append(InvalidValues("values are NaN or infinite", values, fatal))
+        for k, (leaf, count) in enumerate(invalid.items()):
+            if isinstance(leaf, FloatTerm) and count > values:  # finite inputs gave a term that is not
+                undefined = not values and bool(state["special"][k, :, 2].any())
                 what = f"terms of {leaf!r} are {'NaN' if undefined else 'NaN or infinite'}, which needs {leaf.needs}"
-                found.append(InvalidValues(what, count - given, fatal=undefined))
-        return found
+                problems.append(InvalidValues(what, count - values, fatal=undefined))
+        return problems
 
     def weight_problems(self, state: State) -> list[InvalidValues]:
         """What the canonical state says of the weights."""
@@ -258,7 +258,7 @@ class Sums(Tally):
         assert isinstance(wanted, Sums)
         leaves = torch.tensor(self._index(wanted._leaves))
         chosen: State = {name: state[name] for name in ("count", "bad_weights") if name in state}
-        chosen |= {name: state[name].index_select(0, leaves) for name in ("strange", "special")}
+        chosen |= {name: state[name].index_select(0, leaves) for name in ("invalid", "special")}
         for order, terms in wanted._by_order.items():
             index = torch.tensor([self._by_order[order].index(term) for term in terms])
             chosen[f"sums{order}"] = state[f"sums{order}"].index_select(0, index)
@@ -268,12 +268,12 @@ class Sums(Tally):
         """The sums of the terms as exact numbers."""
         limbs: dict[Term, tuple[Tensor, int]] = {}
         special = {}
-        strange = bool(state["special"].any())
+        has_special = bool(state["special"].any())
         for order, terms in self._by_order.items():
             for term, words in zip(terms, state[f"sums{order}"].unbind(), strict=True):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
                 limbs[name] = words, order
-                if strange:
+                if has_special:
                     special[name] = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
         return Totals(state["count"].tolist(), limbs, special)
 
@@ -286,22 +286,22 @@ def _split(batch: Batch, elements: int) -> list[Batch]:
     size = max(1, elements // outputs)
 
     def chunk(start: int) -> Batch:
-        given = (None if x is None else x[start : start + size] for x in (batch.preds, batch.target, batch.weights))
-        preds, target, weights = given
+        parts = (None if x is None else x[start : start + size] for x in (batch.preds, batch.target, batch.weights))
+        preds, target, weights = parts
         assert preds is not None
         return Batch(preds, target, weights, batch.cache_elements)
 
     return [chunk(start) for start in range(0, rows, size)]
 
 
-def _seen(x: Tensor) -> Tensor | None:
+def _summary(x: Tensor) -> Tensor | None:
     """How many values of each column are not finite, the largest and the smallest; nothing for integers."""
     if not x.dtype.is_floating_point or not len(x):
         return None
     if x.element_size() < 4:
         x = x.float()  # a count of rows does not fit float16
-    strange = x - x  # NaN where x is not finite, else 0
-    return torch.stack([torch.ne(strange, strange, out=strange).sum(0), x.amax(0), x.amin(0)])
+    not_finite = x - x  # NaN where x is not finite, else 0
+    return torch.stack([torch.ne(not_finite, not_finite, out=not_finite).sum(0), x.amax(0), x.amin(0)])
 
 
 def _settled_special(special: Tensor) -> Tensor:

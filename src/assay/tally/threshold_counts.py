@@ -26,7 +26,7 @@ class ThresholdCounts(Tally):
     A group is what is ranked against each other, as in `ScoreTally`. Logits go through a sigmoid or a softmax in
     float32 (float64 for float64 inputs) first. A threshold is compared as the float32 that it is.
 
-    State, int64: `counts (groups, 2, thresholds + 1)` and `strange`; weighted, also `weights`, exact sums of the
+    State, int64: `counts (groups, 2, thresholds + 1)` and `invalid`; weighted, also `weights`, exact sums of the
     weights in each cell. Size: 8 bytes a cell, and 0.6 KiB more where it is weighted.
     """
 
@@ -48,7 +48,7 @@ class ThresholdCounts(Tally):
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        return dict.fromkeys(["counts", "strange"] + ["weights"] * self.weighted, "sum")
+        return dict.fromkeys(["counts", "invalid"] + ["weights"] * self.weighted, "sum")
 
     def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
@@ -57,7 +57,7 @@ class ThresholdCounts(Tally):
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(shape, dtype=torch.int64, device=device)
 
-        state = {"counts": zeros(*self._shape), "strange": zeros(len(KINDS))}
+        state = {"counts": zeros(*self._shape), "invalid": zeros(len(KINDS))}
         if self.weighted:
             state["weights"] = zeros(*self._shape, exact.num_limbs(1))
         return state
@@ -69,7 +69,7 @@ class ThresholdCounts(Tally):
                 (self.data, "probabilities"),
                 lambda _: replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass)),
             )
-        state["strange"] += self.data.strange(rows)
+        state["invalid"] += self.data.count_invalid(rows)
         cell, counted = self._cells(rows)
         state["counts"].view(-1).scatter_add_(0, cell, counted)
         if rows.weights is not None:
@@ -91,7 +91,7 @@ class ThresholdCounts(Tally):
         return state | {"weights": exact.canonical(state["weights"])} if self.weighted else state
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        return self.data.invalid_values(state["strange"])
+        return self.data.invalid_values(state["invalid"])
 
     def compute(self, state: State) -> tuple[Ranking, ...]:
         """One ranking for each group, whose last entry is what reaches no threshold."""

@@ -17,14 +17,14 @@ from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
 def check_rows(layout: BatchLayout, target: tuple[int, ...] | None, expected: str) -> None:
     """Raise unless there are real `preds (N, D)`, and a real target of this shape where one is expected."""
-    preds, given = layout.preds, layout.target
+    preds, other = layout.preds, layout.target
     wrong = len(preds.tail) != 1 or 0 in preds.tail
-    if wrong or (target is not None and (given is None or given.tail != target)):
-        got = f"shape {shown(preds.tail)}" + (f" with target {shown_or_nothing(given)}" if target is not None else "")
+    if wrong or (target is not None and (other is None or other.tail != target)):
+        got = f"shape {shown(preds.tail)}" + (f" with target {shown_or_nothing(other)}" if target is not None else "")
         raise ShapeError(describe("preds", got, expected, "Give one row for each sample"))
     check_real("preds", preds)
-    if target is not None and given is not None:
-        check_real("target", given)
+    if target is not None and other is not None:
+        check_real("target", other)
     check_weights(layout.weights)
 
 

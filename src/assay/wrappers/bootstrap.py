@@ -21,8 +21,8 @@ from assay.meter.intervals import ConfidenceInterval, bootstrap, drawn_values, g
 from assay.stats.sampling import groups_of, numbers_of
 from assay.wrappers.nested_meters import load_meters, require_meter, save_meters
 
-HELD_ROWS = 1 << 13
-HELD_BYTES = 1 << 24
+BUFFER_ROWS = 1 << 13
+BUFFER_BYTES = 1 << 24
 """Rows are assigned when so many are held, or so many bytes. A few at a time would be slow, and each time the process
 waits for one small copy: the order in which the device puts the rows."""
 _STAGE_BYTES = 1 << 14  # of each group, which is given rows by the dozen
@@ -74,7 +74,7 @@ class Bootstrap:
 
     def reset(self) -> None:
         """Forget everything that was counted."""
-        self._held: list[Arguments] = []
+        self._buffer: list[Arguments] = []
         self._codes: list[NDArray[np.int64]] = []
         self._layout: tuple[Any, ...] = ()
         self._next = 0
@@ -122,23 +122,23 @@ class Bootstrap:
         if layout != self._layout:
             self._assign()
             self._layout = layout
-        self._held.append(batch.map(lambda tensor: tensor.detach().clone()))
+        self._buffer.append(batch.map(lambda tensor: tensor.detach().clone()))
         self._codes.append(groups_of(numbers, self._seed, len(self._groups)))
         self._next += count
-        if sum(map(len, self._codes)) >= HELD_ROWS or self._held_bytes() >= HELD_BYTES:
+        if sum(map(len, self._codes)) >= BUFFER_ROWS or self._buffer_bytes() >= BUFFER_BYTES:
             self._assign()
 
-    def _held_bytes(self) -> int:
-        return sum(batch.nbytes for batch in self._held)
+    def _buffer_bytes(self) -> int:
+        return sum(batch.nbytes for batch in self._buffer)
 
     def _assign(self) -> None:
         """Give the rows that are held to the meters of their groups."""
         self._refuse_if_broken()
-        if not self._held:
+        if not self._buffer:
             return
-        batch = Arguments.cat(self._held)
+        batch = Arguments.cat(self._buffer)
         codes = np.concatenate(self._codes)
-        self._held, self._codes = [], []
+        self._buffer, self._codes = [], []
         if not len(codes):
             return
         try:
@@ -174,8 +174,8 @@ class Bootstrap:
 
     def drawn(self, n_resamples: int = 400) -> dict[str, list[float]]:
         """The values of the replicates themselves, by name; nothing where fewer than ten groups have samples."""
-        found = drawn_values(self.groups, n_resamples, self._seed)
-        return {name: others for name, (_, *others) in found.items()}
+        values = drawn_values(self.groups, n_resamples, self._seed)
+        return {name: others for name, (_, *others) in values.items()}
 
     def standard_errors(self, n_resamples: int = 400) -> dict[str, float]:
         """The standard deviation of the values of the replicates, times `sqrt(G / (G - 1))` for G groups with samples.
@@ -183,10 +183,10 @@ class Bootstrap:
         Replicates that are undefined are left out; NaN where fewer than two are left.
         """
         filled = sum(group.rows > 0 for group in self.groups)
-        found = {name: _known(values) for name, values in self.drawn(n_resamples).items()}
+        draws = {name: _defined(values) for name, values in self.drawn(n_resamples).items()}
         return {
             name: statistics.stdev(known) * math.sqrt(filled / (filled - 1)) if len(known) > 1 else math.nan
-            for name, known in found.items()
+            for name, known in draws.items()
         }
 
     def quantiles(self, q: float | Sequence[float], n_resamples: int = 400) -> dict[str, list[float]]:
@@ -198,8 +198,8 @@ class Bootstrap:
         wanted = np.atleast_1d(np.asarray(q, np.float64))
         if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= 1)).all():
             raise ConfigError(describe("q", repr(q), "numbers from 0 to 1", "Pass 0.5 for the median"))
-        found = {name: _known(values) for name, values in self.drawn(n_resamples).items()}
-        return {name: np.quantile(known or [math.nan], wanted).tolist() for name, known in found.items()}
+        draws = {name: _defined(values) for name, values in self.drawn(n_resamples).items()}
+        return {name: np.quantile(known or [math.nan], wanted).tolist() for name, known in draws.items()}
 
     def merge(self, *others: Bootstrap) -> Bootstrap:
         """Add what others of equal metrics, groups and seed have counted; they stay as they are.
@@ -237,8 +237,8 @@ class Bootstrap:
 
     def state_dict(self) -> dict[str, Tensor]:
         """What was counted, as tensors on the CPU."""
-        told = {_NEXT: torch.tensor([self._next, self._seed])}
-        return told | save_meters({str(k): meter for k, meter in enumerate(self.groups)})
+        counters = {_NEXT: torch.tensor([self._next, self._seed])}
+        return counters | save_meters({str(k): meter for k, meter in enumerate(self.groups)})
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace what was counted by what `state_dict` gave.
@@ -249,14 +249,14 @@ class Bootstrap:
         rest = {name: tensor for name, tensor in state.items() if name != _NEXT}
         known = {str(k): meter for k, meter in enumerate(self._groups)}
         meters = load_meters(rest, lambda name: known[name].fresh() if name in known else None)
-        told = state.get(_NEXT)
-        seed = None if told is None or told.shape != (2,) else int(told[1])
-        if meters.keys() != known.keys() or told is None or seed != self._seed:
+        counters = state.get(_NEXT)
+        seed = None if counters is None or counters.shape != (2,) else int(counters[1])
+        if meters.keys() != known.keys() or counters is None or seed != self._seed:
             got = f"{len(meters)} groups of seed {seed}"
             do = "Make it with the same groups and seed"
             raise StateError(describe("state_dict", got, f"{len(known)} of seed {self._seed}", do))
         self.reset()
-        self._groups, self._next = [meters[name] for name in known], int(told[0])
+        self._groups, self._next = [meters[name] for name in known], int(counters[0])
 
     def __getstate__(self) -> dict[str, Any]:
         self._assign()
@@ -275,5 +275,5 @@ def _numbers(ids: Tensor | Sequence[Any]) -> NDArray[np.int64]:
     return numbers_of(ids)
 
 
-def _known(values: Sequence[float]) -> list[float]:
+def _defined(values: Sequence[float]) -> list[float]:
     return [value for value in values if not math.isnan(value)]

@@ -102,10 +102,10 @@ class Multitask:
         if not isinstance(tensors, Mapping):
             do = "Pass a dictionary from tasks to tensors"
             raise ShapeError(describe(argument, type(tensors).__name__, f"tensors for {', '.join(known)}", do))
-        strange = [str(name) for name in tensors if name not in known]
-        if strange:
+        others = [str(name) for name in tensors if name not in known]
+        if others:
             do = "Correct the names"
-            raise ShapeError(describe(argument, f"also {', '.join(strange)}", f"some of {', '.join(known)}", do))
+            raise ShapeError(describe(argument, f"also {', '.join(others)}", f"some of {', '.join(known)}", do))
 
     def compute(self) -> dict[str, dict[str, Any]]:
         """The values of every task, by task and by metric."""

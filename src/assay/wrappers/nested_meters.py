@@ -40,13 +40,13 @@ def load_meters(state: Mapping[str, Tensor], empty: Callable[[str], Meter | None
     return meters
 
 
-def require_meter(name: str, given: object) -> Meter:
+def require_meter(name: str, value: object) -> Meter:
     """What was given, which must be a meter.
 
     Raises:
         StateError: it is none.
     """
-    if isinstance(given, Meter):
-        return given
-    got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    if isinstance(value, Meter):
+        return value
+    got = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
     raise StateError(describe(name, got, "a meter", "Write Meter(acc=Accuracy(num_classes=10))"))

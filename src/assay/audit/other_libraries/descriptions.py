@@ -79,7 +79,7 @@ class LibraryMetrics:
         case = Case(row.name(self.name), lambda: self.build(row, torch.device("cpu")), why_not=row.missing)
         if row.missing or row.draw is None:
             return case
-        update = _named(row.keywords) if row.keywords else self.update
+        update = _by_keywords(row.keywords) if row.keywords else self.update
         move = (lambda _, device: self.build(row, device)) if self.rebuilds else case.move
         batches = inputs.batches(row.draw, row.sizes)
         return replace(case, batches=batches, update=update, move=move, states=self.states, sync=self.sync)
@@ -100,7 +100,7 @@ def plain(draw: inputs.Draw, prefix: str, names: Iterable[str], **arguments: Any
     return [MetricSpec(f"{prefix}{name}", draw, arguments) for name in names]
 
 
-def _named(keywords: tuple[str, ...]) -> Callable[[Any, tuple[Any, ...]], Any]:
+def _by_keywords(keywords: tuple[str, ...]) -> Callable[[Any, tuple[Any, ...]], Any]:
     def update(metric: Any, batch: tuple[Any, ...]) -> Any:
         first = len(batch) - len(keywords)
         return metric.update(*batch[:first], **dict(zip(keywords, batch[first:], strict=True)))

@@ -100,10 +100,10 @@ def _regression() -> list[MetricSpec]:
         "RelativeSquaredError SpearmanCorrCoef SymmetricMeanAbsolutePercentageError TweedieDevianceScore "
         "WeightedMeanAbsolutePercentageError"
     )
-    several = "ConcordanceCorrCoef KendallRankCorrCoef LogCoshError MeanSquaredError PearsonCorrCoef SpearmanCorrCoef"
+    pairs = "ConcordanceCorrCoef KendallRankCorrCoef LogCoshError MeanSquaredError PearsonCorrCoef SpearmanCorrCoef"
     return [
         *plain(inputs.regression, prefix, single.split()),
-        *plain(inputs.regression_outputs, prefix, several.split(), **outputs),
+        *plain(inputs.regression_outputs, prefix, pairs.split(), **outputs),
         *variants(f"{prefix}KendallRankCorrCoef", inputs.regression, {"t_test": True}),
         *variants(f"{prefix}NormalizedRootMeanSquaredError", inputs.regression, {"normalization": "range"}),
         *variants(f"{prefix}TweedieDevianceScore", inputs.positive, {"power": 1.5}),

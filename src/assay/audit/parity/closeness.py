@@ -169,8 +169,8 @@ def error_against(reference: Tensor, values: Tensor) -> float:
 def _worst(
     cpu: Tensor, device: Tensor, outside: Tensor, dtypes: tuple[torch.dtype, torch.dtype], allowed: Tolerance
 ) -> ValueDifference:
-    apart = _apart(cpu, device)
-    excess = apart / (allowed.absolute + allowed.relative * _apart(cpu, torch.zeros_like(cpu))).clamp(min=1e-300)
+    apart = _distance(cpu, device)
+    excess = apart / (allowed.absolute + allowed.relative * _distance(cpu, torch.zeros_like(cpu))).clamp(min=1e-300)
     excess = torch.where(outside, excess.nan_to_num(nan=math.inf, posinf=math.inf), -1.0)
     at = int(excess.argmax())
     where = tuple(int(index) for index in torch.unravel_index(torch.tensor(at), cpu.shape))
@@ -192,7 +192,7 @@ def _worst(
     )
 
 
-def _apart(first: Tensor, second: Tensor) -> Tensor:
+def _distance(first: Tensor, second: Tensor) -> Tensor:
     if first.dtype.is_floating_point or first.dtype.is_complex:
         return (first - second).abs().double()
     return (first.double() - second.double()).abs()

@@ -226,7 +226,7 @@ class Replay:
         ours, self._others = self._others, []
         if not (ours or skipped):
             return
-        self._lately = f"where the CPU ran {_listed(skipped)} and the device ran {_listed(ours)}"
+        self._lately = f"where the CPU ran {_call_names(skipped)} and the device ran {_call_names(ours)}"
         first = (ours or skipped)[0]
         self.divergences.add("operator", first.name, self.position, first.place, self._lately)
 
@@ -366,7 +366,7 @@ def _verdict(apart: ValueDifference) -> str:
     return f". The {near} is nearer to float64: {low:.3g} away, the {other} {high:.3g}"
 
 
-def _listed(calls: list[Call]) -> str:
+def _call_names(calls: list[Call]) -> str:
     names = list(dict.fromkeys(call.name for call in calls))
     shown = ", ".join(names[:4]) or "nothing"
     return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")

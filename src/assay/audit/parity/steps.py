@@ -207,7 +207,7 @@ class Recording:
     def __init__(self, limit: int) -> None:
         self.steps: list[OperatorStep] = []
         self._limit = limit
-        self._kept = 0
+        self._bytes = 0
         self._newest: dict[tuple[Any, ...], Tensor] = {}
 
     def step(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], place: CallSite) -> Any:
@@ -237,8 +237,8 @@ class Recording:
         if newest is not None and same_bits(newest, value):
             return newest
         self._newest[key] = copied = value.detach().clone()
-        self._kept += copied.numel() * copied.element_size()
-        if self._kept > self._limit:
+        self._bytes += copied.numel() * copied.element_size()
+        if self._bytes > self._limit:
             got = f"more than {self._limit / 2**30:.3g} GiB of values after {len(self.steps)} operators"
             expected = "at most that, since every operator's values are kept until the device's run"
             do = "Pass a smaller batch or fewer steps, or a larger limit="

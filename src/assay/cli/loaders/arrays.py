@@ -65,9 +65,9 @@ def _check_size(archive: zipfile.ZipFile, name: str) -> None:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = header(file)
-        held = entry.file_size - file.tell()
-    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != held:
-        raise ValueError(f"{held} bytes of {dtype} for shape {shape}")
+        size = entry.file_size - file.tell()
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"{size} bytes of {dtype} for shape {shape}")
 
 
 def _safetensors(path: Path) -> tuple[list[str], Callable[[str], Any]]:
@@ -100,12 +100,12 @@ def _input(values: Any, dtype: torch.dtype, where: str, notes: list[str]) -> Ten
 def _fitting(arrays: dict[str, Any], rows: int | None, path: Path, notes: list[str]) -> dict[str, Any]:
     """The arrays of numbers that have a row for each target; the others belong to something else."""
     by_row = {name: each for name, each in arrays.items() if np.ndim(each) and rows in (None, len(each))}
-    kept = {name: each for name, each in by_row.items() if isinstance(each, Tensor)} or by_row
-    if not kept:
+    tensors = {name: each for name, each in by_row.items() if isinstance(each, Tensor)} or by_row
+    if not tensors:
         do = "Say which are the inputs with --inputs"
         got = f"arrays {listed(list(arrays))}, none with {rows} rows" if arrays else "no other array"
         raise ConfigError(describe(str(path), got, "inputs for each target", do))
-    left = [name for name in arrays if name not in kept]
+    left = [name for name in arrays if name not in tensors]
     if left:
         notes.append(f"Left out, as they are texts or have other numbers of rows: {listed(left)}.")
-    return kept
+    return tensors

@@ -97,12 +97,12 @@ _BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):bins=(?P<count>
 
 def _bins_in(written: str) -> re.Match[str] | None:
     """The parts of ``age:bins=5``; None for other slices."""
-    found = _BINS.fullmatch(written)
+    match = _BINS.fullmatch(written)
     column, bins, count = written.rpartition(":bins=")
-    if bins and not found:
+    if bins and not match:
         do = f"Write --slice {column}:bins=5"
         raise ConfigError(describe(f"--slice {written}", f"{count!r} bins", "an integer of 2 or more", do))
-    return found
+    return match
 
 
 def _slice(written: str, data: Any) -> tuple[str, Any]:

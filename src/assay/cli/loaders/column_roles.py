@@ -92,14 +92,14 @@ def number_columns(
     Returns:
         The part of each, and notes for the report.
     """
-    found, notes = {}, []
+    numbers, notes = {}, []
     for name, column in columns.items():
         values, known = to_target(read(column), (), f"{where}: {column}")
-        found[name] = f"{column} as numbers" if known else column  # slices have the strings
-        parts[found[name]] = values
+        numbers[name] = f"{column} as numbers" if known else column  # slices have the strings
+        parts[numbers[name]] = values
         if known:
             notes.append(f"{name} numbers the {len(known):,} values of {column} in alphabetical order.")
-    return found, notes
+    return numbers, notes
 
 
 def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
@@ -109,25 +109,25 @@ def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
         >>> features(["age", "p1", "p0", "y"], EvaluateCommand(features=("p*", "age")))
         ('p1', 'p0', 'age')
     """
-    taken = {*(_columns(options.target) or TARGETS), *_columns(options.ids), *_columns(options.weights)}
-    free = [name for name in names if name not in taken]
-    found: list[str] = []
+    others = {*(_columns(options.target) or TARGETS), *_columns(options.ids), *_columns(options.weights)}
+    free = [name for name in names if name not in others]
+    features: list[str] = []
     for written in options.features:
         fits = fnmatch.filter(free, written) if _is_pattern(written) and written not in names else [written]
         if not fits:
             got = f"the pattern {written!r}, which fits no column"
             raise ConfigError(describe("--features", got, f"a pattern of {listed(names)}", "Check the pattern"))
-        found += [name for name in fits if name not in found]
-    return tuple(found)
+        features += [name for name in fits if name not in features]
+    return tuple(features)
 
 
 def _is_pattern(written: str) -> bool:
     return any(sign in written for sign in "*?[")
 
 
-def check(asked: tuple[str, Iterable[str]], names: Sequence[str], where: str, do: str = "Correct the name") -> None:
+def check(request: tuple[str, Iterable[str]], names: Sequence[str], where: str, do: str = "Correct the name") -> None:
     """Raise where a column that was asked for is not there."""
-    option, wanted = asked
+    option, wanted = request
     for name in wanted:
         if name not in names:
             small = {each.lower(): each for each in names}

@@ -56,5 +56,5 @@ def _opened(options: EvaluateCommand, model: Model, metrics: Mapping[str, Metric
         raise ConfigError(
             describe("--data", f"{named}, which does not exist", "an existing file or folder", "Check the path")
         )
-    made = construct(named, "--data", options.seed)
-    return Data(made, columns=columns, classes=options.classes or model.classes, is_made=True)
+    dataset = construct(named, "--data", options.seed)
+    return Data(dataset, columns=columns, classes=options.classes or model.classes, is_made=True)

@@ -36,12 +36,12 @@ def open_images(path: Path, options: EvaluateCommand, dtype: torch.dtype, classe
         got = f"{len(folders)} subfolders without images" if folders else "no subfolder"
         expected = f"images ({', '.join(SUFFIXES)}) in a subfolder a class"
         raise ConfigError(describe(str(path), got, expected, "Name the folder that holds the subfolders"))
-    said = options.classes or classes
+    class_names = options.classes or classes
     names = [file.relative_to(path).parts[0] for file in files]
-    labels, classes = number_classes(names, said or folders, f"{path}")
+    labels, classes = number_classes(names, class_names or folders, f"{path}")
     known = np.array([file.relative_to(path).as_posix() for file in files], dtype=object)
     columns = Columns({"image": Images(files, _look(options, dtype)), "label": labels, "path": known})
-    note = class_note(classes, "the order that was said" if said else "alphabetical order of the folders")
+    note = class_note(classes, "the order that was said" if class_names else "alphabetical order of the folders")
     data = loader(columns, options.batch_size, options.num_workers)
     return Data(data, "image", "label", "path", labels, classes, (note, f"Images: {_look(options, dtype)}."))
 
@@ -108,10 +108,10 @@ class Images:
                 do = "Convert it to 8 bits a channel"
                 raise ConfigError(describe(str(file), f"mode {image.mode}", "8 bits a channel", do))
             pixels = np.array(_cropped(image.convert(look.mode), look), dtype=np.float32) / np.float32(255)
-        found = torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
+        tensor = torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
         if look.mean:
-            found = (found - torch.tensor(look.mean)[:, None, None]) / torch.tensor(look.std)[:, None, None]
-        return found.to(look.dtype).contiguous()
+            tensor = (tensor - torch.tensor(look.mean)[:, None, None]) / torch.tensor(look.std)[:, None, None]
+        return tensor.to(look.dtype).contiguous()
 
 
 def _cropped(image: Any, look: ImageTransform) -> Any:

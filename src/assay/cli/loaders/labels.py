@@ -30,17 +30,17 @@ def number_classes(names: Sequence[str | None], classes: Sequence[str], where: s
     empty = [k for k, name in enumerate(names) if name is None or not name.strip()]
     if empty:
         raise ConfigError(describe(where, f"no label in {rows_at(empty)}", "one each", "Fill it in or remove the row"))
-    given = [str(name) for name in names]
-    known = tuple(classes) or tuple(sorted(set(given)))
+    texts = [str(name) for name in names]
+    known = tuple(classes) or tuple(sorted(set(texts)))
     number = {name: k for k, name in enumerate(known)}
     if len(number) < len(known):
         raise ConfigError(describe("--classes", ", ".join(known), "each name once", "Remove the name that comes twice"))
-    unknown = sorted(set(given) - set(number))
+    unknown = sorted(set(texts) - set(number))
     if unknown:
         got = f"{', '.join(map(repr, unknown[:5]))}{' and more' if len(unknown) > 5 else ''}"
         do = "Name all classes in the order of the model's outputs with --classes"
         raise ConfigError(describe(where, got, f"one of the classes {', '.join(known)}", do))
-    return torch.tensor([number[name] for name in given], dtype=torch.int64), known
+    return torch.tensor([number[name] for name in texts], dtype=torch.int64), known
 
 
 def rows_at(rows: Sequence[int]) -> str:
@@ -88,13 +88,13 @@ def tensor(array: Any, where: str) -> Tensor:
 def check_ids(ids: Any, where: str) -> None:
     """Raise where two samples have one id."""
     listed = ids.tolist()
-    seen: dict[Any, int] = {}
+    rows: dict[Any, int] = {}
     for k, each in enumerate(listed):
-        if each is None or isinstance(each, float) or each in seen:
-            got = f"{each!r} in {rows_at([seen[each], k] if each in seen else [k])}"
+        if each is None or isinstance(each, float) or each in rows:
+            got = f"{each!r} in {rows_at([rows[each], k] if each in rows else [k])}"
             do = "Give each sample an integer or a string of its own"
             raise ConfigError(describe(where, got, "an id of its own for each sample", do))
-        seen[each] = k
+        rows[each] = k
 
 
 def class_note(classes: Sequence[str], by: str) -> str:

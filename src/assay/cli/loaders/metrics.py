@@ -28,21 +28,21 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
     """
     if not texts:
         raise ConfigError(describe("--metrics", "none", "one or more", "Write --metrics accuracy:num_classes=10"))
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for head, arguments in (each for text in texts for each in _heads(text)):
         label, _, kind = head.rpartition("=")
         metric = _metric(kind, arguments, shared or {})
         name = label or kind
-        if name in found:
+        if name in metrics:
             do = "Give names, as in a=accuracy:num_classes=10"
             raise ConfigError(describe("--metrics", f"{name} twice", "names that differ", do))
-        found[name] = metric
+        metrics[name] = metric
     for key, value in (shared or {}).items():
-        if not any(hasattr(metric, key) for metric in found.values()):
+        if not any(hasattr(metric, key) for metric in metrics.values()):
             option = f"--{key.replace('_', '-')}"
             expected = f"a metric with the argument {key}"
-            raise ConfigError(describe(option, f"{value}, but only {', '.join(found)}", expected, f"Drop {option}"))
-    return found
+            raise ConfigError(describe(option, f"{value}, but only {', '.join(metrics)}", expected, f"Drop {option}"))
+    return metrics
 
 
 def _heads(text: str) -> list[tuple[str, str]]:
@@ -93,12 +93,12 @@ def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
     name, preset = _class_name(kind)
     cls: Callable[..., Metric] = getattr(assay.metrics, name)
     allowed = inspect.signature(cls).parameters
-    given = dict(_argument(each, cls) for each in between(arguments) if each)
-    common = {key: value for key, value in shared.items() if key in allowed and not _is_other_task(key, given)}
+    fields = dict(_argument(each, cls) for each in between(arguments) if each)
+    common = {key: value for key, value in shared.items() if key in allowed and not _is_other_task(key, fields)}
     try:
-        return cls(**{**common, **preset, **given})
+        return cls(**{**common, **preset, **fields})
     except TypeError as error:
-        got = f"{', '.join(given) or 'no arguments'} ({error})"
+        got = f"{', '.join(fields) or 'no arguments'} ({error})"
         do = f"Write {kind}:argument=value,... with arguments from that list"
         expected = f"arguments among {', '.join(allowed) or 'none'}"
         raise ConfigError(describe(f"--metrics {kind}", got, expected, do)) from error
@@ -119,9 +119,9 @@ def between(text: str) -> list[str]:
 _TASKS = ("num_classes", "num_labels")
 
 
-def _is_other_task(key: str, given: Mapping[str, Any]) -> bool:
+def _is_other_task(key: str, fields: Mapping[str, Any]) -> bool:
     """Whether a metric says that its task is another one than the shared argument is for."""
-    return key in _TASKS and any(each in given for each in _TASKS)
+    return key in _TASKS and any(each in fields for each in _TASKS)
 
 
 def _class_name(kind: str) -> tuple[str, dict[str, Any]]:

@@ -102,10 +102,10 @@ def _from_file(path: Path, factory: str, allow_code: bool, seed: int) -> tuple[s
         expected = "an exported program" if path.suffix == ".pt2" else "a model or weights that torch wrote"
         got = "a file that cannot be read (nothing that torch writes)"
         raise StateError(describe(str(path), got, expected, "Save it again"))
-    held = _unpickled(path, allow_code)
-    if isinstance(held, nn.Module):
-        return "a module that was pickled whole", held
-    return _filled(path, lambda _: _tensors(path, held), factory, seed)
+    content = _unpickled(path, allow_code)
+    if isinstance(content, nn.Module):
+        return "a module that was pickled whole", content
+    return _filled(path, lambda _: _tensors(path, content), factory, seed)
 
 
 def _records(path: Path) -> list[str]:
@@ -182,13 +182,13 @@ def _unpickled(path: Path, allow_code: bool) -> Any:
             raise StateError(describe(str(path), got, "tensors by name; whole models are not unpickled", do)) from error
 
 
-def _tensors(path: Path, held: Any) -> dict[str, Any]:
+def _tensors(path: Path, content: Any) -> dict[str, Any]:
     for key in ("state_dict", "model", "model_state_dict"):
-        if isinstance(held, dict) and isinstance(held.get(key), dict):
-            held = held[key]
-    if not isinstance(held, dict):
-        raise StateError(describe(str(path), type(held).__name__, "tensors by name", "Save model.state_dict()"))
-    return held
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+    if not isinstance(content, dict):
+        raise StateError(describe(str(path), type(content).__name__, "tensors by name", "Save model.state_dict()"))
+    return content
 
 
 def _safetensors(path: Path) -> dict[str, Any]:

@@ -70,9 +70,9 @@ def target(text: str) -> str:
     """
     if _HIGHER_ORDER.fullmatch(text) or _ON_SIZES.fullmatch(text):
         return text
-    found = _OPERATOR.fullmatch(text)
+    match = _OPERATOR.fullmatch(text)
     operator: Any = torch.ops
-    for part in found.groups() if found else ():
+    for part in match.groups() if match else ():
         operator = getattr(operator, part, None)
     if not isinstance(operator, torch._ops.OpOverload):
         raise UnsafeError(f"a call of {text!r:.80}, which is no operator of torch")
@@ -229,8 +229,8 @@ def _is_tree(kind: Any) -> bool:
     """Whether a container is known, and reads its context as nothing but JSON."""
     if not isinstance(kind, str) or kind in _TREES:
         return isinstance(kind, str)
-    made = _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(kind)
-    return made is not None and _pytree.SUPPORTED_SERIALIZED_TYPES[made].from_dumpable_context is None
+    kind_of_tree = _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(kind)
+    return kind_of_tree is not None and _pytree.SUPPORTED_SERIALIZED_TYPES[kind_of_tree].from_dumpable_context is None
 
 
 def _context(value: Any) -> Any:

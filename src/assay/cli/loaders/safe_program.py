@@ -40,7 +40,7 @@ _CONFIGS = {
 _FIXED = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": sys.byteorder.encode()}
 _NEEDED = (*_FIXED, *_CONFIGS, _PROGRAM, _INPUTS)
 _TENSORS = re.compile(r"data/weights/weight_\d{1,9}|data/constants/tensor_\d{1,9}")
-_LEFT_OUT = re.compile(r"\.data/(version|serialization_id)|extra/[\w./ -]+", re.ASCII)
+_IGNORED = re.compile(r"\.data/(version|serialization_id)|extra/[\w./ -]+", re.ASCII)
 _DROPPED = ("Node.metadata", "GraphModule.metadata")  # where code was, which nobody asks a file for
 _INFINITE = ("NaN", "Infinity", "-Infinity")
 
@@ -104,18 +104,18 @@ def screen(path: Path, into: IO[bytes]) -> None:
         for name, expected in _FIXED.items():
             if (got := archive.read(records[name])) != expected:
                 raise UnsafeError(f"{got!r:.40} in {name}, not {expected!r},")
-        made = {_PROGRAM: json.dumps(_program(json.loads(archive.read(records[_PROGRAM])))).encode()}
-        made[_INPUTS] = _inputs(archive.read(records[_INPUTS]))
+        entries = {_PROGRAM: json.dumps(_program(json.loads(archive.read(records[_PROGRAM])))).encode()}
+        entries[_INPUTS] = _inputs(archive.read(records[_INPUTS]))
         wanted: list[str] = []
         for name, folder in _CONFIGS.items():
             config = checked(schema.PayloadConfig, json.loads(archive.read(records[name])))
             wanted += _tensors(config, records, folder)
-            made[name] = json.dumps(config).encode()
-        made |= {name: value for name, value in _FIXED.items() if name != "byteorder"}  # torch writes that itself
+            entries[name] = json.dumps(config).encode()
+        entries |= {name: value for name, value in _FIXED.items() if name != "byteorder"}  # torch writes that itself
         writer = torch._C.PyTorchFileWriter(into)
         try:
-            for name in (*made, *wanted):
-                data = made[name] if name in made else archive.read(records[name])
+            for name in (*entries, *wanted):
+                data = entries[name] if name in entries else archive.read(records[name])
                 writer.write_record(name, data, len(data))
         finally:  # a writer that is not ended writes when it is deleted, and aborts the process where it cannot
             writer.write_end_of_file()
@@ -129,7 +129,7 @@ def _records(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     records: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         name = entry.filename.removeprefix(root)
-        is_known = name in _NEEDED or _TENSORS.fullmatch(name) or _LEFT_OUT.fullmatch(name)
+        is_known = name in _NEEDED or _TENSORS.fullmatch(name) or _IGNORED.fullmatch(name)
         if not entry.filename.startswith(root) or not is_known:
             raise UnsafeError(f"the entry {entry.filename!r:.80}")
         if name in records:
@@ -145,8 +145,8 @@ def _records(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 def _program(data: Any) -> Any:
     program = checked(schema.ExportedProgram, data)
     module = program["graph_module"]
-    for given in module["graph"]["inputs"]:
-        _matching(text.PLAIN, "Graph.inputs", given.get("as_string", ""))
+    for entry in module["graph"]["inputs"]:
+        _matching(text.PLAIN, "Graph.inputs", entry.get("as_string", ""))
     module["module_call_graph"] = [each for each in module["module_call_graph"] if not each["fqn"]]
     return program
 
@@ -186,12 +186,12 @@ def _object(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     fields, name = _fields(kind), kind.__name__
     if issubclass(kind, Union) and not (len(data) == 1 and set(data) <= set(fields)):
         raise UnsafeError(f"{list(data)!r:.60} as {name}")
-    found = {}
+    attributes = {}
     for field, its in fields.items():
         if field in data:
             at = f"{name}.{field}"
-            found[field] = {} if at in _DROPPED else checked(its, data[field], at)
-    return found
+            attributes[field] = {} if at in _DROPPED else checked(its, data[field], at)
+    return attributes
 
 
 @functools.cache

@@ -40,10 +40,10 @@ class TokenColumns:
     def rows(self, index: list[int]) -> dict[str, Any]:
         """The tokens of some rows, by name; each of shape (len(index), longest)."""
         columns = [[column[k] for k in index] for column in self._texts]
-        made = self._tokenizer(
+        tokens = self._tokenizer(
             *columns, padding=True, truncation=self.longest is not None, max_length=self.longest, return_tensors="pt"
         )
-        return {name: made[name] for name in self.names if name in made}
+        return {name: tokens[name] for name in self.names if name in tokens}
 
     def note(self, names: Sequence[str]) -> str:
         """A line for the report."""
@@ -69,20 +69,20 @@ def tokenizer_of(model: Model) -> Tokenizer | None:
 def _tokenizer(model: Model) -> Any:
     package = transformers("tokenizers")
     try:
-        found = package.AutoTokenizer.from_pretrained(model.folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = package.AutoTokenizer.from_pretrained(model.folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         do = "Save it beside the model with tokenizer.save_pretrained"
         raise StateError(describe(f"{model.folder}", f"no tokenizer ({reason})", "one", do)) from error
-    if found.pad_token is None:
+    if tokenizer.pad_token is None:
         do = "Set tokenizer.pad_token and save it again"
         raise StateError(describe(f"{model.folder}", "a tokenizer without a token to pad with", "one that pads", do))
-    return found
+    return tokenizer
 
 
 def _longest(tokenizer: Any, model: Model) -> int | None:
     """How many tokens the model can take, where it says so."""
     config = getattr(model.model, "config", None)
-    said = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
-    known = [each for each in said if isinstance(each, int) and each < 10**9]
+    limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
+    known = [each for each in limits if isinstance(each, int) and each < 10**9]
     return min(known) if known else None

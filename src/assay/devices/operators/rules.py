@@ -178,7 +178,7 @@ def _operator(device: str, name: str) -> OperatorRule:
         known=overload is not None,
         waits=f"{waits['when']}: {waits['why']}" if waits else "",
         nondeterminism=tuple(Nondeterminism(**fact) for fact in _facts(rule, "nondeterministic", name)),
-        check=next((fact["check"] for fact in _named(fact_file("operators")["checks"], name)), None),
+        check=next((fact["check"] for fact in _facts_of(fact_file("operators")["checks"], name)), None),
         missing_dtypes=tuple(dtypes["lacks"]),
         dtype_error=dtypes["error"],
         named=name,
@@ -207,10 +207,10 @@ def _stumbles(device: str, overload: Overload) -> str:
 
 
 def _facts(rule: Rules, topic: str, name: str) -> Iterator[dict[str, Any]]:
-    return _named(rule.facts.get(topic, ()), name)
+    return _facts_of(rule.facts.get(topic, ()), name)
 
 
-def _named(facts: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
+def _facts_of(facts: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
     """The facts that name the overload, or the operator for all its overloads."""
     short = name.removeprefix("aten::")
     for fact in facts:

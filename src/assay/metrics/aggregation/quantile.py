@@ -80,9 +80,9 @@ class Quantile(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several = isinstance(self.q, tuple | list | np.ndarray)
-        shares = tuple(plain("q", q, "float") for q in (self.q if several else [self.q]))  # type: ignore[union-attr]
-        object.__setattr__(self, "q", shares if several else shares[0])
+        is_sequence = isinstance(self.q, tuple | list | np.ndarray)
+        shares = tuple(plain("q", q, "float") for q in (self.q if is_sequence else [self.q]))  # type: ignore[union-attr]
+        object.__setattr__(self, "q", shares if is_sequence else shares[0])
         for q in shares or (math.nan,):
             if not 0 <= q <= 1:
                 got = q if shares else "no number"
@@ -99,7 +99,7 @@ class Quantile(Metric):
 
     def compute(self, counts: SampleArrays) -> Tensor:
         weights = counts.weights
-        samples = [_Sorted.of(x, None if weights is None else weights[k]) for k, x in enumerate(counts["preds"])]
+        samples = [_Ascending.of(x, None if weights is None else weights[k]) for k, x in enumerate(counts["preds"])]
         values = [[self._value(s, Fraction(repr(q))) for s in samples] for q in self._shares]
         if self.num_outputs == 1 and not isinstance(self.q, tuple):
             return number(values[0][0])
@@ -118,7 +118,7 @@ class Quantile(Metric):
             return None
         return order_statistics(np.sort(values), self._shares[0], confidence_level)
 
-    def _value(self, samples: _Sorted, q: Fraction) -> float:
+    def _value(self, samples: _Ascending, q: Fraction) -> float:
         if not samples.count or samples.has_nan:
             return math.nan
         position = q * (samples.count - 1)
@@ -131,7 +131,7 @@ class Quantile(Metric):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sorted:
+class _Ascending:
     """Samples in ascending order, each as often as it occurs."""
 
     values: np.ndarray[Any, Any]
@@ -139,17 +139,17 @@ class _Sorted:
     """Weighted: the number of samples up to each of the values."""
 
     @staticmethod
-    def of(values: np.ndarray[Any, Any], weights: np.ndarray[Any, Any] | None) -> _Sorted:
+    def of(values: np.ndarray[Any, Any], weights: np.ndarray[Any, Any] | None) -> _Ascending:
         values = values + values.dtype.type(0)  # -0.0 becomes 0.0: they are equal, so sorting would not order them
         if weights is None:
-            return _Sorted(np.sort(values), None)
+            return _Ascending(np.sort(values), None)
         times = [int(w) for w in weights]
         if any(n != w for n, w in zip(times, weights.tolist(), strict=True)):
             raise InvalidValuesError(
                 describe("weights", "fractions", "integers, how often a sample occurs", "Scale them to integers")
             )
         order = np.argsort(values, kind="stable")
-        return _Sorted(values[order], list(accumulate(times[k] for k in order)))
+        return _Ascending(values[order], list(accumulate(times[k] for k in order)))
 
     @property
     def count(self) -> int:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import plain
-from assay.metrics.classification.ranking import AveragedRankingMetric, Counted, RankingMetric, roc_points
+from assay.metrics.classification.ranking import AveragedRankingMetric, RankingMetric, Rankings, roc_points
 from assay.tally import curves
 from assay.tally.curves import Array, BoundedEstimate, Ranking
 
@@ -50,7 +50,7 @@ class DETCurve(RankingMetric):
     Source: A. Martin et al., The DET curve in assessment of detection task performance, Eurospeech 1997.
     """
 
-    def compute(self, counts: Counted) -> ErrorTradeoff:
+    def compute(self, counts: Rankings) -> ErrorTradeoff:
         missing = [k for k, of in enumerate(counts) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")
         return ErrorTradeoff(*self._columns([_tradeoff(ranking) for ranking in counts]))
@@ -64,8 +64,8 @@ def _tradeoff(ranking: Ranking) -> tuple[Array, Array, Array]:
     if not ranking.at_thresholds:
         fnr = np.append(1.0 if ranking.num_positives else math.nan, fnr)
         if not np.isnan(fpr).any() and not np.isnan(tpr).any():
-            kept = slice(int(np.searchsorted(fpr, 0.0, "right")) - 1, int(np.searchsorted(tpr, tpr[-1])) + 1)
-            fpr, fnr, thresholds = fpr[kept], fnr[kept], thresholds[kept]
+            inner = slice(int(np.searchsorted(fpr, 0.0, "right")) - 1, int(np.searchsorted(tpr, tpr[-1])) + 1)
+            fpr, fnr, thresholds = fpr[inner], fnr[inner], thresholds[inner]
     return fpr[::-1].copy(), fnr[::-1].copy(), thresholds[::-1].copy()
 
 

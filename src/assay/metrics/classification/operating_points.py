@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import vector
-from assay.metrics.classification.ranking import Counted, RankingMetric, first_number, roc_points
+from assay.metrics.classification.ranking import RankingMetric, Rankings, first_number, roc_points
 from assay.tally import curves
 from assay.tally.curves import Array, Ranking
 
@@ -66,7 +66,7 @@ class OperatingPointMetric(RankingMetric):
     def rates(self, ranking: Ranking) -> tuple[Array, ...]:
         """The rate to be high, the one with a minimum, and the thresholds."""
 
-    def compute(self, counts: Counted) -> OperatingPoint:
+    def compute(self, counts: Rankings) -> OperatingPoint:
         points = [self._best(ranking) for ranking in counts]
         values, thresholds = ([point[k] for point in points] for k in range(2))
         self._warn_of_missing([k for k, value in enumerate(values) if math.isnan(value)], self.needs)

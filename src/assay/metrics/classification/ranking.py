@@ -39,7 +39,7 @@ EXACT_UP_TO = 1 << 20
 _MOST_THRESHOLDS = 1 << 23  # of twice as many evenly spaced float32 numbers in [0, 1] some are equal
 
 Average = Literal["micro", "macro", "weighted"]
-Counted = tuple[Ranking, ...]
+Rankings = tuple[Ranking, ...]
 
 
 class Bounded(NamedTuple):
@@ -220,7 +220,7 @@ class AveragedRankingMetric(RankingMetric):
     def needs(self) -> str:
         """What a ranking must have for a value."""
 
-    def compute(self, counts: Counted) -> Tensor | Bounded:
+    def compute(self, counts: Rankings) -> Tensor | Bounded:
         if self.average == "micro":
             counts = (curves.pooled(counts),)
         areas = [self.bounded_value(ranking) for ranking in counts]
@@ -243,7 +243,7 @@ class AveragedRankingMetric(RankingMetric):
             do = "The average leaves them out; average=None gives one value for each"
             warn(describe(type(self).__name__, got, f"{self.needs} of each", do), NoDataWarning)
 
-    def _weights(self, counts: Counted) -> list[int]:
+    def _weights(self, counts: Rankings) -> list[int]:
         return [1 if self.average == "macro" else ranking.num_positives for ranking in counts]
 
 
@@ -314,7 +314,7 @@ class AUROC(AveragedRankingMetric):
         whole = self.max_fpr in (None, 1) and self.thresholds is None
         return "DeLong's interval (logit)" if whole and self._single and not self.bounds else ""
 
-    def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
         ranking = counts[0]
         if not self.closed_form or ranking.num_positives + ranking.num_negatives > rows:
             return None
@@ -355,7 +355,7 @@ class AveragePrecision(AveragedRankingMetric):
     def closed_form(self) -> str:
         return "logit interval" if self._single and not self.bounds and self.thresholds is None else ""
 
-    def interval(self, counts: Counted, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: Rankings, confidence_level: float, rows: int) -> Ends | None:
         ranking = counts[0]
         if not self.closed_form or not 0 < ranking.num_positives <= rows - ranking.num_negatives:
             return None
@@ -433,7 +433,7 @@ class ROC(RankingMetric):
     Source: T. Fawcett, An introduction to ROC analysis, Pattern Recognition Letters 27 (2006).
     """
 
-    def compute(self, counts: Counted) -> ROCCurve:
+    def compute(self, counts: Rankings) -> ROCCurve:
         missing = [k for k, of in enumerate(counts) if not of.num_positives or not of.num_negatives]
         self._warn_of_missing(missing, "positives and negatives")
         return ROCCurve(*self._columns([roc_points(ranking) for ranking in counts]))
@@ -461,7 +461,7 @@ class PrecisionRecallCurve(RankingMetric):
     Source: `sklearn.metrics.precision_recall_curve`, whose definition this is.
     """
 
-    def compute(self, counts: Counted) -> PRCurve:
+    def compute(self, counts: Rankings) -> PRCurve:
         self._warn_of_missing([k for k, of in enumerate(counts) if not of.num_positives], "positives")
         return PRCurve(*self._columns([_precision_recall(ranking) for ranking in counts]))
 

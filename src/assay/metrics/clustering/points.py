@@ -114,7 +114,7 @@ class CalinskiHarabaszScore(PointClusterMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptPointMetric(PointClusterMetric):
+class PointDistanceMetric(PointClusterMetric):
     """A metric of points and their clusters for which all of them are kept."""
 
     terms_in_float64 = True
@@ -131,7 +131,7 @@ class KeptPointMetric(PointClusterMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DaviesBouldinScore(KeptPointMetric):
+class DaviesBouldinScore(PointDistanceMetric):
     """The Davies-Bouldin score: how wide clusters are, relative to how far apart their centroids are; 0 is best.
 
     The mean over clusters `i` of the largest `(s_i + s_j) / d_ij`, with the mean distance `s` of a cluster's points to
@@ -163,7 +163,7 @@ class DaviesBouldinScore(KeptPointMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DunnIndex(KeptPointMetric):
+class DunnIndex(PointDistanceMetric):
     """The Dunn index: the smallest distance between two centroids over the largest of a point to its centroid.
 
     Infinite where every point is a centroid. Weights other than 0 move the centroids only.
@@ -202,7 +202,7 @@ class DunnIndex(KeptPointMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SilhouetteScore(KeptPointMetric):
+class SilhouetteScore(PointDistanceMetric):
     """The mean silhouette coefficient: how much closer points are to their own cluster than to the next one.
 
     The mean over points of `(b - a) / max(a, b)`, with the mean distance `a` to the other points of the same cluster,

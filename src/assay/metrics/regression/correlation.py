@@ -96,8 +96,8 @@ class PearsonCorrCoef(Correlation):
         return fisher_z(rounded(self.value(counts, 0)), 1 / (n - 3), confidence_level) if 3 < n <= rows else None
 
     def value(self, counts: Totals, k: int) -> Number:
-        found = spread(counts, k)
-        return float("nan") if found is None else over_root(found.xy, found.xx * found.yy)
+        spreads = spread(counts, k)
+        return float("nan") if spreads is None else over_root(spreads.xy, spreads.xx * spreads.yy)
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class ConcordanceCorrCoef(Correlation):
             raise ConfigError(describe("ddof", self.ddof, "0 or more", "Use 0 for Lin's definition"))
 
     def value(self, counts: Totals, k: int) -> Number:
-        found = spread(counts, k)
-        if found is None or found.weight <= self.ddof:
+        spreads = spread(counts, k)
+        if spreads is None or spreads.weight <= self.ddof:
             return float("nan")
         # Everything times sum(w) (sum(w) - ddof).
-        shift = found.offset * found.offset * (found.weight - self.ddof) / found.weight
-        return quotient(2 * found.xy, found.xx + found.yy + shift)
+        shift = spreads.offset * spreads.offset * (spreads.weight - self.ddof) / spreads.weight
+        return quotient(2 * spreads.xy, spreads.xx + spreads.yy + shift)
 
 
 @dataclass(frozen=True)

@@ -238,8 +238,8 @@ class NormalizedRootMeanSquaredError(ElementwiseMetric):
             return math.nan
         if not size:
             return math.inf if squares else math.nan
-        found = root(squares / (size * size if self.normalization in ("mean", "range") else size))
-        return -found if size < 0 and self.normalization == "mean" else found
+        error = root(squares / (size * size if self.normalization in ("mean", "range") else size))
+        return -error if size < 0 and self.normalization == "mean" else error
 
     def value(self, counts: Totals, k: int) -> Number:
         """The mean squared error."""

@@ -85,8 +85,8 @@ class OverlapMetric(Metric):
     def compute(self, counts: RowTotals) -> Tensor:
         values, defined = counts.sums
         unit = Fraction(1, 1 << QUOTIENT_BITS)
-        found = [quotient(value * unit, count) for value, count in zip(values, defined, strict=True)]
-        return torch.stack([result([each]) for each in found]) if self.per_class else result(found)
+        quotients = [quotient(value * unit, count) for value, count in zip(values, defined, strict=True)]
+        return torch.stack([result([each]) for each in quotients]) if self.per_class else result(quotients)
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.per_class:

@@ -14,7 +14,7 @@ from assay.quantize.analysis.trials import TrialOptions, Trials, trial_report
 from assay.quantize.planning.recipe import RecipeLike
 from assay.report import Bars, Report, Table
 
-SHOWN = 30
+MAX_BARS = 30
 LABEL = 22
 """How many layers a picture shows, and how long their names are in it."""
 
@@ -117,9 +117,9 @@ def _report(rows: Sequence[Sensitivity], what: str, loop: Report, title: str) ->
         (each.layer, each.scheme, each.weights, each.bytes_after, each.distance, each.lower, each.upper, each.agreement)
         for each in rows
     ]
-    several = len({each.scheme for each in rows}) > 1
-    labels = [f"{each.layer} {each.scheme}" if several else each.layer for each in rows[:SHOWN]]
+    has_schemes = len({each.scheme for each in rows}) > 1
+    labels = [f"{each.layer} {each.scheme}" if has_schemes else each.layer for each in rows[:MAX_BARS]]
     ends = tuple(name if len(name) <= LABEL else f"…{name[1 - LABEL :]}" for name in labels)  # which tell layers apart
-    bars = Bars(f"{what} with one layer quantized", ends, tuple(each.distance for each in rows[:SHOWN]))
+    bars = Bars(f"{what} with one layer quantized", ends, tuple(each.distance for each in rows[:MAX_BARS]))
     note = "One layer at a time, all others as they were; those that move the outputs most first."
     return trial_report(loop, title, Table("Layers", heads, tuple(cells)), bars, note)

@@ -133,7 +133,7 @@ class _SideBySide(nn.Module):
         if not self.records[name]:
             raise ConfigError(describe("data", "no sample", "at least one", "See what the data give"))
         numbers, rows, counted = zip(*self.records[name], strict=True)
-        values_BPK, counted_BP = _joined(rows).double().numpy(), _joined(counted).bool().numpy()
+        values_BPK, counted_BP = _concatenate(rows).double().numpy(), _concatenate(counted).bool().numpy()
         ids = torch.cat([to_host(each) for each in numbers]).numpy().astype(np.int64)
         order = np.argsort(ids, kind="stable")
         sums_BK = np.where(counted_BP[..., None], values_BPK, 0).sum(1)[order]
@@ -193,7 +193,7 @@ def prepare(model: Callable[..., Any], data: Any, data_spec: DataSpec) -> tuple[
     return CausalModel(model), data, replace(data_spec, batch_size=data_spec.batch_size or BATCH_SIZE)
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
+def _concatenate(parts: Sequence[Tensor]) -> Tensor:
     """Batches in one; those with fewer predictions a sample are filled up with what does not count."""
     most = max(part.shape[1] for part in parts)
     filled = [torch.cat([part, part.new_zeros(len(part), most - part.shape[1], *part.shape[2:])], 1) for part in parts]

@@ -119,8 +119,8 @@ class FileDescription:
 
     def unquantized(self) -> list[str]:
         """The names of the tensors that were left as they are."""
-        taken = {part for name in self.weights for part in self.parts(name)}
-        return [name for name in self.tensors if name not in taken]
+        parts = {part for name in self.weights for part in self.parts(name)}
+        return [name for name in self.tensors if name not in parts]
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str] | None, where: str) -> FileDescription:

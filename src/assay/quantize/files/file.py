@@ -105,7 +105,7 @@ def load(
         path: what :func:`save` or :func:`assay.quantize.streaming.job.quantize_shards` wrote: the folder, or the file.
         strict: the file and the model must have the same tensors. Otherwise those that both have are loaded, with a
             warning that names the others.
-        device: where to; None: where each tensor of the model is, and the host for those on the meta device.
+        device: where to; None: where each tensor of the model is, and the CPU for those on the meta device.
 
     Returns:
         The model, changed in place.
@@ -131,7 +131,7 @@ def load_folder(path: PathLike, *, device: str | torch.device | None = None) -> 
 
     Args:
         path: what :func:`assay.quantize.streaming.job.quantize_shards` wrote from a folder as Hugging Face writes it.
-        device: where to; None: the host.
+        device: where to; None: the CPU.
 
     Returns:
         The model, in evaluation mode.
@@ -230,9 +230,9 @@ def _header(file: Path) -> FileDescription:
 
 
 def _of_integers(packed_weights: Mapping[str, PackedWeight]) -> _Contents:
-    strange = next((name for name, each in packed_weights.items() if not isinstance(each, PackedWeight)), None)
-    if not packed_weights or strange is not None:
-        got = f"{type(packed_weights[strange]).__name__} under {strange!r}" if strange is not None else "nothing"
+    other = next((name for name, each in packed_weights.items() if not isinstance(each, PackedWeight)), None)
+    if not packed_weights or other is not None:
+        got = f"{type(packed_weights[other]).__name__} under {other!r}" if other is not None else "nothing"
         raise ConfigError(describe("model", got, "a module, or PackedWeight by name", "Quantize weights first"))
     contents = _Contents()
     for name, each in packed_weights.items():
@@ -243,13 +243,13 @@ def _of_integers(packed_weights: Mapping[str, PackedWeight]) -> _Contents:
 def _of_model(model: nn.Module) -> _Contents:
     """The state of a model, with what is shared stored once."""
     model = getattr(model, "_orig_mod", model)  # that of torch.compile
-    contents, taken = _Contents(), set()
+    contents, names = _Contents(), set()
     first: dict[object, str] = {}
     for name, layer in model.named_modules(remove_duplicate=False):
         if not isinstance(layer, QUANTIZED):
             continue
         weight, own = layer.weight, f"{name}.weight".removeprefix(".")
-        taken |= {f"{own}.{part}" for part in weight.state_dict()}
+        names |= {f"{own}.{part}" for part in weight.state_dict()}
         if first.setdefault(weight, own) != own:
             contents.tied[own] = first[weight]
             continue
@@ -258,7 +258,7 @@ def _of_model(model: nn.Module) -> _Contents:
         do = "Apply a plan first, or save it with safetensors"
         raise ConfigError(describe("model", "no quantized layer", "at least one", do))
     for name, tensor in model.state_dict(keep_vars=True).items():
-        if name in taken:
+        if name in names:
             continue
         if not isinstance(tensor, Tensor) or type(tensor) not in (Tensor, nn.Parameter):
             do = "Turn it into a plain tensor; what get_extra_state gives cannot be saved"

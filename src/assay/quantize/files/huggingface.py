@@ -90,7 +90,7 @@ def add_empty_layers(
     """
     by_module = {each.module: each for each in candidates(model)[0]}
     places = {name: by_module.get(each) for name, each in model.named_modules(remove_duplicate=False)}
-    layers = {name: _layer(name, places.get(name), entry, dtypes) for name, entry in _listed(weights).items()}
+    layers = {name: _layer(name, places.get(name), entry, dtypes) for name, entry in _entries(weights).items()}
     keys: dict[str, str] = getattr(model, "all_tied_weights_keys", {})
     load_state = LoadState(keys={name: keys.pop(name) for name in [*keys] if name.removesuffix(".weight") in layers})
     own = {name: layer for name, layer in layers.items() if "tied" not in weights[name]}
@@ -118,7 +118,7 @@ def check_files(weights: Mapping[str, Any], files: Iterable[str | os.PathLike[st
     Raises:
         StateError: they do, or the list cannot be read.
     """
-    listed = sum("tied" not in entry for entry in _listed(weights).values())
+    listed = sum("tied" not in entry for entry in _entries(weights).values())
     stored = 0
     for file in files:
         with safe_open(file, framework="pt") as handle:
@@ -127,7 +127,7 @@ def check_files(weights: Mapping[str, Any], files: Iterable[str | os.PathLike[st
         raise StateError(describe(_WHERE, f"{listed} weights", f"the {stored} of the safetensors files", _AGAIN))
 
 
-def _listed(weights: Any) -> Mapping[str, Mapping[str, Any]]:
+def _entries(weights: Any) -> Mapping[str, Mapping[str, Any]]:
     """The list of quantized weights, if it has the form of one."""
     if isinstance(weights, Mapping) and weights and all(isinstance(entry, Mapping) for entry in weights.values()):
         return weights

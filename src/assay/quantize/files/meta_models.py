@@ -57,7 +57,7 @@ def from_config(folder: Path) -> nn.Module | None:
     return None if cls is None else meta_model(lambda: cls(config))
 
 
-def _to_meta(module: nn.Module, name: str, held: Tensor | None) -> Tensor | None:
-    if held is None or held.is_meta:
+def _to_meta(module: nn.Module, name: str, tensor: Tensor | None) -> Tensor | None:
+    if tensor is None or tensor.is_meta:
         return None  # as it is
-    return nn.Parameter(torch.empty_like(held, device="meta"), requires_grad=held.requires_grad)
+    return nn.Parameter(torch.empty_like(tensor, device="meta"), requires_grad=tensor.requires_grad)

@@ -15,7 +15,7 @@ from assay.quantize.files.description import FileDescription
 from assay.quantize.layers import QUANTIZED, QuantizedWeight
 from assay.quantize.packed_weight import PackedWeight
 
-SHOWN = 3
+LIMIT = 3
 OTHER_MODEL = "Make the model that was saved"
 
 
@@ -111,7 +111,7 @@ class ModelLoader:
         extra = sorted(name for name in stored if name not in known)
         missing = sorted(slot.name for slot in slots if not any(name in stored for name in slot.names))
         sides = [(extra, "that the model has not"), (missing, "of the model missing")]
-        some = [(names, what, ", ".join(names[:SHOWN]) + (", …" if names[SHOWN:] else "")) for names, what in sides]
+        some = [(names, what, ", ".join(names[:LIMIT]) + (", …" if names[LIMIT:] else "")) for names, what in sides]
         got = "; ".join(f"{len(names)} tensors {what} ({shown})" for names, what, shown in some if names)
         expected = "the tensors of the model"
         if got and (strict or len(missing) == len(slots)):

@@ -57,14 +57,14 @@ def _planned(plan: Plan, model: nn.Module) -> list[tuple[Candidate, LayerPlan]]:
     """The layers that become integers, with what was planned, if this is the model that was planned."""
     holders, _ = candidates(model)
     check_planned(plan, holders, "model")
-    taken = [(each, layer) for each, layer in zip(holders, plan.layers, strict=True) if layer.scheme is not None]
-    for each, _ in taken:
+    pairs = [(each, layer) for each, layer in zip(holders, plan.layers, strict=True) if layer.scheme is not None]
+    for each, _ in pairs:
         if each.why_not:
             raise StateError(describe(each.name, each.why_not, "what it was when it was planned", _AGAIN))
         if each.weight().is_meta:
             do = "Load the weights, then apply the plan"
             raise StateError(describe(each.name, "a weight on the meta device", "one that has values", do))
-    return taken
+    return pairs
 
 
 _AGAIN = "Plan again"

@@ -197,14 +197,14 @@ PACKED_ON = ("cuda", "mps", "xpu")
 def _not_taken(layer: LayerPlan, device: str, dtype: str, release: str | None) -> Iterator[str]:
     """Why a kernel of the device for weights of so many bits is not used, and what that means."""
     assert layer.scheme is not None
-    taken = {name for _, name in layer.kernels}
+    kernels = {name for _, name in layer.kernels}
     wanted = layer.scheme.bits, layer.scheme.activations
     torchs = [
         each for each in KERNELS.values() if isinstance(each, TorchKernel) and support.kernel(device, each.operator)
     ]
     there = [each for each in torchs if (each.bits, each.activations) == wanted]
     for kernel in there:
-        if kernel.name not in taken:
+        if kernel.name not in kernels:
             why = kernel.why_not(device, dtype, layer.scheme, layer.shape, release) or _slow(kernel, device, dtype)
             yield f"{kernel.name} is not used for {layer.scheme}: {why}"
     if not there:

@@ -152,8 +152,8 @@ class Calibration:
         modules = dict(model.named_modules())
         linears = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
         self.names = linears if names is None else list(names)
-        if strange := [name for name in self.names if name not in linears]:
-            raise ConfigError(describe("names", repr(strange[0]), "the name of a linear layer", "Check the spelling"))
+        if others := [name for name in self.names if name not in linears]:
+            raise ConfigError(describe("names", repr(others[0]), "the name of a linear layer", "Check the spelling"))
         if not self.names:
             raise ConfigError(describe("model", "no linear layer", "one at least", "Pass the model itself"))
         self.rows = dict.fromkeys(self.names, 0)

@@ -98,7 +98,7 @@ def _modules(source: TensorSource, model: ModelLike, notes: list[str]) -> nn.Mod
     configured = from_config(source.folder) if model == "auto" and source.config and source.folder else None
     if configured is not None:
         return configured
-    notes.append("linear layers and embeddings were told apart by their names and shapes")
+    notes.append("linear layers and embeddings were recognized by their names and shapes")
     return from_names(source.tensors.values())
 
 

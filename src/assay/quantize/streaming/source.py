@@ -59,7 +59,7 @@ class TensorSource:
         self.folder = self.path if self.path.is_dir() else None
         files, index = _files(self.path)
         self.config = config_of(self.folder)
-        self.tensors = {stored.name: stored for file in files for stored in _stored(file)}
+        self.tensors = {stored.name: stored for file in files for stored in _tensors_of(file)}
         for name, file in index.items():
             if name not in self.tensors or self.tensors[name].file != file:
                 got, do = f"{name} in {file.name}, where it is not", "Copy all files of one model again"
@@ -116,7 +116,7 @@ def _files(path: Path) -> tuple[list[Path], dict[str, Path]]:
     raise ConfigError(describe("source", f"{path} with {there}", f"{FILE} or {INDEX}", do))
 
 
-def _stored(file: Path) -> Iterator[Stored]:
+def _tensors_of(file: Path) -> Iterator[Stored]:
     handle = _opened(file)
     if KEY in (handle.metadata() or {}):
         raise ConfigError(describe(str(file), "a quantized model", "one of floats", "Load it with assay.quantize.load"))
@@ -157,8 +157,8 @@ def config_of(folder: Path | None) -> dict[str, Any]:
         raise StateError(describe(str(folder / CONFIG), f"no JSON ({error})", "JSON", "Copy it again")) from error
     if not isinstance(header, dict):
         raise StateError(describe(str(folder / CONFIG), type(header).__name__, "an object", "Copy it again"))
-    held = header.get("quantization_config")
-    if method := held.get("quant_method") if isinstance(held, dict) else held:
+    config = header.get("quantization_config")
+    if method := config.get("quant_method") if isinstance(config, dict) else config:
         got = f"a model that is quantized already ({method})"
         raise ConfigError(describe(str(folder), got, "one of floats", "Name the model that it was made from"))
     return header
@@ -183,8 +183,8 @@ def from_names(tensors: Iterable[Stored]) -> nn.Module:
         *path, last = stored.name.split(".")
         parent = _reach(root, path)
         if parent._parameters.get(last) is None:
-            held = nn.Parameter(torch.empty(stored.shape, dtype=stored.dtype, device="meta"), requires_grad=False)
-            parent._parameters[last] = held
+            parameter = nn.Parameter(torch.empty(stored.shape, dtype=stored.dtype, device="meta"), requires_grad=False)
+            parent._parameters[last] = parameter
     return root
 
 

@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class KeptErrorMetric(Metric):
+class SampleErrorMetric(Metric):
     """A metric of all samples of one output. They are kept, as `preds` and `target` came.
 
     Shapes: `preds` and `target` of one shape, every element of which is a sample; weights `(N,)` or one each.
@@ -112,7 +112,7 @@ def relative_to_mean(preds: Array, target: Array, weights: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class MedianAbsoluteError(KeptErrorMetric):
+class MedianAbsoluteError(SampleErrorMetric):
     """Median of the absolute errors: half of the errors are smaller.
 
     `median |preds - target|`, the mean of the two middle ones for an even number. A weight says how often its sample
@@ -133,7 +133,7 @@ class MedianAbsoluteError(KeptErrorMetric):
 
 
 @dataclass(frozen=True)
-class MedianAbsolutePercentageError(KeptErrorMetric):
+class MedianAbsolutePercentageError(SampleErrorMetric):
     """Median of the absolute percentage errors, as a fraction: 0.1 is ten percent.
 
     `median(|preds - target| / |target|)`; infinite where most targets are 0 and predictions are not.
@@ -156,7 +156,7 @@ class MedianAbsolutePercentageError(KeptErrorMetric):
 
 
 @dataclass(frozen=True)
-class MedianRelativeAbsoluteError(KeptErrorMetric):
+class MedianRelativeAbsoluteError(SampleErrorMetric):
     """Median of the absolute errors in relation to those of the mean of the target.
 
     `median(|target - preds| / |target - mean(target)|)`.
@@ -179,7 +179,7 @@ class MedianRelativeAbsoluteError(KeptErrorMetric):
 
 
 @dataclass(frozen=True)
-class GeometricMeanRelativeAbsoluteError(KeptErrorMetric):
+class GeometricMeanRelativeAbsoluteError(SampleErrorMetric):
     """Geometric mean of the absolute errors in relation to those of the mean of the target.
 
     `exp(mean(log(|target - preds| / |target - mean(target)|)))`; 0 where a prediction is right.
@@ -215,7 +215,7 @@ def _defined(what: str, ratios: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class D2Metric(KeptErrorMetric):
+class D2Metric(SampleErrorMetric):
     """The share of a loss that predictions save, compared with the best constant prediction.
 
     Returns:
