@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from assay.metrics.clustering.points import *
     from assay.metrics.detection.average_precision import *
     from assay.metrics.detection.iou import *
+    from assay.metrics.detection.panoptic import *
     from assay.metrics.fairness.by_group import *
     from assay.metrics.fairness.rates import *
     from assay.metrics.image.errors import *

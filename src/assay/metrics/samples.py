@@ -240,6 +240,26 @@ def mask_lists(generator: Generator, count: int) -> tuple[Any, ...]:
     return preds, target
 
 
+def segments(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Pixels with a category, some of them unknown in the target, and an instance."""
+
+    def drawn(categories: Sequence[int]) -> Tensor:
+        pixels = (count, 4, 5)
+        return torch.stack(
+            [
+                torch.tensor(categories)[integers(generator, 0, len(categories), *pixels)],
+                integers(generator, 0, 3, *pixels),
+            ],
+            -1,
+        )
+
+    target = drawn((0, 2, 2, 5, 5, 5, 7))
+    kept = integers(generator, 0, 3, count, 4, 5, 1) > 0
+    preds = torch.where(kept, target, drawn((0, 2, 5)))
+    preds[..., 0].masked_fill_(preds[..., 0] == 7, 5)
+    return preds, target
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -282,4 +302,5 @@ _DRAWS: Mapping[str, Draw] = {
     "tags": tags,
     "passes": passes,
     "boxes": boxes,
+    "segments": segments,
 }
