@@ -1,4 +1,4 @@
-"""Boxes of images, as dictionaries of tensors: detections and truths as a ragged column."""
+"""Boxes and masks of images, as dictionaries of tensors: detections and truths as a ragged column."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.devices.placement import move
 from assay.devices.policies import reads_compiled
 from assay.encode.base import Encoder
+from assay.encode.instance_masks import check_masks, mask_overlaps
 from assay.errors import ConfigError, DeviceError, DtypeError, InvalidValuesError, ShapeError, describe
 from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
+from assay.tally.ragged_store import Groups
 from assay.tally.sample_store import FLOATS, WHOLE, common_dtype
 
 BoxFormat: TypeAlias = Literal["xyxy", "xywh", "cxcywh"]
@@ -24,13 +27,10 @@ BOX_FORMATS: Mapping[str, str] = {
     "xywh": "left, top, width, height",
     "cxcywh": "the center, width, height",
 }
-DETECTIONS, TRUTHS = "detections", "truths"
+IouType: TypeAlias = Literal["bbox", "segm"]
+DETECTIONS, TRUTHS, PAIRS = "detections", "truths", "pairs"
 _ARGUMENTS = {DETECTIONS: "preds", TRUTHS: "target"}
-_TAILS: Mapping[str, tuple[int, ...]] = {"boxes": (4,), "scores": (), "labels": (), "iscrowd": (), "area": ()}
-_GROUPS: Mapping[bool, Mapping[str, tuple[str, ...]]] = {
-    True: {DETECTIONS: ("boxes", "scores", "labels"), TRUTHS: ("boxes", "labels", "iscrowd", "area")},
-    False: {DETECTIONS: ("boxes", "labels"), TRUTHS: ("boxes", "labels")},
-}
+_TAILS: Mapping[str, tuple[int, ...]] = dict.fromkeys(("scores", "labels", "iscrowd", "area"), ()) | {"boxes": (4,)}
 _OPTIONAL = ("iscrowd", "area")
 
 
@@ -39,27 +39,40 @@ class BoxEncoder(Encoder):
     """The boxes of images: `preds` and `target` are lists with one dictionary of tensors an image.
 
     No value of a tensor on a device is read: how many boxes an image has comes from shapes. Values of boxes in host
-    memory are checked at once, those on a device when the metric is computed.
+    memory are checked at once, those on a device when the metric is computed. Of masks only their areas and what each
+    detection of an image has in common with each truth are kept: `mask_area`, and the group of pairs.
 
     Args:
         box_format: what the four numbers of a box are.
         scored: detections have scores, and truths may be crowds and have areas; otherwise boxes and labels only.
+        iou_types: which of boxes ("bbox") and masks ("segm") are read.
     """
 
     box_format: BoxFormat = "xyxy"
     scored: bool = True
+    iou_types: tuple[IouType, ...] = ("bbox",)
 
     takes: ClassVar[str] = "boxes"
     on_cpu: ClassVar[bool] = False
 
     @property
-    def groups(self) -> tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]:
-        """The fields of detections and truths, and the shape of an item in each."""
-        return tuple((group, tuple((name, _TAILS[name]) for name in names)) for group, names in self._names.items())
+    def groups(self) -> Groups:
+        """The fields of detections, truths and pairs, and the shape of an item in each."""
+        masks = self._masks * (("mask_area", ()),)
+        groups = tuple((group, tuple((n, _TAILS[n]) for n in names) + masks) for group, names in self._names.items())
+        return groups + self._masks * ((PAIRS, (("intersection", ()),)),)
+
+    @property
+    def _masks(self) -> bool:
+        return "segm" in self.iou_types
 
     @property
     def _names(self) -> Mapping[str, tuple[str, ...]]:
-        return _GROUPS[self.scored]
+        """The fields that are read as they are given."""
+        common = ("boxes",) * ("bbox" in self.iou_types)
+        if not self.scored:
+            return dict.fromkeys((DETECTIONS, TRUTHS), (*common, "labels"))
+        return {DETECTIONS: (*common, "scores", "labels"), TRUTHS: (*common, "labels", "iscrowd", "area")}
 
     def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
         if target is None:
@@ -67,6 +80,14 @@ class BoxEncoder(Encoder):
         for images, (group, names) in zip((preds, target), self._names.items(), strict=True):
             for k, image in enumerate(images):
                 _check_image(f"{_ARGUMENTS[group]}[{k}]", image, names)
+        if self._masks:
+            for k, (own, true) in enumerate(zip(preds, target, strict=True)):
+                places = [f"{_ARGUMENTS[group]}[{k}]['masks']" for group in (DETECTIONS, TRUTHS)]
+                sides = zip(places, (own, true), strict=True)
+                sizes = [check_masks(place, each.get("masks"), len(each["labels"])) for place, each in sides]
+                if None not in sizes and sizes[0] != sizes[1]:
+                    got = f"masks of {sizes[1]} with {sizes[0]} in preds"
+                    raise ShapeError(describe(places[1], got, "one size", "Give both in the size of the image"))
 
     def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Ragged:
         assert target is not None, "it was checked"
@@ -75,9 +96,28 @@ class BoxEncoder(Encoder):
         lengths = {
             group: np.array([len(each["labels"]) for each in several], np.int64) for group, several in images.items()
         }
+        if self._masks:
+            self._add_masks(items, preds, target)
+            lengths[PAIRS] = lengths[DETECTIONS] * lengths[TRUTHS]
         encoded = Ragged(items, lengths)
         self._check_values(encoded)
         return encoded
+
+    def _add_masks(self, items: dict[str, dict[str, Tensor]], preds: Sequence[Any], target: Sequence[Any]) -> None:
+        """Add what is kept of masks, on the device of the labels."""
+        device = items[DETECTIONS]["labels"].device
+        images = [
+            mask_overlaps((f"preds[{k}]['masks']", f"target[{k}]['masks']"), own["masks"], true["masks"])
+            for k, (own, true) in enumerate(zip(preds, target, strict=True))
+        ]
+        for group, name, counts in (
+            (DETECTIONS, "mask_area", [each.detections for each in images]),
+            (TRUTHS, "mask_area", [each.truths for each in images]),
+            (PAIRS, "intersection", [each.both.reshape(-1) for each in images]),
+        ):
+            filled = [each for each in counts if len(each)]
+            together = torch.cat(filled) if filled else torch.zeros(0, dtype=torch.int64)
+            items.setdefault(group, {})[name] = move(together, device)
 
     def _check_values(self, images: Ragged) -> None:
         """Raise for boxes in host memory that are invalid; the message has the position of the image."""

@@ -68,6 +68,8 @@ def draw_for(metric: Metric) -> Draw:
         return output_pairs
     if metric.inputs == "queries" and not metric.by_row:  # type: ignore[attr-defined]
         return documents
+    if metric.inputs == "boxes" and "segm" in getattr(metric, "iou_type", ""):
+        return scenes
     return _DRAWS[metric.inputs]
 
 
@@ -215,6 +217,14 @@ def boxes(generator: Generator, count: int) -> tuple[Any, ...]:
         return fields | {"iscrowd": integers(generator, 0, 4, number) == 0, "area": sizes.prod(1) / 2}
 
     return [image(True) for _ in range(count)], [image(False) for _ in range(count)]
+
+
+def scenes(generator: Generator, count: int) -> tuple[Any, ...]:
+    """The same images with masks."""
+    preds, target = boxes(generator, count)
+    for image in (*preds, *target):
+        image["masks"] = integers(generator, 0, 2, len(image["labels"]), 6, 5) > 0
+    return preds, target
 
 
 def images(generator: Generator, count: int) -> tuple[Tensor, ...]:

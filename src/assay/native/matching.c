@@ -4,15 +4,12 @@
 #include <stdint.h>
 #include <string.h>
 
-static double overlap(const double *d, const double *g, int crowd)
+static double box_intersection(const double *d, const double *g)
 {
     double right = d[0] + d[2] < g[0] + g[2] ? d[0] + d[2] : g[0] + g[2];
     double bottom = d[1] + d[3] < g[1] + g[3] ? d[1] + d[3] : g[1] + g[3];
     double width = right - (d[0] > g[0] ? d[0] : g[0]), height = bottom - (d[1] > g[1] ? d[1] : g[1]);
-    if (width <= 0 || height <= 0)
-        return 0;
-    double both = width * height, area = d[2] * d[3];
-    return both / (crowd ? area : area + g[2] * g[3] - both);
+    return width <= 0 || height <= 0 ? 0 : width * height;
 }
 
 /* The best of the free truths whose ignored flag is `wanted`, at least as good as `least`; of equals the last; or -1. */
@@ -29,11 +26,14 @@ static int64_t best_of(const double *ious, const uint8_t *taken, const uint8_t *
     return best;
 }
 
-/* boxes: left, top, width, height. starts: (groups + 1). ignored: (areas, truths). flags: (areas, thresholds, detections),
- * zeroed. ious: room for the largest group. taken: room for the truths of the largest group. */
-void assay_match_boxes(uint8_t *flags, const double *detections, const double *truths, const int64_t *detection_starts,
-                       const int64_t *truth_starts, int64_t groups, const uint8_t *crowd, const uint8_t *ignored,
-                       int64_t areas, const double *thresholds, int64_t count, double *ious, uint8_t *taken)
+/* boxes: left, top, width, height, of detections and truths; or, where `intersections` is not null, none: the pixels that
+ * masks d and g share are then at rows[d] + columns[g] in it. areas: of both. starts: (groups + 1). ignored: (areas, truths).
+ * flags: (areas, thresholds, detections), zeroed. ious: room for the largest group. taken: for its truths. */
+void assay_match(uint8_t *flags, const double *boxes, const double *truth_boxes, const double *areas,
+                 const double *truth_areas, const int64_t *intersections, const int64_t *rows_of, const int64_t *columns_of,
+                 const int64_t *detection_starts, const int64_t *truth_starts, int64_t groups, const uint8_t *crowd,
+                 const uint8_t *ignored, int64_t ranges, const double *thresholds, int64_t count, double *ious,
+                 uint8_t *taken)
 {
     int64_t all_detections = detection_starts[groups], all_truths = truth_starts[groups];
     for (int64_t k = 0; k < groups; k++) {
@@ -44,11 +44,15 @@ void assay_match_boxes(uint8_t *flags, const double *detections, const double *t
         double highest = 0;
         for (int64_t d = 0; d < rows; d++)
             for (int64_t g = 0; g < columns; g++) {
-                double iou = overlap(detections + 4 * (d0 + d), truths + 4 * (g0 + g), crowd[g0 + g]);
+                double both = intersections
+                                  ? (double)intersections[rows_of[d0 + d] + columns_of[g0 + g]]
+                                  : box_intersection(boxes + 4 * (d0 + d), truth_boxes + 4 * (g0 + g));
+                double whole = crowd[g0 + g] ? areas[d0 + d] : areas[d0 + d] + truth_areas[g0 + g] - both;
+                double iou = both > 0 ? both / whole : 0;
                 ious[d * columns + g] = iou;
                 highest = iou > highest ? iou : highest;
             }
-        for (int64_t a = 0; a < areas; a++)
+        for (int64_t a = 0; a < ranges; a++)
             for (int64_t t = 0; t < count; t++) {
                 const uint8_t *ignore = ignored + a * all_truths + g0;
                 uint8_t *out = flags + (a * count + t) * all_detections + d0;

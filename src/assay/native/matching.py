@@ -9,9 +9,11 @@ import numpy as np
 from assay.native.library import call
 
 
-def match_boxes(
+def match(
     flags: np.ndarray,
-    boxes: tuple[np.ndarray, np.ndarray],
+    boxes: tuple[np.ndarray, np.ndarray] | None,
+    areas: tuple[np.ndarray, np.ndarray],
+    intersections: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
     starts: tuple[np.ndarray, np.ndarray],
     crowd: np.ndarray,
     ignored: np.ndarray,
@@ -21,7 +23,10 @@ def match_boxes(
 
     Args:
         flags: uint8, zeros.
-        boxes: float64 `(n, 4)` of detections and truths: left, top, width, height.
+        boxes: float64 `(n, 4)` of detections and truths: left, top, width, height; None with intersections.
+        areas: float64 `(n,)` of both.
+        intersections: of masks, int64: numbers of pixels, and whose sum says where among them that of a detection and
+            a truth is: one index for each detection and one for each truth. None with boxes.
         starts: int64 `(groups + 1,)`: where the detections and the truths of each group begin.
         crowd: uint8 `(truths,)`.
         ignored: uint8 `(areas, truths)`.
@@ -30,6 +35,11 @@ def match_boxes(
     rows, columns = (np.diff(each) for each in starts)
     ious = np.empty(int((rows * columns).max(initial=0)))
     is_matched = np.empty(int(columns.max(initial=0)), np.uint8)
-    groups, areas, count = len(rows), len(ignored), len(thresholds)
-    arguments = (flags, *boxes, *starts, groups, crowd, ignored, areas, thresholds, count, ious, is_matched)
-    call("match_boxes", *(each if isinstance(each, int) else ctypes.c_void_p(each.ctypes.data) for each in arguments))
+    groups, ranges, count = len(rows), len(ignored), len(thresholds)
+    overlaps = (*(boxes or (None, None)), *areas, *(intersections or (None, None, None)))
+    arguments = (flags, *overlaps, *starts, groups, crowd, ignored, ranges, thresholds, count, ious, is_matched)
+    call("match", *(_address(each) if isinstance(each, np.ndarray) else each for each in arguments))
+
+
+def _address(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)

@@ -45,7 +45,7 @@ class SegmentMatches(RowTerm):
 
     @property
     def sums(self) -> tuple[SumShape, ...]:
-        return (SumShape(self.classes),) * 4
+        return (SumShape(4 * self.classes),)
 
     @property
     def invalid(self) -> tuple[str, ...]:
@@ -75,8 +75,7 @@ class SegmentMatches(RowTerm):
         parts = [self._block(preds, target, places, most) for preds, target in blocks]
         values, wrong = zip(*parts, strict=True)
         bad = torch.cat(wrong)
-        columns = torch.cat(values).unbind(1)
-        return RowValues(*columns, counted=~bad.any(1), invalid=bad.sum(0))
+        return RowValues(torch.cat(values).flatten(1), counted=~bad.any(1), invalid=bad.sum(0))
 
     def _block(self, preds: Tensor, target: Tensor, places: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The sums of images `(N, 4, classes)`, and which of them are invalid in each way `(N, 2)`."""
@@ -115,7 +114,7 @@ class SegmentMatches(RowTerm):
         """The segments of images of pixels `(N, P, 2)`."""
         low, high = self._range
         ids = pixels[..., 0].to(torch.int64).clamp(low, high) - low
-        category = places.index_select(0, ids.view(-1)).view_as(ids)
+        category = places.index_select(0, ids.reshape(-1)).view_as(ids)
         unknown = category == self.classes
         instance = torch.where(category >= len(self.things), 0, pixels[..., 1].to(torch.int64))
         ids, distinct = _ranks(instance, most)
@@ -124,10 +123,10 @@ class SegmentMatches(RowTerm):
         code = torch.where(unknown, width, category * (most + 1) + ids)
         present = _counted(code, width + 1)[:, :-1] > 0
         number = present.cumsum(1)
-        slots = torch.where(present, number, 0).clamp_(max=most)
+        slots = torch.where(present & (number <= most), number, 0)
         slot = torch.cat([slots, torch.zeros_like(slots[:, :1])], 1).gather(1, code)
         known = torch.arange(width, device=code.device).div(most + 1, rounding_mode="floor")
-        categories = torch.zeros_like(slots[:, : most + 1]).scatter_(1, slots, known.expand_as(slots))
+        categories = torch.zeros_like(slots[:, : most + 1]).scatter_add_(1, slots, torch.where(slots > 0, known, 0))
         places = torch.arange(most + 1, device=code.device)
         there = (places <= number[:, -1:]) & (places > 0)
         categories = torch.where(there, categories, self.classes)
@@ -176,7 +175,7 @@ def _ranks(values: Tensor, highest: int) -> tuple[Tensor, Tensor]:
     ordered, order = values.sort(1)
     steps = (ordered[:, 1:] != ordered[:, :-1]).cumsum(1)
     steps = torch.cat([torch.zeros_like(order[:, :1]), steps], 1)
-    return torch.empty_like(order).scatter_(1, order, steps.clamp(max=highest)), steps[:, -1] + 1
+    return torch.zeros_like(order).scatter_add_(1, order, steps.clamp(max=highest)), steps[:, -1] + 1
 
 
 def _counted(index: Tensor, size: int) -> Tensor:

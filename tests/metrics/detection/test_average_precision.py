@@ -55,7 +55,7 @@ def test_flags_of_both_matchers_are_equal_with_ties_and_small_blocks(monkeypatch
         boxes = [rng.integers(0, 6, (int(each[-1]), 4)).astype(np.float64) for each in starts]
         crowd = (rng.random(len(boxes[1])) < 0.2).astype(np.uint8)
         ignored = (rng.random((4, len(boxes[1]))) < 0.3).astype(np.uint8)
-        items = matching.Items((boxes[0], boxes[1]), (starts[0], starts[1]), crowd, ignored)
+        items = matching.Items(matching.BoxOverlaps((boxes[0], boxes[1])), (starts[0], starts[1]), crowd, ignored)
         thresholds = np.array([0.0, 0.25, 0.5, 0.75, 1 - 1e-10])
         flags = matching.matched(items, thresholds)
         monkeypatch.setattr(matching, "_ELEMENTS", int(rng.integers(1, 5000)))

@@ -1,4 +1,4 @@
-"""Mean average precision of detected boxes, as COCO computes it."""
+"""Mean average precision of detected boxes and masks, as COCO computes it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.encode.boxes import DETECTIONS, TRUTHS
+from assay.encode.boxes import DETECTIONS, TRUTHS, IouType
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
@@ -21,18 +21,22 @@ from assay.tally.ragged_store import RaggedArrays
 
 __all__ = ["MeanAveragePrecision"]
 
+_IOU_TYPES: tuple[tuple[IouType, ...], ...] = (("bbox",), ("segm",), ("bbox", "segm"))
+
 
 @dataclass(frozen=True)
 class MeanAveragePrecision(BoxMetric):
-    """COCO's mean average precision and mean average recall of boxes.
+    """COCO's mean average precision and mean average recall of boxes, of masks, or of both.
 
     Detections of an image and class are matched from the highest score to the lowest, each with the truth of the
     largest IoU that is free and at least the threshold. The precision at each recall threshold is the highest at that
     recall or above; `map` is its mean over recall thresholds, IoU thresholds and classes that have truths.
 
     `preds` have `scores (n,)` besides. `target` may have `iscrowd (n,)` (truths that several detections may match, and
-    none must) and `area (n,)`, by default that of the box. Where a value is undefined, as without truths of a size, it
-    is NaN, for which pycocotools writes -1.
+    none must) and `area (n,)`, by default that of the mask where masks are read, or else of the box. With
+    `iou_type="segm"` both have `masks` instead of boxes: a bool or integer tensor `(n, H, W)`, or a list of n of COCO's
+    RLE dictionaries, whose `counts` are a string or a list; all of one size in an image. Where a value is undefined, as
+    without truths of a size, it is NaN, for which pycocotools writes -1.
 
     Detections of different images with equal scores are one step of the curve, so the order of images changes nothing.
     In pycocotools they are as many steps in the order of the images. Equal scores in one image keep the order of its
@@ -41,7 +45,8 @@ class MeanAveragePrecision(BoxMetric):
     Returns:
         A dictionary of float64: `map`, `map_50`, `map_75`, `map_small`, `map_medium`, `map_large`, `mar_k` for each k
         of `max_detection_thresholds`, and for the largest `mar_small`, `mar_medium` and `mar_large`. With
-        `class_metrics` also `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k.
+        `class_metrics` also `classes (C,)`, `map_per_class (C,)` and `mar_k_per_class (C,)` for the largest k. With two
+        `iou_type`, all names but `classes` begin with `bbox_` and `segm_`.
 
     Example:
         >>> box, label = torch.tensor([[10.0, 10.0, 60.0, 60.0]]), torch.tensor([3])
@@ -63,8 +68,12 @@ class MeanAveragePrecision(BoxMetric):
         {},
         {"class_metrics": True, "box_format": "xywh", "max_detection_thresholds": (1, 2)},
         {"iou_thresholds": (0.5,), "rec_thresholds": (0.0, 0.5, 1.0), "average": "micro"},
+        {"iou_type": ("bbox", "segm"), "max_detection_thresholds": (1, 2)},
     )
 
+    iou_type: Annotated[
+        IouType | tuple[IouType, ...], 'what is compared: boxes ("bbox"), masks ("segm") or ("bbox", "segm").'
+    ] = "bbox"
     iou_thresholds: Annotated[
         tuple[float, ...] | None, "the IoU that a match has at least; None for 0.5, 0.55, ..., 0.95."
     ] = None
@@ -83,28 +92,52 @@ class MeanAveragePrecision(BoxMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        given: Any = self.iou_type
+        types = (given,) if isinstance(given, str) else given
+        if isinstance(given, list):
+            types = tuple(given)
+            object.__setattr__(self, "iou_type", types)
+        if types not in _IOU_TYPES:
+            expected = '"bbox", "segm" or ("bbox", "segm")'
+            raise ConfigError(describe("iou_type", repr(self.iou_type), expected, 'Write iou_type="segm" for masks'))
         for name in ("iou_thresholds", "rec_thresholds", "max_detection_thresholds"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _increasing(name, value, int if name[0] == "m" else float))
 
+    @property
+    def _iou_types(self) -> tuple[IouType, ...]:
+        return (self.iou_type,) if isinstance(self.iou_type, str) else self.iou_type
+
     def compute(self, counts: RaggedArrays) -> Mapping[str, Tensor]:
         images = self.images(counts)
         classes, index = _classes(images)
+        result: dict[str, Tensor] = {}
+        for iou_type in self._iou_types:
+            prefix = f"{iou_type}_" if len(self._iou_types) > 1 else ""
+            values = self._values(images, iou_type, index, len(classes))
+            result |= {f"{prefix}{name}": value for name, value in values.items()}
+        return result | {"classes": torch.from_numpy(classes)} if self.class_metrics else result
+
+    def _values(
+        self, images: ImageBoxes, iou_type: IouType, labels: dict[str, np.ndarray], classes: int
+    ) -> dict[str, Tensor]:
         most = self.max_detection_thresholds[-1]
         micro = self.average == "micro"
-        values = self._curves(images, index, len(classes)) if self.class_metrics or not micro else None
-        result = (self._curves(images, *_as_one_class(index)) if values is None or micro else values).summary
-        if self.class_metrics and values is not None:
-            result["classes"] = torch.from_numpy(classes)
-            result["map_per_class"] = torch.from_numpy(_means(values.precision[0].transpose(1, 0, 2)))
-            result[f"mar_{most}_per_class"] = torch.from_numpy(_means(values.recall[0, -1]))
-        return result
+        curves = self._curves(images, iou_type, labels, classes) if self.class_metrics or not micro else None
+        means = self._curves(images, iou_type, *_as_one_class(labels)) if curves is None or micro else curves
+        values = means.summary
+        if self.class_metrics and curves is not None:
+            values["map_per_class"] = torch.from_numpy(_means(curves.precision[0].transpose(1, 0, 2)))
+            values[f"mar_{most}_per_class"] = torch.from_numpy(_means(curves.recall[0, -1]))
+        return values
 
-    def _curves(self, images: ImageBoxes, labels: dict[str, np.ndarray], classes: int) -> DetectionCurves:
+    def _curves(
+        self, images: ImageBoxes, iou_type: IouType, labels: dict[str, np.ndarray], classes: int
+    ) -> DetectionCurves:
         ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
         recalls = np.linspace(0, 1, 101) if self.rec_thresholds is None else np.array(self.rec_thresholds)
-        found = matches(images, labels, classes, self.max_detection_thresholds[-1], ious)
+        found = matches(images, iou_type, labels, classes, self.max_detection_thresholds[-1], ious)
         recall = np.stack([_recall(found, classes, k) for k in self.max_detection_thresholds], 1)
         return DetectionCurves(ious, self.max_detection_thresholds, _precision(found, classes, recalls), recall)
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import torch
 
-from assay.encode.boxes import DETECTIONS, TRUTHS, BoxEncoder, BoxFormat, check_box_format, invalid_items
+from assay.encode.boxes import DETECTIONS, TRUTHS, BoxEncoder, BoxFormat, IouType, check_box_format, invalid_items
 from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Metric
 from assay.tally.base import Tally
@@ -58,7 +58,11 @@ class BoxMetric(Metric):
     @property
     def encoder(self) -> BoxEncoder:
         """What reads the dictionaries."""
-        return BoxEncoder(self.box_format, self.scored)
+        return BoxEncoder(self.box_format, self.scored, self._iou_types)
+
+    @property
+    def _iou_types(self) -> tuple[IouType, ...]:
+        return ("bbox",)
 
     def tally(self, weighted: bool) -> Tally:
         if weighted:
@@ -100,6 +104,14 @@ class ImageBoxes:
     def boxes(self) -> dict[str, np.ndarray]:
         """The boxes of detections and truths."""
         return {group: self._boxes(self.field(group, "boxes").astype(np.float64)) for group in (DETECTIONS, TRUTHS)}
+
+    @cached_property
+    def truth_areas(self) -> np.ndarray:
+        """The areas of truths; where none are given, those of their masks, or else of their boxes."""
+        areas = self.field(TRUTHS, "area").astype(np.float64)
+        masks = self.arrays.items[TRUTHS].get("mask_area")
+        own = masks.astype(np.float64) if masks is not None else self.boxes[TRUTHS][:, 2:].prod(1)
+        return np.where(np.isnan(areas), own, areas)
 
     def _boxes(self, boxes: np.ndarray) -> np.ndarray:
         first, second = boxes[:, :2], boxes[:, 2:]

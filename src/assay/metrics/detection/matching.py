@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.encode.boxes import DETECTIONS, TRUTHS
+from assay.encode.boxes import DETECTIONS, PAIRS, TRUTHS, IouType
 from assay.metrics.detection.base import ImageBoxes
 from assay.native.library import library
-from assay.native.matching import match_boxes
+from assay.native.matching import match
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
@@ -27,18 +29,91 @@ AREAS: tuple[tuple[str, float, float], ...] = (
 """COCO's ranges of areas, in pixels; both ends belong to a range."""
 
 
+class Overlaps(ABC):
+    """Detections and truths, and how much of each other they cover; positions are integers of any shape."""
+
+    areas: tuple[Array, Array]
+    """The areas of detections and of truths."""
+
+    @abstractmethod
+    def both(self, detections: Indices, truths: Indices) -> Array:
+        """The area that detections and truths at these positions have in common."""
+
+    @abstractmethod
+    def select(self, detections: Indices, truths: Indices) -> Overlaps:
+        """Those at these positions."""
+
+    def ratios(self, detections: Indices, truths: Indices, crowd: NDArray[np.bool_]) -> Array:
+        """The IoU of detections and truths; of crowds, the share of the detection that is in them."""
+        both, own, true = self.both(detections, truths), self.areas[0][detections], self.areas[1][truths]
+        union = np.where(crowd, own, own + true - both)
+        return np.divide(both, union, out=np.zeros(both.shape), where=both > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxOverlaps(Overlaps):
+    """Boxes, as left, top, width and height."""
+
+    boxes: tuple[Array, Array]
+
+    @cached_property
+    def areas(self) -> tuple[Array, Array]:  # type: ignore[override]
+        detections, truths = (each[:, 2] * each[:, 3] for each in self.boxes)
+        return detections, truths
+
+    def both(self, detections: Indices, truths: Indices) -> Array:
+        own, true = self.boxes[0][detections], self.boxes[1][truths]
+        ends = np.minimum(own[..., :2] + own[..., 2:], true[..., :2] + true[..., 2:])
+        sides = ends - np.maximum(own[..., :2], true[..., :2])
+        return np.asarray(np.where((sides > 0).all(-1), sides[..., 0] * sides[..., 1], 0))
+
+    def select(self, detections: Indices, truths: Indices) -> BoxOverlaps:
+        return BoxOverlaps((self.boxes[0][detections], self.boxes[1][truths]))
+
+
+@dataclass(frozen=True, eq=False)
+class MaskOverlaps(Overlaps):
+    """Masks, as areas and intersections in pixels: that of a detection and a truth is where their indices add up to."""
+
+    areas: tuple[Array, Array]
+    intersections: Indices
+    index: tuple[Indices, Indices]
+
+    def both(self, detections: Indices, truths: Indices) -> Array:
+        found = self.intersections[self.index[0][detections] + self.index[1][truths]]
+        return np.asarray(found, np.float64)
+
+    def select(self, detections: Indices, truths: Indices) -> MaskOverlaps:
+        areas = self.areas[0][detections], self.areas[1][truths]
+        return MaskOverlaps(areas, self.intersections, (self.index[0][detections], self.index[1][truths]))
+
+
+def overlaps_of(images: ImageBoxes, iou_type: IouType) -> Overlaps:
+    """The boxes or the masks of images."""
+    if iou_type == "bbox":
+        return BoxOverlaps((images.boxes[DETECTIONS], images.boxes[TRUTHS]))
+    own, true, pairs = (images.arrays.lengths[group] for group in (DETECTIONS, TRUTHS, PAIRS))
+    first, row = np.cumsum(own) - own, np.arange(int(own.sum()))
+    image = images.image(DETECTIONS)
+    # Pairs go image by image, detection by detection.
+    rows = (np.cumsum(pairs) - pairs)[image] + (row - first[image]) * true[image] - (np.cumsum(true) - true)[image]
+    areas = [images.field(group, "mask_area").astype(np.float64) for group in (DETECTIONS, TRUTHS)]
+    index = rows, np.arange(int(true.sum()))
+    return MaskOverlaps((areas[0], areas[1]), images.field(PAIRS, "intersection"), index)
+
+
 @dataclass(frozen=True, eq=False)
 class Items:
     """Detections and truths in groups of one image and class, whose detections go from the highest score to the lowest.
 
     Args:
-        boxes: left, top, width, height of detections and of truths.
+        overlaps: the boxes or masks of detections and of truths.
         starts: where the detections and the truths of each group begin, and where the last end.
         crowd: which truths are crowds.
         ignored: of shape `(areas, truths)`: those that need not be found.
     """
 
-    boxes: tuple[Array, Array]
+    overlaps: Overlaps
     starts: tuple[Indices, Indices]
     crowd: Flags
     ignored: Flags
@@ -66,12 +141,13 @@ class DetectionMatches:
 
 
 def matches(
-    images: ImageBoxes, labels: dict[str, Indices], classes: int, most: int, thresholds: Array
+    images: ImageBoxes, iou_type: IouType, labels: dict[str, Indices], classes: int, most: int, thresholds: Array
 ) -> DetectionMatches:
     """Match the `most` first detections of each image and class, for all areas and thresholds of IoU.
 
     Args:
         images: the images.
+        iou_type: whether boxes or masks are compared.
         labels: the class of each detection and truth, an index.
         classes: how many classes there are.
         most: how many detections of an image and class count.
@@ -86,20 +162,20 @@ def matches(
     sorted_keys = keys[DETECTIONS][order], keys[TRUTHS][truths]
     groups = np.intersect1d(*sorted_keys)
     places = [_positions(each, groups) for each in sorted_keys]
-    boxes = images.boxes[DETECTIONS][order], images.boxes[TRUTHS][truths]
-    crowd, areas = _truths(images, truths, boxes[1])
+    overlaps = overlaps_of(images, iou_type).select(order, truths)
+    crowd, areas = images.field(TRUTHS, "iscrowd")[truths] != 0, images.truth_areas[truths]
     ignored = np.stack([crowd | (areas < low) | (areas > high) for _, low, high in AREAS])
 
     inside, starts = zip(*places, strict=True)
     items = Items(
-        (boxes[0][inside[0]], boxes[1][inside[1]]),
+        overlaps.select(*inside),
         starts,
         np.ascontiguousarray(crowd[inside[1]], np.uint8),
         np.ascontiguousarray(ignored[:, inside[1]], np.uint8),
     )
     flags = np.zeros((len(AREAS), len(thresholds), len(order)), np.uint8)
     flags[:, :, inside[0]] = matched(items, np.minimum(thresholds, 1 - 1e-10))
-    sizes = boxes[0][:, 2] * boxes[0][:, 3]
+    sizes = overlaps.areas[0]
     within = np.stack([(sizes >= low) & (sizes <= high) for _, low, high in AREAS])
     positives = np.stack([np.bincount(labels[TRUTHS][truths][~each], minlength=classes) for each in ignored])
     return DetectionMatches(
@@ -115,22 +191,22 @@ def _positions(keys: Indices, groups: Indices) -> tuple[Indices, Indices]:
     return inside, starts
 
 
-def _truths(images: ImageBoxes, order: Indices, boxes: Array) -> tuple[NDArray[np.bool_], Array]:
-    """Which truths are crowds, and their areas: those of their boxes where none are given."""
-    crowd = images.field(TRUTHS, "iscrowd")[order] != 0
-    areas = images.field(TRUTHS, "area")[order].astype(np.float64)
-    return crowd, np.where(np.isnan(areas), boxes[:, 2] * boxes[:, 3], areas)
-
-
 def matched(items: Items, thresholds: Array) -> Flags:
     """Flags `(areas, thresholds, detections)`: 1 matched, 2 matched with a truth that is ignored, 0 neither."""
-    flags = np.zeros((len(items.ignored), len(thresholds), len(items.boxes[0])), np.uint8)
-    if library() is not None:
-        boxes = tuple(np.ascontiguousarray(each) for each in items.boxes)
-        match_boxes(flags, (boxes[0], boxes[1]), items.starts, items.crowd, items.ignored, thresholds)
-    else:
+    overlaps = items.overlaps
+    flags = np.zeros((len(items.ignored), len(thresholds), len(overlaps.areas[0])), np.uint8)
+    if library() is None:
         match_in_blocks(flags, items, thresholds)
+        return flags
+    boxes = _contiguous(*overlaps.boxes) if isinstance(overlaps, BoxOverlaps) else None
+    masks = (overlaps.intersections, *overlaps.index) if isinstance(overlaps, MaskOverlaps) else None
+    areas = _contiguous(*overlaps.areas)
+    match(flags, boxes, areas, masks, items.starts, items.crowd, items.ignored, thresholds)
     return flags
+
+
+def _contiguous(detections: Array, truths: Array) -> tuple[Array, Array]:
+    return np.ascontiguousarray(detections), np.ascontiguousarray(truths)
 
 
 def match_in_blocks(flags: Flags, items: Items, thresholds: Array) -> None:
@@ -158,7 +234,7 @@ def _match_block(flags: Flags, items: Items, thresholds: Array, groups: Indices)
     for rank in range(int(rows.max())):
         count = int((rows > rank).sum())  # the groups with most detections come first
         detections = items.starts[0][groups[:count]] + rank
-        ious = _overlaps(items.boxes[0][detections], items.boxes[1][truths[:count]], crowd[:count])
+        ious = items.overlaps.ratios(detections[:, None], truths[:count], crowd[:count])
         free = (~taken[:, :, :count] | crowd[:count]) & ~absent[:count] & (ious >= thresholds[:, None, None])
         counted = free & ~ignored[:, :, :count]
         candidates = np.where(counted.any(-1, keepdims=True), counted, free)
@@ -167,14 +243,3 @@ def _match_block(flags: Flags, items: Items, thresholds: Array, groups: Indices)
         chosen = (np.arange(width) == best[..., None]) & found[..., None]
         taken[:, :, :count] |= chosen
         flags[:, :, detections] = found + (chosen & ignored[:, :, :count]).any(-1).astype(np.uint8)
-
-
-def _overlaps(detections: Array, truths: Array, crowd: NDArray[np.bool_]) -> Array:
-    """The IoU of one detection a group with all truths of the group; of crowds, the share of the detection in them."""
-    detections = detections[:, None]
-    ends = np.minimum(detections[..., :2] + detections[..., 2:], truths[..., :2] + truths[..., 2:])
-    sides = ends - np.maximum(detections[..., :2], truths[..., :2])
-    both = np.where((sides > 0).all(-1), sides[..., 0] * sides[..., 1], 0)
-    area = detections[..., 2] * detections[..., 3]
-    union = np.where(crowd, area, area + truths[..., 2] * truths[..., 3] - both)
-    return np.divide(both, union, out=np.zeros_like(both), where=both > 0)

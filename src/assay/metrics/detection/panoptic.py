@@ -114,7 +114,8 @@ class PanopticQuality(Metric):
         return RowSums(SegmentMatches(self.things, self.stuffs, unknown, most, self.modified), weighted)
 
     def compute(self, counts: RowTotals) -> Any:
-        qualities = [_qualities(*each) for each in zip(*counts.sums, strict=True)]
+        sums, classes = counts.sums[0], len(self.things) + len(self.stuffs)
+        qualities = [_qualities(*sums[k::classes]) for k in range(classes)]
         present = [each for each in qualities if each]
         if self.return_per_class:
             columns = [[each[k] if each else float("nan") for each in qualities] for k in range(3)]
