@@ -28,6 +28,7 @@ SCRIPTS = (
     "quantize",
     "text",
     "image",
+    "detection",
     "import_time",
 )
 IN_TORCH = ("collection", "update_cost")  # are run again without the compiled code

@@ -80,8 +80,8 @@ class PanopticQuality(Metric):
     defined_for = "images that have one of the categories"
     examples: ClassVar[Examples] = (
         {"things": (0, 2), "stuffs": (5,), "allow_unknown_preds_category": True},
-        {"things": (0, 2), "stuffs": (5, 9), "return_per_class": True},
-        {"things": (0,), "stuffs": (2, 5, 9), "return_sq_and_rq": True},
+        {"things": (0, 2), "stuffs": (5, 9), "allow_unknown_preds_category": True, "return_per_class": True},
+        {"things": (0,), "stuffs": (2, 5, 7, 9), "return_sq_and_rq": True},
     )
     modified: ClassVar[bool] = False
 
