@@ -23,6 +23,9 @@ from assay.metrics.samples import (
     pairs,
     positive_pairs,
     query_rows,
+    signals,
+    sources,
+    spectra,
     tokens,
     vectors,
 )
@@ -77,7 +80,7 @@ def _map_scores(case: Case, data: Data) -> tuple[Data, Data] | None:
 
 def _of_pairs(case: Case) -> bool:
     """Whether a prediction is compared with a target in the same unit."""
-    return case.draw in (pairs, output_pairs, positive_pairs, vectors)
+    return case.draw in (pairs, output_pairs, positive_pairs, vectors, signals, sources, spectra)
 
 
 def _map_each_affinely(case: Case, data: Data) -> tuple[Data, Data] | None:

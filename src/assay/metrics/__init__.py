@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.metrics.aggregation.quantile import *
     from assay.metrics.aggregation.values import *
     from assay.metrics.arithmetic import *
+    from assay.metrics.audio.ratios import *
     from assay.metrics.base import *
     from assay.metrics.classification.agreement import *
     from assay.metrics.classification.confusion import *

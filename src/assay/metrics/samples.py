@@ -270,6 +270,24 @@ def segments(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return preds, target
 
 
+def signals(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return _waves(generator, count, 8)
+
+
+def sources(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return _waves(generator, count, 2, 8)
+
+
+def spectra(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return _waves(generator, count, 2, 2, 2)
+
+
+def _waves(generator: Generator, *shape: int) -> tuple[Tensor, ...]:
+    """None of them silent or without error; their values are halves of odd numbers."""
+    target = integers(generator, -16, 16, *shape) + 1 / 2
+    return target + integers(generator, -16, 16, *shape) + 1 / 4, target
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -301,6 +319,9 @@ _DRAWS: Mapping[str, Draw] = {
     "masks": masks,
     "mask lists": mask_lists,
     "pictures": pictures,
+    "signals": signals,
+    "sources": sources,
+    "spectra": spectra,
     "tokens": tokens,
     "queries": query_rows,
     "values": values,

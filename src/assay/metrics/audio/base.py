@@ -1,0 +1,71 @@
+"""What metrics of audio have in common: one number a signal, and its mean over the signals."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from assay.metrics.base import Metric
+from assay.metrics.exact_arithmetic import means, result
+from assay.metrics.per_sample import PerSample
+from assay.tally.audio_terms import AudioTerm
+from assay.tally.base import Batch, Tally
+from assay.tally.row_sums import RowSums, RowTotals
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioMetric(Metric):
+    """The mean over signals of a number of each.
+
+    Returns:
+        float64 of shape `()`; NaN without data.
+    """
+
+    family = "audio"
+    higher_is_better: ClassVar[bool | None] = True
+    exact_terms: ClassVar[bool] = False
+
+    def compute(self, counts: RowTotals) -> Tensor:
+        return result(means(counts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioMetric(AudioMetric):
+    """The mean over signals of a ratio in decibels.
+
+    Shapes: `preds` and `target` are `(N, ..., T)`: each vector of the last dimension is a signal and counts once.
+    Batches may have different lengths. Floats or integers. Weights are `(N,)`.
+
+    Rounding: signals are scaled by powers of two, so that none is too quiet or too loud. The ratio of a signal is
+    computed in float32 (float64 where an argument is float64), with the same bits for any size of batch: up to about
+    120 decibels it is right to 1e-4 of them. The mean over the signals is exact, rounded once.
+
+    Returns:
+        float64 of shape `()`; infinite where preds have no error; NaN without data.
+
+    Raises:
+        ShapeError: `preds` and `target` of different shapes, or a signal that is no batch.
+        DtypeError: complex numbers, or booleans.
+        InvalidValuesError: by `compute`, for signals with NaN or infinite values, and for silent targets, which are all
+            zeros, or with a mean that is subtracted constant: their ratio is undefined.
+    """
+
+    inputs = "signals"
+
+    @property
+    @abstractmethod
+    def term(self) -> AudioTerm:
+        """What is measured of a signal."""
+
+    def tally(self, weighted: bool) -> Tally:
+        return RowSums(self.term, weighted)
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        values, _ = self.term.measure(batch.preds, batch.needed_target)
+        if len(values) != len(batch.preds):
+            return None  # several signals a sample
+        return PerSample.of(f"{self.term.name} of {self!r}", values)

@@ -1,0 +1,321 @@
+"""What single signals give: ratios of energies in decibels, computed on the device of the signals.
+
+Signals are scaled by powers of two, which rounds nothing, so no square overflows or vanishes. Energies are added up by
+halving, with elementwise additions only: the same bits for any number of signals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from assay.errors import DtypeError, ShapeError, describe
+from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
+from assay.tally.float_terms import difference
+from assay.tally.layout_checks import check_weights, shown_or_nothing
+from assay.tally.row_sums import RowTerm, RowValues
+
+SignalLayout = Literal["signals", "sources", "spectra"]
+"""What one number is of: `(T,)`; `(S, T)`, several sources together; or `(F, T)` complex, `(F, T, 2)` real."""
+MOST_SOURCES, MOST_PERMUTED = 10, 6
+"""Sources whose best assignment is searched for, one by one and where each permutation is measured as a whole."""
+
+_DIMS = {"signals": 1, "sources": 2, "spectra": 3}
+_SHAPES = {"signals": "(N, T)", "sources": "(N, S, T)", "spectra": "(N, F, T), complex, or (N, F, T, 2)"}
+_FORMATS = {torch.float32: (torch.int32, 23, 127), torch.float64: (torch.int64, 52, 1023)}
+_CACHED = 1 << 16  # numbers of the signals that are measured together
+_DECIBELS = 10 / math.log(10)
+
+
+class AudioTerm(RowTerm):
+    """A number in decibels of each signal of `preds` and `target`; or of each group of signals."""
+
+    name: str
+    """What the number is called, for the columns of per-sample values."""
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return (
+            "signals have values that are NaN or infinite",
+            "targets are silent (no ratio to them is defined)",
+            "preds are silent (no ratio of them is defined)",
+        )
+
+    def __call__(self, batch: Batch) -> RowValues:
+        values, faults = self.measure(batch.preds, batch.needed_target)
+        return RowValues(values, counted=~faults.any(0), invalid=faults.sum(1))
+
+    def measure(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The numbers `(rows,)`, and whether each is undefined for one of the reasons of `invalid`: `(3, rows)`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class EnergyRatio(AudioTerm):
+    """`10 log10(|s|² / |e|²)` of the signal `s` and the error `e = preds - s`.
+
+    Args:
+        scale_invariant: `s` is the projection of `preds` onto the target, `<p, t> / <t, t> t`; otherwise the target.
+        zero_mean: the mean over time is subtracted first.
+        layout: what one number is of.
+    """
+
+    scale_invariant: bool = False
+    zero_mean: bool = False
+    layout: SignalLayout = "signals"
+
+    name = "signal ratio"
+
+    def check(self, layout: BatchLayout) -> None:
+        preds, target = layout.preds, layout.target
+        tails = [None if each is None else self._tail(name, each) for name, each in _sides(preds, target)]
+        if target is None or tails[0] != tails[1] or tails[0] is None or 0 in tails[0]:
+            got = f"preds {shown(preds.tail)} and target {shown_or_nothing(target)}"
+            do = "Cut both to one length, and give one signal as signal[None]"
+            raise ShapeError(describe("target", got, f"both of shape {_SHAPES[self.layout]}", do))
+        check_weights(layout.weights)
+
+    def _tail(self, name: str, side: TensorLayout) -> tuple[int, ...] | None:
+        """The shape of a sample as real numbers; None where it has too few dimensions."""
+        spectra = self.layout == "spectra"
+        if side.dtype.is_complex and not spectra:
+            do = f"Pass {name}.real, or use ComplexScaleInvariantSignalNoiseRatio for spectra"
+            raise DtypeError(describe(name, side.dtype, "real numbers: samples of a signal", do))
+        if side.dtype == torch.bool:
+            raise DtypeError(describe(name, side.dtype, "floats or integers", f"Pass {name}.float()"))
+        tail = (*side.tail, 2) if side.dtype.is_complex else side.tail
+        return None if len(tail) < _DIMS[self.layout] or (spectra and tail[-1] != 2) else tail
+
+    def measure(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        preds, target = (torch.view_as_real(x) if x.is_complex() else x for x in (preds, target))
+        channels = preds.shape[-2] if self.layout == "sources" else 1
+        size = math.prod(preds.shape[-_DIMS[self.layout] :])
+        preds, target = (x.reshape(-1, channels, size // channels) for x in (preds, target))
+        measure, rows = self._projected if self.scale_invariant else self._plain, max(1, _CACHED // size)
+        parts = [measure(*some) for some in zip(preds.split(rows), target.split(rows), strict=True)]
+        values, faults = zip(*parts, strict=True)
+        return torch.cat(values), torch.cat(faults, 1)
+
+    def _plain(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        finite = _finite(preds) & _finite(target)
+        signal, exponent = _scaled(_float(target, preds))
+        error, shrunk = _error(preds, target)
+        if self.zero_mean:
+            signal, error = _centred(signal), _centred(error)
+        error, further = _scaled(error)
+        silent = _largest(signal) == 0
+        ratio = _energy(signal) / _energy(error)
+        values = _in_decibels(ratio, 2 * (exponent - shrunk - further))
+        return _judged(values, finite, silent, torch.zeros_like(silent))
+
+    def _projected(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        finite = _finite(preds) & _finite(target)
+        p, t = (_scaled(_float(x, y))[0] for x, y in ((preds, target), (target, preds)))
+        if self.zero_mean:
+            p, t = _near_zero(p), _near_zero(t)
+        x, y = (_centred(p), _centred(t)) if self.zero_mean else (p, t)
+        silent = [_largest(each) == 0 for each in (y, x)]
+        energy = _energy(y)
+        factor = _sum_each(x * y) / energy
+        error = _without_multiple(p, factor, t)
+        error = _centred(error) if self.zero_mean else error
+        rest = _sum_each(error * y) / energy  # what the rounding of the factor left of the target
+        error, exponent = _scaled(error - rest * y)
+        factor, larger = _scaled(factor + rest)
+        values = _in_decibels(factor * factor * energy / _energy(error), 2 * (larger - exponent))
+        return _judged(values, finite, *silent)
+
+
+@dataclass(frozen=True)
+class PermutedRatio(AudioTerm):
+    """The mean ratio of the sources of `(N, S, T)`, with preds in the order of sources in which it is best.
+
+    Args:
+        term: the ratio of a pair of sources; or, with the layout "sources", of all of them in one order.
+        largest: whether the best is the largest; otherwise it is the smallest.
+    """
+
+    term: EnergyRatio
+    largest: bool = True
+
+    name = "permutation-invariant signal ratio"
+
+    @property
+    def together(self) -> bool:
+        """Whether sources are measured together, in every order that they can have."""
+        return self.term.layout == "sources"
+
+    def check(self, layout: BatchLayout) -> None:
+        spectra = self.term.layout == "spectra"
+        dims = 1 + _DIMS[self.term.layout] - self.together - (spectra and layout.preds.dtype.is_complex)
+        if len(layout.preds.tail) != dims:
+            expected = f"{dims + 1} dimensions, (N, S, ...)"
+            do = "Put the sources behind the samples, as preds[:, None] for one"
+            raise ShapeError(describe("preds", f"shape {shown(layout.preds.tail)}", expected, do))
+        self.term.check(layout)
+        sources, most = layout.preds.tail[0], MOST_PERMUTED if self.together else MOST_SOURCES
+        if sources > most:
+            do = "Use a metric of single signals, such as SignalNoiseRatio" if self.together else "Give fewer sources"
+            raise ShapeError(describe("preds", f"{sources} sources", f"at most {most}", do))
+
+    def measure(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        return self._of_orders(preds, target) if self.together else self._of_pairs(preds, target)
+
+    def _of_orders(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The best of all orders, each measured as a whole."""
+        best, faults = self.term.measure(preds, target)
+        for order in list(permutations(range(preds.shape[1])))[1:]:
+            values, _ = self.term.measure(torch.stack([preds[:, k] for k in order], 1), target)
+            best = torch.maximum(best, values) if self.largest else torch.minimum(best, values)
+        return best, faults
+
+    def _of_pairs(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The best assignment of preds to targets, from the ratio of each pair."""
+        sources = preds.shape[1]
+        measured = [self.term.measure(preds.roll(-k, 1), target) for k in range(sources)]
+        sign = 1 if self.largest else -1
+        by_shift = [values.view(-1, sources) * sign for values, _ in measured]
+        faults = torch.stack([faults.view(3, -1, sources) for _, faults in measured]).any(0).any(2)
+
+        def ratio(row: int, source: int) -> Tensor:
+            return by_shift[(source - row) % sources][:, row]
+
+        best = {0: torch.zeros_like(by_shift[0][:, 0])}  # for the first targets, with each set of as many preds
+        for taken in range(1, 1 << sources):
+            row = taken.bit_count() - 1
+            ways = [
+                (best[taken ^ 1 << k] + ratio(row, k)).nan_to_num(-math.inf, math.inf, -math.inf)
+                for k in range(sources)
+                if taken >> k & 1
+            ]
+            best[taken] = torch.stack(ways).amax(0)
+        return best[(1 << sources) - 1] * (sign / sources), faults
+
+
+def _sides(preds: TensorLayout, target: TensorLayout | None) -> tuple[tuple[str, TensorLayout | None], ...]:
+    return ("preds", preds), ("target", target)
+
+
+def _float(x: Tensor, other: Tensor) -> Tensor:
+    """As float32, or float64 where one of both is."""
+    return x.to(torch.float64 if torch.float64 in (x.dtype, other.dtype) else torch.float32)
+
+
+def _largest(x: Tensor) -> Tensor:
+    """The largest absolute value of each row of `(rows, ...)`, of shape `(rows, 1, ...)`; NaN where one is."""
+    dims = tuple(range(1, x.ndim))
+    return torch.maximum(x.amax(dims, keepdim=True), -x.amin(dims, keepdim=True))
+
+
+def _finite(x: Tensor) -> Tensor:
+    if not x.dtype.is_floating_point:
+        return torch.ones(len(x), 1, 1, dtype=torch.bool, device=x.device)
+    largest = _largest(x)
+    return (largest - largest) == 0
+
+
+def _scaled(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row of `(rows, channels, T)` times the power of two with which its largest value is in [1, 2).
+
+    Values far below 2**-126 stay below 1, and those of 2**127 and more are below 4.
+
+    Returns:
+        The rows, and the exponents that were taken out of them, int64 of shape `(rows, 1, 1)`.
+    """
+    scale, exponent = _unit(_largest(x))
+    return x * scale, exponent
+
+
+def _unit(largest: Tensor) -> tuple[Tensor, Tensor]:
+    """The power of two that brings values into [1, 2), and the exponent of each."""
+    kind, bits, bias = _FORMATS[largest.dtype]
+    field = (largest.contiguous().view(kind) >> bits).clamp(1, 2 * bias - 1)
+    return ((2 * bias - field) << bits).view(largest.dtype), field.to(torch.int64) - bias
+
+
+def _error(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """`preds - target` times a power of two, with its exponent: rounded once."""
+    if not (preds.dtype.is_floating_point and target.dtype.is_floating_point):
+        return _scaled(difference(preds, target))
+    p, t = _float(preds, target), _float(target, preds)
+    scale, exponent = _unit(torch.maximum(_largest(p), _largest(t)))
+    return (p * scale).sub_(t * scale), exponent
+
+
+def _near_zero(x: Tensor) -> Tensor:
+    """Each signal without its offset where that is larger than its range, so that no difference is rounded."""
+    low, high = x.amin(2, keepdim=True), x.amax(2, keepdim=True)
+    middle = (low + high) * 0.5
+    return x - torch.where(middle.abs() >= high - low, middle, 0)
+
+
+def _centred(x: Tensor) -> Tensor:
+    """Each signal without its mean, which loses no digits to an offset; 0 where it is constant."""
+    x = _near_zero(x)
+    flat = x.flatten(0, 1)
+    return x - (sum_by_halves(flat) / flat.shape[1]).view(*x.shape[:2], 1)
+
+
+def _without_multiple(p: Tensor, factor: Tensor, t: Tensor) -> Tensor:
+    """`p - factor * t`, also where little is left: the products of halves of significands are exact."""
+    factor_high, factor_low = _halves(factor)
+    high, low = _halves(t)
+    return (p - factor_high * high).sub_(factor_high * low).sub_(factor_low * t)
+
+
+def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Two numbers whose sum is `x`, each with half as many binary digits."""
+    kind, bits, _ = _FORMATS[x.dtype]
+    high = (x.contiguous().view(kind) & -(1 << (bits + 2) // 2)).view(x.dtype)
+    return high, x - high
+
+
+def _energy(x: Tensor) -> Tensor:
+    return _sum_each(x * x)
+
+
+def _sum_each(x: Tensor) -> Tensor:
+    """The sum of each row of `(rows, channels, T)`, of shape `(rows, 1, 1)`."""
+    return sum_by_halves(x.flatten(1)).view(-1, 1, 1)
+
+
+def sum_by_halves(x: Tensor) -> Tensor:
+    """The sum of each row of `(rows, columns)`: the second half is added to the first, until one column is left.
+
+    Additions of tensors have no order that depends on the number of rows, or on the device.
+    """
+    total = x[:, : (x.shape[1] + 1) // 2].clone()
+    rest = x[:, total.shape[1] :]
+    while True:
+        total[:, : rest.shape[1]] += rest
+        if total.shape[1] == 1:
+            return total[:, 0]
+        half = (total.shape[1] + 1) // 2
+        total, rest = total[:, :half], total[:, half:]
+
+
+def _in_decibels(ratio: Tensor, exponent: Tensor) -> Tensor:
+    """`10 log10(ratio 2**exponent)`, of shape `(rows,)`; -inf for 0.
+
+    Only the significand of the ratio goes through the logarithm, so a power of two that moves between both arguments
+    changes no bit.
+    """
+    kind, bits, bias = _FORMATS[ratio.dtype]
+    field = ratio.contiguous().view(kind)
+    significand = ((field & ((1 << bits) - 1)) | (bias << bits)).view(ratio.dtype)
+    whole = (field >> bits) - bias + exponent
+    values = significand.log() * _DECIBELS + whole.to(ratio.dtype) * (_DECIBELS * math.log(2))
+    values = torch.where(ratio == 0, -math.inf, torch.where(ratio == math.inf, math.inf, values))
+    return values.flatten()
+
+
+def _judged(values: Tensor, finite: Tensor, *silent: Tensor) -> tuple[Tensor, Tensor]:
+    """Values, and for which rows each fault is the first."""
+    no_target, no_preds = (each & finite for each in silent)
+    faults = torch.stack([each.flatten() for each in (~finite, no_target, no_preds & ~no_target)])
+    return values.masked_fill(faults.any(0), math.nan), faults
