@@ -16,6 +16,7 @@ from assay.metrics.samples import (
     binary_logits,
     distributions,
     documents,
+    meshes,
     multiclass,
     multiclass_logits,
     multilabel,
@@ -80,7 +81,7 @@ def _map_scores(case: Case, data: Data) -> tuple[Data, Data] | None:
 
 def _of_pairs(case: Case) -> bool:
     """Whether a prediction is compared with a target in the same unit."""
-    return case.draw in (pairs, output_pairs, positive_pairs, vectors, signals, sources, spectra)
+    return case.draw in (pairs, output_pairs, positive_pairs, vectors, signals, sources, spectra, meshes)
 
 
 def _map_each_affinely(case: Case, data: Data) -> tuple[Data, Data] | None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from assay.metrics.aggregation.quantile import *
     from assay.metrics.aggregation.values import *
     from assay.metrics.arithmetic import *
+    from assay.metrics.audio.distortion import *
+    from assay.metrics.audio.permutations import *
     from assay.metrics.audio.ratios import *
     from assay.metrics.base import *
     from assay.metrics.classification.agreement import *
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from assay.metrics.retrieval.graded import *
     from assay.metrics.segmentation.distances import *
     from assay.metrics.segmentation.overlap import *
+    from assay.metrics.shape.lip_vertex_error import *
+    from assay.metrics.shape.procrustes import *
     from assay.metrics.text.answers import *
     from assay.metrics.text.entities import *
     from assay.metrics.text.error_rates import *

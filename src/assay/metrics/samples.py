@@ -54,7 +54,7 @@ def examples(kind: type[Metric]) -> Iterator[Metric]:
 
 def draw_for(metric: Metric) -> Draw:
     """How to draw samples that a metric takes."""
-    for part in (getattr(metric, "metric", None), *getattr(metric, "operands", ())):
+    for part in () if metric.inputs else (getattr(metric, "metric", None), *getattr(metric, "operands", ())):
         if isinstance(part, Metric):
             return output_pairs if hasattr(metric, "outputs") else draw_for(part)
     if metric.inputs == "labels":
@@ -288,6 +288,27 @@ def _waves(generator: Generator, *shape: int) -> tuple[Tensor, ...]:
     return target + integers(generator, -16, 16, *shape) + 1 / 4, target
 
 
+def wave_lists(generator: Generator, count: int) -> tuple[Any, ...]:
+    """Signals of different lengths."""
+    pairs = [_waves(generator, length) for length in integers(generator, 12, 40, count).tolist()]
+    return [preds for preds, _ in pairs], [target for _, target in pairs]
+
+
+def point_lists(generator: Generator, count: int) -> tuple[Any, ...]:
+    """Clouds of different numbers of points, no two of which are the same."""
+
+    def cloud(number: int) -> Tensor:
+        return integers(generator, -16, 17, number, 3) / 4 + torch.arange(number)[:, None]
+
+    numbers = integers(generator, 2, 9, count).tolist()
+    return [cloud(number) for number in numbers], [cloud(number) for number in numbers]
+
+
+def meshes(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    shape = (count, 6, 3)
+    return integers(generator, -128, 129, *shape) / 8, integers(generator, -128, 129, *shape) / 8
+
+
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
@@ -322,6 +343,9 @@ _DRAWS: Mapping[str, Draw] = {
     "signals": signals,
     "sources": sources,
     "spectra": spectra,
+    "meshes": meshes,
+    "point lists": point_lists,
+    "wave lists": wave_lists,
     "tokens": tokens,
     "queries": query_rows,
     "values": values,

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
-from assay.tally.float_terms import contiguous_float
-from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
+from assay.tally.float_terms import contiguous_float, difference
+from assay.tally.layout_checks import check_as_preds, check_real, check_weights, shown_or_nothing
 from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
 
@@ -159,3 +159,46 @@ class TokenLogLoss(RowTerm):
         not_ignored = torch.ne(target, self.ignore_index)
         counted = valid & not_ignored
         return RowValues(values, counted=counted, invalid=(not_ignored.sum() - counted.sum())[None])
+
+
+@dataclass(frozen=True)
+class LargestVertexError(RowTerm):
+    """The largest squared distance between corresponding vertices of `preds (N, V, D)` and `target (N, V, D)`.
+
+    Args:
+        vertices: the vertices that count, as ranges `(start, stop)`.
+    """
+
+    vertices: tuple[tuple[int, int], ...]
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return ("frames have vertices that are NaN or infinite, or too far apart",)
+
+    def check(self, layout: BatchLayout) -> None:
+        preds = layout.preds
+        check_real("preds", preds)
+        if len(preds.tail) != 2 or 0 in preds.tail:
+            do = "Give one mesh per frame: the last dimension has the coordinates of a vertex"
+            raise ShapeError(describe("preds", f"shape {shown(preds.tail)}", "shape (N, V, D)", do))
+        check_as_preds("target", layout.target, preds)
+        needed = self.vertices[-1][1]
+        if preds.tail[0] < needed:
+            do = "Check the indices of the vertices"
+            raise ShapeError(describe("preds", f"{preds.tail[0]} vertices", f"at least {needed}", do))
+        check_weights(layout.weights)
+
+    def __call__(self, batch: Batch) -> RowValues:
+        values = self.errors(batch)
+        undefined = values.isnan()
+        return RowValues(values, counted=~undefined, invalid=undefined.sum()[None])
+
+    def errors(self, batch: Batch) -> Tensor:
+        """The number of each frame, `(N,)`; NaN where it is not finite."""
+        sides = (batch.preds, batch.needed_target)
+        own, true = (torch.cat([side[:, start:stop] for start, stop in self.vertices], 1) for side in sides)
+        first, *others = difference(own, true).square_().unbind(2)
+        for each in others:  # in their order, whatever the device
+            first = first + each
+        largest = first.amax(1)
+        return torch.where((largest - largest) == 0, largest, math.nan)

@@ -6,15 +6,16 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
+from assay.encode.waves import WaveEncoder
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import PerSample
 from assay.tally.audio_terms import AudioTerm
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import RowSums, RowTotals
+from assay.tally.row_terms import RowNumbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,3 +70,34 @@ class RatioMetric(AudioMetric):
         if len(values) != len(batch.preds):
             return None  # several signals a sample
         return PerSample.of(f"{self.term.name} of {self!r}", values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaveMetric(AudioMetric):
+    """The mean over signals of a number that is computed on the CPU.
+
+    Shapes: `preds` and `target` are lists of signals `(T,)`, tensors or arrays of any lengths; `list(batch)` of a batch
+    `(N, T)`. Weights are `(N,)`.
+
+    Rounding: the number of a signal is computed in float64. The mean over the signals is exact, rounded once.
+
+    Raises:
+        ConfigError: an argument that is out of range.
+        ShapeError: a signal that is not `(T,)`, or a pair of different lengths.
+        DtypeError: complex numbers, or booleans.
+        InvalidValuesError: by `update`, for a signal with NaN or infinite values, and for one that is silent; the
+            message has its position.
+    """
+
+    inputs = "wave lists"
+
+    @property
+    @abstractmethod
+    def encoder(self) -> WaveEncoder:
+        """What measures a pair of signals."""
+
+    def tally(self, weighted: bool) -> Tally:
+        return RowSums(RowNumbers(), weighted)
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        return PerSample.of(f"{self!r}", batch.preds[:, 0])
