@@ -97,7 +97,7 @@ class EnergyRatio(AudioTerm):
         size = math.prod(preds.shape[-_DIMS[self.layout] :])
         preds, target = (x.reshape(-1, channels, size // channels) for x in (preds, target))
         measure, rows = self._projected if self.scale_invariant else self._plain, max(1, _CACHED // size)
-        parts = [measure(*some) for some in zip(preds.split(rows), target.split(rows), strict=True)]
+        parts = [measure(*some) for some in zip(torch.split(preds, rows), torch.split(target, rows), strict=True)]
         values, faults = zip(*parts, strict=True)
         return torch.cat(values), torch.cat(faults, 1)
 
