@@ -28,7 +28,10 @@ MOST_SOURCES, MOST_PERMUTED = 10, 6
 _DIMS = {"signals": 1, "sources": 2, "spectra": 3}
 _SHAPES = {"signals": "(N, T)", "sources": "(N, S, T)", "spectra": "(N, F, T), complex, or (N, F, T, 2)"}
 _FORMATS = {torch.float32: (torch.int32, 23, 127), torch.float64: (torch.int64, 52, 1023)}
+_TOGETHER = 23  # orders of sources that are measured together
 _CACHED = 1 << 16  # numbers of the signals that are measured together
+_RAISED_BITS = 30
+_RAISED = 2.0**_RAISED_BITS  # errors are multiplied by it, so that squares of small ones do not vanish
 _DECIBELS = 10 / math.log(10)
 
 
@@ -102,33 +105,40 @@ class EnergyRatio(AudioTerm):
         return torch.cat(values), torch.cat(faults, 1)
 
     def _plain(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        finite = _finite(preds) & _finite(target)
-        signal, exponent = _scaled(_float(target, preds))
-        error, shrunk = _error(preds, target)
+        own, true = _Extent.of(_float(preds, target)), _Extent.of(_float(target, preds))
+        largest = torch.maximum(own.largest, true.largest)
+        scale, exponent = _unit(true.largest)
+        signal = _float(target, preds) * scale
+        error, taken = _error(preds, target, largest)
         if self.zero_mean:
-            signal, error = _centred(signal), _centred(error)
-        error, further = _scaled(error)
-        silent = _largest(signal) == 0
-        ratio = _energy(signal) / _energy(error)
-        values = _in_decibels(ratio, 2 * (exponent - shrunk - further))
-        return _judged(values, finite, silent, torch.zeros_like(silent))
+            signal, error = _centred(true.shifted(signal, scale)), _centred(error - error[..., :1])
+        silent = true.is_silent(self.zero_mean)
+        ratio = _energy(signal) / _energy(error.mul_(_RAISED))
+        values = _in_decibels(ratio, 2 * (exponent - taken + _RAISED_BITS))
+        return _judged(values, _is_finite(largest), silent, torch.zeros_like(silent))
 
     def _projected(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        finite = _finite(preds) & _finite(target)
-        p, t = (_scaled(_float(x, y))[0] for x, y in ((preds, target), (target, preds)))
-        if self.zero_mean:
-            p, t = _near_zero(p), _near_zero(t)
-        x, y = (_centred(p), _centred(t)) if self.zero_mean else (p, t)
-        silent = [_largest(each) == 0 for each in (y, x)]
+        p, t = _float(preds, target), _float(target, preds)
+        extents = _Extent.of(t), _Extent.of(p)
+        t, p = (self._scaled(extent, x) for extent, x in zip(extents, (t, p), strict=True))
+        y, x = (_centred(t), _centred(p)) if self.zero_mean else (t, p)
         energy = _energy(y)
         factor = _sum_each(x * y) / energy
         error = _without_multiple(p, factor, t)
-        error = _centred(error) if self.zero_mean else error
+        error = _centred(error.sub_(error[..., :1].clone())) if self.zero_mean else error
         rest = _sum_each(error * y) / energy  # what the rounding of the factor left of the target
-        error, exponent = _scaled(error - rest * y)
-        factor, larger = _scaled(factor + rest)
-        values = _in_decibels(factor * factor * energy / _energy(error), 2 * (larger - exponent))
-        return _judged(values, finite, *silent)
+        error = error.sub_(rest * y).mul_(_RAISED)
+        factor = factor + rest
+        scale, exponent = _unit(factor.abs())
+        factor = factor * scale
+        values = _in_decibels(factor * factor * energy / _energy(error), 2 * (exponent + _RAISED_BITS))
+        finite = _is_finite(torch.maximum(extents[0].largest, extents[1].largest))
+        return _judged(values, finite, *(extent.is_silent(self.zero_mean) for extent in extents))
+
+    def _scaled(self, extent: _Extent, x: Tensor) -> Tensor:
+        """Signals near 1, and near 0 where their mean is subtracted."""
+        scale, _ = _unit(extent.largest)
+        return extent.shifted(x * scale, scale) if self.zero_mean else x * scale
 
 
 @dataclass(frozen=True)
@@ -169,18 +179,22 @@ class PermutedRatio(AudioTerm):
     def _of_orders(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The best of all orders, each measured as a whole."""
         best, faults = self.term.measure(preds, target)
-        for order in list(permutations(range(preds.shape[1])))[1:]:
-            values, _ = self.term.measure(torch.stack([preds[:, k] for k in order], 1), target)
-            best = torch.maximum(best, values) if self.largest else torch.minimum(best, values)
+        orders = list(permutations(range(preds.shape[1])))[1:]
+        for some in (orders[k : k + _TOGETHER] for k in range(0, len(orders), _TOGETHER)):
+            ordered = torch.stack([preds[:, k] for order in some for k in order], 1).unflatten(1, (len(some), -1))
+            values, _ = self.term.measure(ordered, target[:, None].expand_as(ordered))
+            several = values.view(len(preds), -1)
+            best = torch.maximum(best, several.amax(1)) if self.largest else torch.minimum(best, several.amin(1))
         return best, faults
 
     def _of_pairs(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The best assignment of preds to targets, from the ratio of each pair."""
         sources = preds.shape[1]
-        measured = [self.term.measure(preds.roll(-k, 1), target) for k in range(sources)]
+        shifted = torch.stack([preds.roll(-k, 1) for k in range(sources)])
+        values, faults = self.term.measure(shifted, target.expand_as(shifted))
         sign = 1 if self.largest else -1
-        by_shift = [values.view(-1, sources) * sign for values, _ in measured]
-        faults = torch.stack([faults.view(3, -1, sources) for _, faults in measured]).any(0).any(2)
+        by_shift = values.view(sources, -1, sources) * sign
+        faults = faults.view(3, sources, -1, sources).any(3).any(1)
 
         def ratio(row: int, source: int) -> Tensor:
             return by_shift[(source - row) % sources][:, row]
@@ -206,29 +220,35 @@ def _float(x: Tensor, other: Tensor) -> Tensor:
     return x.to(torch.float64 if torch.float64 in (x.dtype, other.dtype) else torch.float32)
 
 
-def _largest(x: Tensor) -> Tensor:
-    """The largest absolute value of each row of `(rows, ...)`, of shape `(rows, 1, ...)`; NaN where one is."""
-    dims = tuple(range(1, x.ndim))
-    return torch.maximum(x.amax(dims, keepdim=True), -x.amin(dims, keepdim=True))
+@dataclass(frozen=True, eq=False)
+class _Extent:
+    """The smallest and largest value of each signal, `(rows, channels, 1)`."""
+
+    low: Tensor
+    high: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor) -> _Extent:
+        return cls(x.amin(2, keepdim=True), x.amax(2, keepdim=True))
+
+    @property
+    def largest(self) -> Tensor:
+        """The largest absolute value of each row, `(rows, 1, 1)`; NaN where one is."""
+        return torch.maximum(self.high, -self.low).amax(1, keepdim=True)
+
+    def is_silent(self, zero_mean: bool) -> Tensor:
+        """Which rows have only zeros, or only constant signals where their mean does not count: `(rows, 1, 1)`."""
+        return (self.low == self.high).all(1, keepdim=True) if zero_mean else self.largest == 0
+
+    def shifted(self, x: Tensor, scale: Tensor) -> Tensor:
+        """Signals, scaled, without their offset where that is larger than their range: no difference is rounded."""
+        low, high = self.low * scale, self.high * scale
+        middle = (low + high) * 0.5
+        return x.sub_(torch.where(middle.abs() >= high - low, middle, 0))
 
 
-def _finite(x: Tensor) -> Tensor:
-    if not x.dtype.is_floating_point:
-        return torch.ones(len(x), 1, 1, dtype=torch.bool, device=x.device)
-    largest = _largest(x)
+def _is_finite(largest: Tensor) -> Tensor:
     return (largest - largest) == 0
-
-
-def _scaled(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row of `(rows, channels, T)` times the power of two with which its largest value is in [1, 2).
-
-    Values far below 2**-126 stay below 1, and those of 2**127 and more are below 4.
-
-    Returns:
-        The rows, and the exponents that were taken out of them, int64 of shape `(rows, 1, 1)`.
-    """
-    scale, exponent = _unit(_largest(x))
-    return x * scale, exponent
 
 
 def _unit(largest: Tensor) -> tuple[Tensor, Tensor]:
@@ -238,25 +258,16 @@ def _unit(largest: Tensor) -> tuple[Tensor, Tensor]:
     return ((2 * bias - field) << bits).view(largest.dtype), field.to(torch.int64) - bias
 
 
-def _error(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _error(preds: Tensor, target: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
     """`preds - target` times a power of two, with its exponent: rounded once."""
-    if not (preds.dtype.is_floating_point and target.dtype.is_floating_point):
-        return _scaled(difference(preds, target))
-    p, t = _float(preds, target), _float(target, preds)
-    scale, exponent = _unit(torch.maximum(_largest(p), _largest(t)))
-    return (p * scale).sub_(t * scale), exponent
-
-
-def _near_zero(x: Tensor) -> Tensor:
-    """Each signal without its offset where that is larger than its range, so that no difference is rounded."""
-    low, high = x.amin(2, keepdim=True), x.amax(2, keepdim=True)
-    middle = (low + high) * 0.5
-    return x - torch.where(middle.abs() >= high - low, middle, 0)
+    whole = not (preds.dtype.is_floating_point and target.dtype.is_floating_point)
+    p, t = (difference(preds, target), None) if whole else (_float(preds, target), _float(target, preds))
+    scale, exponent = _unit(_Extent.of(p).largest if t is None else largest)
+    return p * scale if t is None else (p * scale).sub_(t * scale), exponent
 
 
 def _centred(x: Tensor) -> Tensor:
-    """Each signal without its mean, which loses no digits to an offset; 0 where it is constant."""
-    x = _near_zero(x)
+    """Signals near 0 without their means; 0 where they are that."""
     flat = x.flatten(0, 1)
     return x - (sum_by_halves(flat) / flat.shape[1]).view(*x.shape[:2], 1)
 

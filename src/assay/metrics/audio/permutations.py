@@ -73,7 +73,7 @@ class PermutationInvariantTraining(RatioMetric):
     examples = (
         {},
         {"metric": SourceAggregatedSignalDistortionRatio(), "mode": "permutation-wise"},
-        {"metric": SignalNoiseRatio(zero_mean=True), "eval_func": "min"},
+        {"metric": SignalNoiseRatio(zero_mean=True)},
     )
 
     metric: Annotated[
@@ -97,7 +97,6 @@ class PermutationInvariantTraining(RatioMetric):
         if self.metric.inputs == "sources" and self.mode == "speaker-wise":
             do = 'Pass mode="permutation-wise"'
             raise ConfigError(describe("mode", repr(self.mode), f"that of {self.metric!r}, of all sources", do))
-        object.__setattr__(self, "higher_is_better", self.eval_func == "max")
 
     @property
     def unchanged_by(self) -> frozenset[Change]:  # type: ignore[override]
