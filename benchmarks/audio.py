@@ -25,7 +25,8 @@ def _call(measured: Callable[[], Any], number: int) -> None:
 def _own(name: str, preds: Any, target: Any, **options: Any) -> torch.Tensor:
     meter = Meter(metric(name, **options))
     meter.update(preds, target)
-    return next(iter(meter.compute().values()))
+    value: torch.Tensor = next(iter(meter.compute().values()))
+    return value
 
 
 def _theirs(make: Callable[[], Any], preds: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -46,7 +47,7 @@ def main() -> None:
     few = tuple(each[:16] for each in signals)
     si_sdr = torchmetrics.functional.audio.scale_invariant_signal_distortion_ratio
     permuted = partial(torchmetrics.audio.PermutationInvariantTraining, si_sdr)
-    rows = {
+    rows: dict[str, tuple[Any, Any, Callable[[], Any]]] = {
         "SignalNoiseRatio": (signals, signals, torchmetrics.audio.SignalNoiseRatio),
         "ScaleInvariantSignalNoiseRatio": (signals, signals, torchmetrics.audio.ScaleInvariantSignalNoiseRatio),
         "PermutationInvariantTraining": (sources, sources, permuted),

@@ -181,7 +181,8 @@ class PermutedRatio(AudioTerm):
         best, faults = self.term.measure(preds, target)
         orders = list(permutations(range(preds.shape[1])))[1:]
         for some in (orders[k : k + _TOGETHER] for k in range(0, len(orders), _TOGETHER)):
-            ordered = torch.stack([preds[:, k] for order in some for k in order], 1).unflatten(1, (len(some), -1))
+            picked = torch.stack([preds[:, k] for order in some for k in order], 1)
+            ordered = picked.view(len(preds), len(some), *preds.shape[1:])
             values, _ = self.term.measure(ordered, target[:, None].expand_as(ordered))
             several = values.view(len(preds), -1)
             best = torch.maximum(best, several.amax(1)) if self.largest else torch.minimum(best, several.amin(1))

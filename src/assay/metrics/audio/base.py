@@ -11,7 +11,7 @@ from torch import Tensor
 from assay.encode.waves import WaveEncoder
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import means, result
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.audio_terms import AudioTerm
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import RowSums, RowTotals
@@ -65,11 +65,11 @@ class RatioMetric(AudioMetric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.term, weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         values, _ = self.term.measure(batch.preds, batch.needed_target)
         if len(values) != len(batch.preds):
             return None  # several signals a sample
-        return PerSample.of(f"{self.term.name} of {self!r}", values)
+        return SampleTerms.of(f"{self.term.name} of {self!r}", values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,5 +99,5 @@ class WaveMetric(AudioMetric):
     def tally(self, weighted: bool) -> Tally:
         return RowSums(RowNumbers(), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of(f"{self!r}", batch.preds[:, 0])
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return SampleTerms.of(f"{self!r}", batch.preds[:, 0])

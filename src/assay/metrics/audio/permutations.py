@@ -19,7 +19,7 @@ from assay.metrics.audio.ratios import (
     SourceAggregatedSignalDistortionRatio,
 )
 from assay.metrics.base import Change
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.audio_terms import AudioTerm, PermutedRatio
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import RowSums
@@ -117,5 +117,5 @@ class PermutationInvariantTraining(RatioMetric):
     def tally(self, weighted: bool) -> Tally:
         return super().tally(weighted) if self.encoder is None else RowSums(RowNumbers(), weighted)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return super().per_sample(batch) if self.encoder is None else PerSample.of(f"{self!r}", batch.preds[:, 0])
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return super().per_sample(batch) if self.encoder is None else SampleTerms.of(f"{self!r}", batch.preds[:, 0])

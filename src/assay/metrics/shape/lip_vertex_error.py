@@ -11,7 +11,7 @@ from torch import Tensor
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import means, result
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.row_terms import LargestVertexError
@@ -82,5 +82,5 @@ class LipVertexError(Metric):
     def compute(self, counts: RowTotals) -> Tensor:
         return result(means(counts))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of(f"lip vertex error of {self!r}", self.term.errors(batch))
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return SampleTerms.of(f"lip vertex error of {self!r}", self.term.errors(batch))

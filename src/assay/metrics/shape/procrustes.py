@@ -10,7 +10,7 @@ from torch import Tensor
 from assay.encode.points import ProcrustesDistance
 from assay.metrics.base import Metric
 from assay.metrics.exact_arithmetic import result, sums_or_means
-from assay.metrics.per_sample import PerSample
+from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.row_terms import RowNumbers
@@ -72,5 +72,5 @@ class ProcrustesDisparity(Metric):
     def compute(self, counts: RowTotals) -> Tensor:
         return result(sums_or_means(counts, self.reduction))
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
-        return PerSample.of("Procrustes disparity", batch.preds[:, 0]) if self.estimates else None
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
+        return SampleTerms.of("Procrustes disparity", batch.preds[:, 0]) if self.estimates else None
