@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from assay.metrics.fairness.by_group import *
     from assay.metrics.fairness.rates import *
     from assay.metrics.image.errors import *
+    from assay.metrics.image.pansharpening import *
     from assay.metrics.image.similarity import *
     from assay.metrics.nominal.association import *
     from assay.metrics.nominal.fleiss_kappa import *

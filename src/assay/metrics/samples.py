@@ -228,8 +228,19 @@ def scenes(generator: Generator, count: int) -> tuple[Any, ...]:
 
 
 def images(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    shape = (count, 2, 12, 11)
-    return integers(generator, 1, 129, *shape) / 8, integers(generator, 1, 129, *shape) / 8
+    return _pixels(generator, count, 2, 12, 11), _pixels(generator, count, 2, 12, 11)
+
+
+def large_images(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return _pixels(generator, count, 1, 41, 42), _pixels(generator, count, 1, 41, 42)
+
+
+def fused_images(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    return (_pixels(generator, count, 2, 24, 22),)
+
+
+def _pixels(generator: Generator, *shape: int) -> Tensor:
+    return integers(generator, 1, 129, *shape) / 8
 
 
 def pictures(generator: Generator, count: int) -> tuple[Tensor, ...]:
@@ -312,6 +323,9 @@ def meshes(generator: Generator, count: int) -> tuple[Tensor, ...]:
 _COLUMNS: Mapping[str, Callable[[Generator, int], Tensor]] = {
     "groups": lambda generator, count: integers(generator, 0, 3, count),
     "indexes": lambda generator, count: integers(generator, 0, 1 + count // 4, count),
+    "ms": lambda generator, count: _pixels(generator, count, 2, 12, 11),
+    "pan": lambda generator, count: _pixels(generator, count, 1, 24, 22),
+    "pan_lr": lambda generator, count: _pixels(generator, count, 1, 12, 11),
 }
 
 
@@ -336,7 +350,9 @@ _DRAWS: Mapping[str, Draw] = {
     "unequal pairs": unequal_pairs,
     "vectors": vectors,
     "distributions": distributions,
+    "fused images": fused_images,
     "images": images,
+    "large images": large_images,
     "masks": masks,
     "mask lists": mask_lists,
     "pictures": pictures,

@@ -9,13 +9,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
-from assay.tally.base import Batch, BatchLayout, shown
-from assay.tally.float_terms import difference, power
+from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
+from assay.tally.float_terms import as_float, difference, power
 from assay.tally.layout_checks import check_as_preds, check_real, check_weights
 from assay.tally.row_sums import RowTerm, RowValues, sum_each_row
 from assay.tally.windows import Window
@@ -40,14 +41,9 @@ class ImageTerm(RowTerm):
         return ("images have values that are NaN, infinite or too large, or give a number that is",)
 
     def check(self, layout: BatchLayout) -> None:
-        preds = layout.preds
-        check_real("preds", preds)
-        if len(preds.tail) not in (3, 4) or min(preds.tail) < 1 or min(preds.tail[1:]) < self.smallest:
-            expected = f"(N, C, H, W) or (N, C, D, H, W) with {self.smallest} or more pixels along each side"
-            do = "Add a channel dimension with unsqueeze(1)" if len(preds.tail) == 2 else "Give larger images"
-            raise ShapeError(describe("preds", f"shape {shown(preds.tail)}", expected, do))
+        check_images("preds", layout.preds, self.smallest)
         if self.uses_target:
-            check_as_preds("target", layout.target, preds)
+            check_as_preds("target", layout.target, layout.preds)
         check_weights(layout.weights)
 
     def __call__(self, batch: Batch) -> RowValues:
@@ -57,8 +53,12 @@ class ImageTerm(RowTerm):
 
     def numbers(self, batch: Batch) -> Tensor:
         """The number of each image, `(N,)`."""
-        parts = [self.measure(*images) for images in _split(batch, self.uses_target)]
+        parts = [self.measure(*images) for images in _split(batch, self.images(batch))]
         return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+    def images(self, batch: Batch) -> tuple[Tensor, ...]:
+        """What `measure` takes of a batch."""
+        return (batch.preds, batch.needed_target) if self.uses_target else (batch.preds,)
 
     def floats(self, batch: Batch) -> Tensor:
         """The same as floats, and NaN where it is undefined."""
@@ -68,19 +68,28 @@ class ImageTerm(RowTerm):
         return (values.float() * 2.0**-MEAN_BITS).masked_fill_(values == UNDEFINED, math.nan)
 
     @abstractmethod
-    def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        """The number of each image, from real tensors of any dtype. Without a target, `target` is `preds`."""
+    def measure(self, *images: Any, **nothing: Any) -> Tensor:
+        """The number of each image, `(N,)`, from real tensors of any dtype: those that `images` gives."""
 
 
 UNDEFINED = -(1 << 62)
 
 
-def _split(batch: Batch, uses_target: bool) -> Iterator[tuple[Tensor, Tensor]]:
+def check_images(name: str, column: TensorLayout, smallest: int) -> None:
+    """Raise where an argument is no images or volumes with so many pixels along each side."""
+    check_real(name, column)
+    tail = column.tail
+    if len(tail) not in (3, 4) or min(tail) < 1 or min(tail[1:]) < smallest:
+        expected = f"(N, C, H, W) or (N, C, D, H, W) with {smallest} or more pixels along each side"
+        do = "Add a channel dimension with unsqueeze(1)" if len(tail) == 2 else "Give larger images"
+        raise ShapeError(describe(name, f"shape {shown(tail)}", expected, do))
+
+
+def _split(batch: Batch, tensors: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
     preds = batch.preds
-    target = batch.needed_target if uses_target else preds
     images = max(1, _CACHED // max(1, preds[0].numel())) if len(preds) else 1
     images *= max(1, batch.cache_elements >> 15)
-    return zip(torch.split(preds, images), torch.split(target, images), strict=True)
+    return zip(*(torch.split(each, images) for each in tensors), strict=True)
 
 
 def fixed_mean(values: Tensor, bound: float) -> Tensor:
@@ -102,8 +111,12 @@ def fixed_mean(values: Tensor, bound: float) -> Tensor:
 
 def row_mean(values: Tensor) -> Tensor:
     """The mean of each row of a map that is not bounded, in floating point."""
-    flat = values.flatten(1).contiguous()
-    return sum_each_row(flat)[:, 0] / flat.shape[1]
+    return row_sum(values) / math.prod(values.shape[1:])
+
+
+def row_sum(values: Tensor) -> Tensor:
+    """The sum of each row, in floating point."""
+    return sum_each_row(values.flatten(1).contiguous())[:, 0]
 
 
 def as_floats(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -128,6 +141,12 @@ def centred(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     middle = middle.reshape(*middle.shape, *[1] * (preds.ndim - 2))
     x, y = as_floats(preds - middle, target - middle)
     return x, y, middle.to(x.dtype)
+
+
+def central(squares: Tensor, squared_mean: Tensor) -> Tensor:
+    """The variance in each window; 0 where it may be the rounding of a constant."""
+    variance = squares - squared_mean
+    return torch.where(variance <= squares * (16 * torch.finfo(squares.dtype).eps), 0, variance)
 
 
 @dataclass(frozen=True)
@@ -159,9 +178,7 @@ class Similarity:
 
     def _variance(self, x: Tensor, squared_mean: Tensor) -> Tensor:
         squares = self.window.means(x * x, range(2, x.ndim))
-        variance = (squares - squared_mean).clamp_(min=0)
-        if not self.c2:  # what is left of a constant is its rounding
-            variance = torch.where(variance <= squares * (16 * torch.finfo(x.dtype).eps), 0, variance)
+        variance = (squares - squared_mean).clamp_(min=0) if self.c2 else central(squares, squared_mean)
         if self.unbiased:
             pixels = self.window.size ** (x.ndim - 2)
             variance = variance * (pixels / (pixels - 1))
@@ -280,10 +297,14 @@ class Variation(ImageTerm):
     uses_target = False
     bounded = False
 
-    def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        x = as_floats(preds, preds)[0] if preds.dtype.is_floating_point else preds.to(torch.int64)
-        steps = [x.diff(dim=dim).abs_().flatten(1) for dim in range(2, x.ndim)]
-        return sum_each_row(torch.cat(steps, 1))[:, 0]
+    def measure(self, preds: Tensor) -> Tensor:
+        return sum_each_row(torch.cat([step.abs_().flatten(1) for step in _steps(preds)], 1))[:, 0]
+
+
+def _steps(x: Tensor) -> list[Tensor]:
+    """The differences of neighbouring pixels along each dimension: floats, or int64 where pixels are integers."""
+    x = as_float(x) if x.dtype.is_floating_point else x.to(torch.int64)
+    return [x.diff(dim=dim) for dim in range(2, x.ndim)]
 
 
 @dataclass(frozen=True)
@@ -301,8 +322,46 @@ class PeakRatio(ImageTerm):
         return RowValues(values, counted=~undefined, invalid=undefined.sum()[None])
 
     def measure(self, preds: Tensor, target: Tensor) -> Tensor:
-        error = difference(preds, target).mul_(1 / self.data_range)
-        return row_mean(error.square_()).log_().mul_(-10 / math.log(10))
+        return self.decibels(self.squared_error(preds, target))
+
+    def squared_error(self, preds: Tensor, target: Tensor) -> Tensor:
+        """The mean squared error of each image, in units of the range."""
+        return row_mean(difference(preds, target).mul_(1 / self.data_range).square_())
+
+    def decibels(self, error: Tensor) -> Tensor:
+        """The ratio of such an error."""
+        return error.log_().mul_(-10 / math.log(10))
+
+
+@dataclass(frozen=True)
+class BlockedPeakRatio(PeakRatio):
+    """The same, with the blocking effect of `preds` added to the error: PSNR-B."""
+
+    block_size: int
+
+    name = "peak signal-to-noise ratio with blocked effect"
+
+    @property
+    def smallest(self) -> int:  # type: ignore[override]
+        return self.block_size
+
+    def measure(self, preds: Tensor, target: Tensor) -> Tensor:
+        return self.decibels(self.squared_error(preds, target) + self._effect(preds))
+
+    def _effect(self, x: Tensor) -> Tensor:
+        """How much larger the mean squared step is between blocks than inside of them."""
+        between, inside, pairs, all_pairs = 0.0, 0.0, 0, 0
+        for dim, step in enumerate(_steps(x), 2):
+            squares = as_float(step).mul(1 / self.data_range).square_().movedim(dim, -1)
+            edges = squares[..., self.block_size - 1 :: self.block_size]
+            pairs, all_pairs = pairs + math.prod(edges.shape[1:]), all_pairs + math.prod(squares.shape[1:])
+            between = between + row_sum(edges)
+            edges.zero_()
+            inside = inside + row_sum(squares)
+        if not pairs:
+            return torch.zeros_like(inside)
+        excess = (between / pairs - inside / (all_pairs - pairs)).clamp_(min=0)
+        return excess.mul_(math.log(self.block_size) / math.log(min(x.shape[2:])))
 
 
 @dataclass(frozen=True)
@@ -388,15 +447,12 @@ class HighPassCorrelation(ImageTerm):
         scale = pixels  # the filter has 8 in the middle of -1
         x, y = x * scale, y * scale
         mean_x, mean_y = self.window.means(x, dims), self.window.means(y, dims)
-        xx, yy = (self._central(side * side, mean * mean) for side, mean in ((x, mean_x), (y, mean_y)))
+        xx, yy = (
+            central(self.window.means(side * side, dims), mean * mean) for side, mean in ((x, mean_x), (y, mean_y))
+        )
         xy = self.window.means(x * y, dims) - mean_x * mean_y
         size = xx.sqrt_() * yy.sqrt_()
         return fixed_mean(torch.where(size == 0, 0, xy / size).clamp_(-1, 1), 1)
-
-    def _central(self, squares: Tensor, squared_mean: Tensor) -> Tensor:
-        means = self.window.means(squares, range(2, squares.ndim))
-        variance = means - squared_mean
-        return torch.where(variance <= means * (16 * torch.finfo(means.dtype).eps), 0, variance)
 
 
 def _inner(x: Tensor) -> Tensor:

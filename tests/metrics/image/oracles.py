@@ -96,3 +96,51 @@ def edge_correlation(x: Array, y: Array, size: int) -> float:
 
 def psnr(x: Array, y: Array, data_range: float) -> float:
     return float(DECIBELS * np.log10(data_range**2 / ((x - y) ** 2).mean()))
+
+
+def blocked_psnr(x: Array, y: Array, data_range: float, block: int) -> float:
+    """PSNR-B of `(C, H, W)`, pair of neighbours by pair of neighbours."""
+    steps: dict[bool, list[Array]] = {True: [], False: []}
+    _, height, width = x.shape
+    for k in range(1, height):
+        steps[k % block == 0].extend((x[:, k] - x[:, k - 1]).reshape(-1) ** 2)
+    for k in range(1, width):
+        steps[k % block == 0].extend((x[:, :, k] - x[:, :, k - 1]).reshape(-1) ** 2)
+    excess = np.mean(steps[True]) - np.mean(steps[False]) if steps[True] else 0
+    effect = max(0, excess) * np.log2(block) / np.log2(min(height, width))
+    return float(DECIBELS * np.log10(data_range**2 / (((x - y) ** 2).mean() + effect)))
+
+
+def visual_information(x: Array, y: Array, noise: float) -> float:
+    """VIF of `(C, H, W)` in the pixel domain: from the gain and the variance of the rest in every window."""
+    x, y = x.astype(np.longdouble), y.astype(np.longdouble)
+    retained, information = np.zeros(len(x)), np.zeros(len(x))
+    for scale in range(4):
+        size = 2 ** (4 - scale) + 1
+        window = gaussian(size, size / 5, 2)
+        weights = window.reshape(-1)
+        if scale:
+            x, y = ((windows(side, window) * weights).sum(-1)[:, ::2, ::2] for side in (x, y))
+        dx, dy = (side - (side * weights).sum(-1, keepdims=True) for side in (windows(x, window), windows(y, window)))
+        xx, yy, xy = ((a * b * weights).sum(-1) for a, b in ((dx, dx), (dy, dy), (dx, dy)))
+        gain = np.where(yy > 1e-10, np.maximum(0, xy / np.where(yy > 1e-10, yy, 1)), 0)
+        rest = np.maximum(0, xx - gain * xy)
+        retained = retained + np.log(1 + gain**2 * yy / (rest + noise)).sum((1, 2))
+        information = information + np.log(1 + yy / noise).sum((1, 2))
+    return float((retained / information).mean())
+
+
+def quality(x: Array, y: Array) -> float:
+    """The universal image quality index of one channel beside another."""
+    return float(similarity(x[None], y[None], gaussian(11, 1.5, 2), 0, 0)[0].mean())
+
+
+def spectral_distortion(x: Array, y: Array, order: int) -> float:
+    pairs = [(i, j) for i in range(len(x)) for j in range(len(x)) if i != j]
+    gaps = [abs(quality(x[i], x[j]) - quality(y[i], y[j])) ** order for i, j in pairs]
+    return float(np.mean(gaps) ** (1 / order))
+
+
+def spatial_distortion(x: Array, ms: Array, pan: Array, pan_lr: Array, order: int) -> float:
+    gaps = [abs(quality(low, pan_lr) - quality(high, pan)) ** order for low, high in zip(ms, x, strict=True)]
+    return float(np.mean(gaps) ** (1 / order))

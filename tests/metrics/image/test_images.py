@@ -18,6 +18,7 @@ from assay.metrics import (
     Metric,
     MultiScaleStructuralSimilarityIndexMeasure,
     PeakSignalNoiseRatio,
+    PeakSignalNoiseRatioWithBlockedEffect,
     RelativeAverageSpectralError,
     RootMeanSquaredErrorUsingSlidingWindow,
     SpatialCorrelationCoefficient,
@@ -53,12 +54,15 @@ OF_ONE_IMAGE: Mapping[Metric, Callable[[Array, Array], float]] = {
     RootMeanSquaredErrorUsingSlidingWindow(): lambda x, y: oracles.windowed_error(x, y, 8),
     RelativeAverageSpectralError(window_size=5): lambda x, y: oracles.rase(x, y, 5),
     PeakSignalNoiseRatio(data_range=1, per_image=True): lambda x, y: oracles.psnr(x, y, 1),
+    PeakSignalNoiseRatioWithBlockedEffect(data_range=1): lambda x, y: oracles.blocked_psnr(x, y, 1, 8),
+    PeakSignalNoiseRatioWithBlockedEffect(data_range=2, block_size=3): lambda x, y: oracles.blocked_psnr(x, y, 2, 3),
 }
 SHIFT_FREE = [
     RootMeanSquaredErrorUsingSlidingWindow(),
     SpatialCorrelationCoefficient(),
     PeakSignalNoiseRatio(data_range=1, per_image=True),
     PeakSignalNoiseRatio(data_range=1),
+    PeakSignalNoiseRatioWithBlockedEffect(data_range=1),
     TotalVariation(),
 ]
 every_metric = pytest.mark.parametrize("metric", OF_ONE_IMAGE, ids=lambda metric: type(metric).__name__)
@@ -210,6 +214,23 @@ def test_constant_images_have_the_quality_of_their_means():
     assert float(SpatialCorrelationCoefficient()(one, two)) == 0
 
 
+def test_only_steps_between_blocks_are_a_blocking_effect():
+    metric = PeakSignalNoiseRatioWithBlockedEffect(data_range=255, block_size=4)
+    plain = PeakSignalNoiseRatio(data_range=255, per_image=True)
+    target = torch.full((1, 1, 12, 16), 100.0)
+    blocks = target + 10 * (torch.arange(16) // 4 % 2)
+    shifted = blocks.roll(2, -1)
+    assert metric(blocks, target) < plain(blocks, target)
+    assert torch.equal(metric(shifted, target), plain(shifted, target))
+    effect = 3 * 12 * 10**2 / (3 * 12 + 2 * 16) * math.log2(4) / math.log2(12)
+    assert float(metric(blocks, target)) == pytest.approx(10 * math.log10(255**2 / (50 + effect)), rel=1e-6)
+    assert metric(target, target) == math.inf
+    one_block = blocks[..., :4, 2:6]
+    assert torch.equal(metric(one_block, target[..., :4, :4]), plain(one_block, target[..., :4, :4]))
+    with pytest.raises(ShapeError, match="4 or more pixels"):
+        metric(blocks[..., :3], target[..., :3])
+
+
 def test_a_pixel_without_a_direction():
     black, red = torch.zeros(1, 3, 1, 1), torch.tensor([1.0, 0, 0]).reshape(1, 3, 1, 1)
     assert SpectralAngleMapper()(black, black) == 0
@@ -254,7 +275,8 @@ def test_images_that_are_smaller_than_the_window_are_refused():
 def test_arguments_out_of_range_are_refused():
     with pytest.raises(TypeError, match="data_range"):
         StructuralSimilarityIndexMeasure()
-    for kind in (StructuralSimilarityIndexMeasure, PeakSignalNoiseRatio, MultiScaleStructuralSimilarityIndexMeasure):
+    of_range = (PeakSignalNoiseRatio, PeakSignalNoiseRatioWithBlockedEffect)
+    for kind in (*of_range, StructuralSimilarityIndexMeasure, MultiScaleStructuralSimilarityIndexMeasure):
         for data_range in (0, -1, math.nan, math.inf):
             with pytest.raises(ConfigError, match="data_range"):
                 kind(data_range=data_range)
@@ -267,6 +289,8 @@ def test_arguments_out_of_range_are_refused():
         ErrorRelativeGlobalDimensionlessSynthesis(ratio=0)
     with pytest.raises(ConfigError, match="window_size"):
         RelativeAverageSpectralError(window_size=0)
+    with pytest.raises(ConfigError, match="block_size"):
+        PeakSignalNoiseRatioWithBlockedEffect(data_range=1, block_size=1)
     with pytest.raises(ConfigError, match="reduction"):
         TotalVariation(reduction="none")
 

@@ -18,6 +18,9 @@ from assay.tally.base import Batch, Tally
 from assay.tally.image_terms import MEAN_BITS, ImageTerm
 from assay.tally.row_sums import RowSums, RowTotals
 
+_LEAST = {"window_size": 1, "block_size": 2, "kernel_size": 2, "p": 1, "norm_order": 1}
+"""Arguments that are integers, and the smallest that each may be."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImageMetric(Metric):
@@ -46,16 +49,17 @@ class ImageMetric(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("data_range", "sigma", "ratio"):
+        for name in ("data_range", "sigma", "sigma_n_sq", "ratio"):
             value = getattr(self, name, None)
             if value is not None and not 0 < value < math.inf:
                 do = {"data_range": "Give 255 for 8-bit images, 1 for images from 0 to 1"}.get(
                     name, f"Leave {name} out"
                 )
                 raise ConfigError(describe(name, value, "a finite number above 0", do))
-        size = getattr(self, "window_size", None)
-        if size is not None and size < 1:
-            raise ConfigError(describe("window_size", size, "1 or more pixels", "Leave window_size out"))
+        for name, least in _LEAST.items():
+            value = getattr(self, name, None)
+            if value is not None and value < least:
+                raise ConfigError(describe(name, value, f"{least} or more", f"Leave {name} out"))
 
     @property
     @abstractmethod

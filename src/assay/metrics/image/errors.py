@@ -16,6 +16,7 @@ from assay.metrics.output_metrics import SQUARES, squared_error
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
 from assay.tally.image_terms import (
+    BlockedPeakRatio,
     ImageTerm,
     PeakRatio,
     RelativeGlobalError,
@@ -31,6 +32,7 @@ from assay.tally.windows import Window
 __all__ = [
     "ErrorRelativeGlobalDimensionlessSynthesis",
     "PeakSignalNoiseRatio",
+    "PeakSignalNoiseRatioWithBlockedEffect",
     "RelativeAverageSpectralError",
     "RootMeanSquaredErrorUsingSlidingWindow",
     "SpectralAngleMapper",
@@ -95,6 +97,45 @@ class PeakSignalNoiseRatio(ImageMetric):
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return super().per_sample(batch) if self.per_image else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeakSignalNoiseRatioWithBlockedEffect(ImageMetric):
+    """Peak signal-to-noise ratio of block-coded images (PSNR-B), in decibels.
+
+    `10 log10(data_range² / (MSE + BEF))` of each image, and its mean over the images. The blocking effect factor BEF is
+    `log2(block_size) / log2(shortest side) * (D_b - D_i)` where that is above 0, else 0: `D_b` is the mean squared
+    difference of the neighbours in `preds` that lie in two blocks, `D_i` of those in one block, of all channels. Blocks
+    are counted from the first pixel.
+
+    Returns:
+        float64 of shape `()`; infinite where a pair is equal and has no blocking effect. NaN without data.
+
+    Raises:
+        ConfigError: a `data_range` that is not above 0, or a `block_size` below 2.
+        ShapeError: `preds` and `target` of different shapes, or with a side shorter than a block.
+
+    Example:
+        >>> import torch
+        >>> preds = torch.tensor([[1.0, 1.0, 3.0, 3.0]] * 4).reshape(1, 1, 4, 4)
+        >>> metric = PeakSignalNoiseRatioWithBlockedEffect(data_range=4, block_size=2)
+        >>> metric(preds, preds), metric(preds, torch.full_like(preds, 2.0))
+        (tensor(12.0412, dtype=torch.float64), tensor(9.0309, dtype=torch.float64))
+
+    Source: Yim, Bovik, Quality assessment of deblocked images, IEEE Transactions on Image Processing 20 (2011).
+    """
+
+    higher_is_better = True
+    examples = ({"data_range": 16.0}, {"data_range": 16.0, "block_size": 4})
+
+    data_range: Annotated[
+        float, "the span of the values that pixels may have: 255 for 8-bit images, 1 for images from 0 to 1."
+    ]
+    block_size: Annotated[int, "pixels along a side of a block."] = 8
+
+    @property
+    def term(self) -> ImageTerm:
+        return BlockedPeakRatio(self.data_range, self.block_size)
 
 
 @dataclass(frozen=True, kw_only=True)
