@@ -14,15 +14,7 @@ from assay.meter import Meter
 from assay.meter.arguments import Arguments
 from laws import CASES, Case, bits, feed, keeps_samples
 
-NOT_COMPILED = ("fairness", "image", "retrieval")
-"""Families whose updates torch.compile cannot trace as one graph; they run outside of the compiled function."""
-
-
-def is_compiled(case: Case) -> bool:
-    return not (keeps_samples(case.metric) or case.raw or case.metric.family in NOT_COMPILED)
-
-
-COMPILED = [case for case in CASES if is_compiled(case)]
+COMPILED = [case for case in CASES if not (keeps_samples(case.metric) or case.raw)]
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,8 +66,7 @@ class LabelTally(Tally):
     weighted: bool = False
 
     def __post_init__(self) -> None:
-        cells = int(np.prod([float(n) for n in self.shape]))
-        size = 8 * cells * (1 + exact.num_limbs(1) * self.weighted)
+        size = 8 * math.prod(self.shape) * (1 + exact.num_limbs(1) * self.weighted)
         if size > LARGEST_STATE:
             argument, number, do = self.what_to_reduce
             got = f"{number}, whose {type(self).__name__} takes {size / 2**30:.1f} GiB"

@@ -298,7 +298,7 @@ class Variation(ImageTerm):
     bounded = False
 
     def measure(self, preds: Tensor) -> Tensor:
-        return sum_each_row(torch.cat([step.abs_().flatten(1) for step in _steps(preds)], 1))[:, 0]
+        return _sum_of_all([step.abs_() for step in _steps(preds)])
 
 
 def _steps(x: Tensor) -> list[Tensor]:
@@ -350,18 +350,22 @@ class BlockedPeakRatio(PeakRatio):
 
     def _effect(self, x: Tensor) -> Tensor:
         """How much larger the mean squared step is between blocks than inside of them."""
-        between, inside, pairs, all_pairs = 0.0, 0.0, 0, 0
-        for dim, step in enumerate(_steps(x), 2):
-            squares = as_float(step).mul(1 / self.data_range).square_().movedim(dim, -1)
-            edges = squares[..., self.block_size - 1 :: self.block_size]
-            pairs, all_pairs = pairs + math.prod(edges.shape[1:]), all_pairs + math.prod(squares.shape[1:])
-            between = between + row_sum(edges)
-            edges.zero_()
-            inside = inside + row_sum(squares)
+        steps = [step.movedim(dim, -1) for dim, step in enumerate(_steps(x), 2)]
+        squares = [as_float(step).mul(1 / self.data_range).square_() for step in steps]
+        edges = [each[..., self.block_size - 1 :: self.block_size] for each in squares]
+        pairs, all_pairs = (sum(math.prod(each.shape[1:]) for each in maps) for maps in (edges, squares))
+        between = _sum_of_all(edges)
         if not pairs:
-            return torch.zeros_like(inside)
-        excess = (between / pairs - inside / (all_pairs - pairs)).clamp_(min=0)
+            return between
+        for each in edges:
+            each.zero_()
+        excess = (between / pairs - _sum_of_all(squares) / (all_pairs - pairs)).clamp_(min=0)
         return excess.mul_(math.log(self.block_size) / math.log(min(x.shape[2:])))
+
+
+def _sum_of_all(maps: list[Tensor]) -> Tensor:
+    """The sum of each row of several maps."""
+    return row_sum(torch.cat([each.flatten(1) for each in maps], 1))
 
 
 @dataclass(frozen=True)

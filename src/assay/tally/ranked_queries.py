@@ -6,8 +6,9 @@ information retrieval performance measures efficiently in the presence of tied s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +17,22 @@ from torch import Tensor
 from assay.tally.row_sums import sum_each_row
 
 _LAST = (1 << 31) - 1  # as a key of a score: behind that of -inf
+
+Value = TypeVar("Value")
+
+
+class Once(Generic[Value]):
+    """A property that is computed once: `functools.cached_property` without its lock, which `torch.compile` refuses."""
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+    def __get__(self, owner: Any, kind: type) -> Value:
+        if owner is None:  # read from the class, as `help` does
+            return self  # type: ignore[return-value]
+        value = self.compute(owner)
+        object.__setattr__(owner, self.name, value)
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +57,12 @@ class RankedQueries:
     def dtype(self) -> torch.dtype:
         return self.relevance.dtype
 
-    @cached_property
+    @Once
     def place(self) -> Tensor:
         """0, 1, ..., of shape `(documents,)`."""
         return torch.arange(self.relevance.shape[1], device=self.relevance.device)
 
-    @cached_property
+    @Once
     def all_differ(self) -> bool:
         """Whether it is known that no scores are equal; what is said of groups then has fewer dimensions."""
         return self.on_host and bool((self.first.numpy() | self.absent.numpy()).all())
@@ -57,14 +74,14 @@ class RankedQueries:
             return self.relevance.shape[1]
         return int(np.where(self.absent.numpy(), 1, (self.end - self.start).numpy()).max(initial=1))
 
-    @cached_property
+    @Once
     def start(self) -> Tensor:
         """The place of the first document of the group of each."""
         if self.all_differ:
             return self.place
         return torch.where(self.first, self.place, 0).cummax(1).values
 
-    @cached_property
+    @Once
     def end(self) -> Tensor:
         """The place behind the last document of the group of each."""
         if self.all_differ:
@@ -73,31 +90,31 @@ class RankedQueries:
         ends = torch.where(self.first, self.place, count).flip(1).cummin(1).values.flip(1)  # of this group or the next
         return torch.cat([ends[:, 1:], torch.full_like(ends[:, :1], count)], 1)
 
-    @cached_property
+    @Once
     def group(self) -> Tensor:
         """How many documents are in the group of each."""
         if self.all_differ:
             return torch.ones((), dtype=self.dtype, device=self.place.device)
         return (self.end - self.start).to(self.dtype)
 
-    @cached_property
+    @Once
     def within(self) -> Tensor:
         """How many places of its group are before each."""
         if self.all_differ:
             return torch.zeros((), dtype=self.dtype, device=self.place.device)
         return (self.place - self.start).to(self.dtype)
 
-    @cached_property
+    @Once
     def relevant(self) -> Tensor:
         """1 where the relevance is above 0, else 0."""
         return torch.gt(self.relevance, 0, out=torch.empty_like(self.relevance))
 
-    @cached_property
+    @Once
     def _relevant_so_far(self) -> Tensor:
         """How many relevant documents are in the places up to each."""
         return self.relevant.to(torch.int64).cumsum(1)
 
-    @cached_property
+    @Once
     def relevant_before(self) -> Tensor:
         """How many relevant documents are in the groups before that of each."""
         if self.all_differ:
@@ -105,24 +122,24 @@ class RankedQueries:
         counts = torch.cat([torch.zeros_like(self.start[:, :1]), self._relevant_so_far], 1)
         return counts.gather(1, self.start).to(self.dtype)
 
-    @cached_property
+    @Once
     def relevant_within(self) -> Tensor:
         """How many relevant documents are in the group of each."""
         if self.all_differ:
             return self.relevant
         return self._relevant_so_far.gather(1, self.end - 1).to(self.dtype) - self.relevant_before
 
-    @cached_property
+    @Once
     def num_relevant(self) -> Tensor:
         """How many relevant documents each query has, of shape `(rows, 1)`."""
         return self._relevant_so_far[:, -1:].to(self.dtype)
 
-    @cached_property
+    @Once
     def num_documents(self) -> Tensor:
         """How many documents each query has, of shape `(rows, 1)`."""
         return (self.relevance.shape[1] - self.absent.sum(1, keepdim=True)).to(self.dtype)
 
-    @cached_property
+    @Once
     def hits(self) -> Tensor:
         """How many relevant documents are expected in the places up to each."""
         if self.all_differ:
@@ -135,7 +152,7 @@ class RankedQueries:
             return self.num_relevant
         return self.hits[:, count - 1 : count]
 
-    @cached_property
+    @Once
     def no_hit(self) -> Tensor:
         """The probability that no relevant document is in the places up to each."""
         left = self.group - self.within
@@ -150,7 +167,7 @@ class RankedQueries:
         total = (sums[self.end] - sums[self.start]).to(self.dtype)
         return torch.where(self.group == 1, weights, total / (self.group * scale))
 
-    @cached_property
+    @Once
     def ideal(self) -> Tensor:
         """The relevance from the highest to the lowest."""
         if self.on_host:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -22,7 +21,7 @@ class Window:
     size: int
     sigma: float | None = None
 
-    @cached_property
+    @property
     def weights(self) -> tuple[float, ...]:
         """What a pixel weighs along one dimension; they sum to 1."""
         if self.sigma is None:
