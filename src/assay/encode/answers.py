@@ -35,8 +35,7 @@ class EqualStrings(StringEncoder):
         ignored = [name for name in ("case", "punctuation", "numbers") if getattr(self, f"ignore_{name}")]
         return ("equal strings" + f" but for {' and '.join(ignored)}" * bool(ignored),)
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         several = ([each] if isinstance(each, str) else each for each in target)
         equal = [self._plain(pred) in map(self._plain, each) for pred, each in zip(preds, several, strict=True)]
         return table([equal])
@@ -59,10 +58,8 @@ class AnswerScores(StringEncoder):
     def names(self) -> tuple[str, ...]:
         return "exact matches of answers", "F1 of answers"
 
-    def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
+    def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         check_list("preds", preds)
-        if target is None:
-            raise InputError(describe("target", None, "a list of right answers", "Pass target"))
         check_list("target", target)
         for k, (pred, right) in enumerate(zip(preds, target, strict=True)):
             if isinstance(pred, Mapping):
@@ -75,8 +72,7 @@ class AnswerScores(StringEncoder):
                 do = "Put predictions and questions in the same order"
                 raise InputError(describe(f"preds[{k}]", f"id {ids[0]!r}", f"the id of its target, {ids[1]!r}", do))
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         scores = [_best_score(pred, right) for pred, right in zip(preds, target, strict=True)]
         return table(list(zip(*scores, strict=True)) or [(), ()], np.float64)
 

@@ -34,29 +34,31 @@ class Encoder(ABC):
         return repr(self)
 
     @abstractmethod
-    def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
+    def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         """Raise an `InputError` that names the argument and the sample, if one cannot be encoded.
 
         Both are sequences; that they have equal lengths was checked before.
         """
 
     @abstractmethod
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor | Ragged:
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor | Ragged:
         """One row a sample: int64 or float64 of shape `(N, k)` on the CPU; `(0, k)` for no sample.
 
         Samples of tensors of any length become a `Ragged` column, on their device and without reading a value.
         """
 
 
-def raw_samples(preds: Any, target: Any) -> tuple[Sequence[Any], Sequence[Any] | None]:
+def raw_samples(preds: Any, target: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     """Both arguments as lists or tuples of equal lengths; a string by itself is one sample.
 
     Raises:
-        ShapeError: one is no sequence, or they have different lengths.
+        ShapeError: there is no target, one is no sequence, or they have different lengths.
     """
     samples = _sequence("preds", preds)
-    others = None if target is None else _sequence("target", target)
-    if others is not None and len(others) != len(samples):
+    if target is None:
+        raise ShapeError(describe("target", "nothing", "a list with one entry a sample", "Pass preds and target"))
+    others = _sequence("target", target)
+    if len(others) != len(samples):
         got, expected = f"{len(others)} samples", f"as many as preds has, {len(samples)}"
         raise ShapeError(describe("target", got, expected, "Give one entry a sample in both"))
     return samples, others

@@ -74,9 +74,7 @@ class BoxEncoder(Encoder):
             return dict.fromkeys((DETECTIONS, TRUTHS), (*common, "labels"))
         return {DETECTIONS: (*common, "scores", "labels"), TRUTHS: (*common, "labels", "iscrowd", "area")}
 
-    def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
-        if target is None:
-            raise ShapeError(describe("target", "nothing", "a list with one dictionary an image", "Pass target"))
+    def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         for images, (group, names) in zip((preds, target), self._names.items(), strict=True):
             for k, image in enumerate(images):
                 _check_image(f"{_ARGUMENTS[group]}[{k}]", image, names)
@@ -89,8 +87,7 @@ class BoxEncoder(Encoder):
                     got = f"masks of {sizes[1]} with {sizes[0]} in preds"
                     raise ShapeError(describe(places[1], got, "one size", "Give both in the size of the image"))
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Ragged:
-        assert target is not None, "it was checked"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Ragged:
         images = {DETECTIONS: preds, TRUTHS: target}
         items = {group: {n: _flat(n, images[group]) for n in names} for group, names in self._names.items()}
         lengths = {

@@ -33,8 +33,7 @@ class EditCounts(StringEncoder):
         counted = ("target", "predicted", *(("right", "aligned") if self.alignment else ()))
         return f"{self.unit.removesuffix('s')} errors", *(f"{each} {self.unit}" for each in counted)
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         split = str.split if self.unit == "words" else str.strip
         predicted, wanted = list(map(split, preds)), list(map(split, target))
         levenshtein = load_package("rapidfuzz.distance").Levenshtein
@@ -68,8 +67,7 @@ class EditDistances(StringEncoder):
     def names(self) -> tuple[str, ...]:
         return (f"edit distance, substitutions cost {self.substitution_cost}",)
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         distance = load_package("rapidfuzz.distance").Levenshtein.distance
         costs = (1, 1, self.substitution_cost)
         return table([[distance(a, b, weights=costs) for a, b in zip(preds, target, strict=True)]])

@@ -51,10 +51,8 @@ class EntityCounts(StringEncoder):
         of = [""] if self.types is None else [f" {each}" for each in self.types]
         return tuple(f"{self.scheme or 'conlleval'} {what}{each}" for each in of for what in counted)
 
-    def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
+    def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         check_list("preds", preds)
-        if target is None:
-            raise InputError(describe("target", None, "a list of lists of tags", "Pass target"))
         check_list("target", target)
         for k, (predicted, wanted) in enumerate(zip(preds, target, strict=True)):
             self._check_tags(f"preds[{k}]", predicted)
@@ -77,8 +75,7 @@ class EntityCounts(StringEncoder):
                 expected = f"one of the types {', '.join(self.types)}"
                 raise InputError(describe(f"{place}[{i}]", repr(tag), expected, "Add it to types"))
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         rows = []
         for predicted, wanted in zip(preds, target, strict=True):
             both = [set(self._entities(tags)) for tags in (predicted, wanted)]

@@ -43,8 +43,7 @@ class ExtendedEdits(StringEncoder):
         costs = (self.language, self.alpha, self.rho, self.deletion, self.insertion)
         return (f"extended edit distance {costs}",)
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         wanted, each = references(target)
         prepared = (self._prepared(text) for text in np.repeat(np.array([*preds, None], object)[:-1], each))
         pairs = zip(prepared, map(self._prepared, wanted), strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,9 +45,7 @@ class SurfaceEncoder(Encoder):
         """How many classes count."""
         return self.num_classes - (not self.include_background)
 
-    def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
-        if target is None:
-            raise ShapeError(describe("target", "nothing", "a list of masks", "Pass preds and target"))
+    def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         for k, (own, true) in enumerate(zip(preds, target, strict=True)):
             for name, mask in (("preds", own), ("target", true)):
                 self._check_mask(f"{name}[{k}]", mask)
@@ -70,16 +68,21 @@ class SurfaceEncoder(Encoder):
         )
         if not integer:
             raise DtypeError(describe(name, kind, "an integer or bool dtype", "Pass scores.argmax(0), or mask.long()"))
-        labels = _array(mask)
-        low, high = int(labels.min()), int(labels.max())
-        if low < 0 or high >= self.num_classes:
-            got, expected = f"labels from {low} to {high}", f"0 to {self.num_classes - 1}"
-            raise InvalidValuesError(describe(name, got, expected, "Check num_classes"))
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked"
-        rows = [self._row(_array(own), _array(true)) for own, true in zip(preds, target, strict=True)]
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
+        sides = zip(self._labels("preds", preds), self._labels("target", target), strict=True)
+        rows = [self._row(own, true) for own, true in sides]
         return torch.tensor(rows, dtype=torch.float64).reshape(len(rows), 2 * self.width)
+
+    def _labels(self, name: str, masks: Sequence[Any]) -> Iterator[NDArray[Any]]:
+        """Masks on the CPU, where distances are computed: this waits once for the device of each tensor."""
+        for k, mask in enumerate(masks):
+            labels = to_host(mask).numpy() if isinstance(mask, Tensor) else np.asarray(mask)
+            low, high = int(labels.min()), int(labels.max())
+            if low < 0 or high >= self.num_classes:
+                got, expected = f"labels from {low} to {high}", f"0 to {self.num_classes - 1}"
+                raise InvalidValuesError(describe(f"{name}[{k}]", got, expected, "Check num_classes"))
+            yield labels
 
     def _row(self, preds: NDArray[Any], target: NDArray[Any]) -> list[float]:
         values, counted = [], []
@@ -105,11 +108,6 @@ class SurfaceEncoder(Encoder):
     def number(self, forth: NDArray[np.float64], back: NDArray[np.float64]) -> float:
         """The number of a class, from the distances of each surface to the other."""
         raise NotImplementedError
-
-
-def _array(mask: Any) -> NDArray[Any]:
-    """A mask on the CPU, where distances are computed: this waits for the device of a tensor."""
-    return to_host(mask).numpy() if isinstance(mask, Tensor) else np.asarray(mask)
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,8 @@ class StringEncoder(Encoder):
     def names(self) -> tuple[str, ...]:
         """What each column is called."""
 
-    def check(self, preds: Sequence[Any], target: Sequence[Any] | None) -> None:
+    def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:
         check_strings("preds", preds)
-        if target is None:
-            raise InputError(describe("target", None, "a list of strings", "Pass target"))
         if self.several:
             check_references(target)
         else:

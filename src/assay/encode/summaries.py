@@ -42,8 +42,7 @@ class RougeScores(StringEncoder):
         of = " of stems" if self.use_stemmer else ""
         return tuple(f"{self.rouge} {each}{of}" for each in ("precision", "recall", "F-score"))
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         wanted, each = references(target)
         common, predicted, lengths = self._counts(preds, wanted, each)
         precision, recall = common / np.maximum(predicted, 1), common / np.maximum(lengths, 1)

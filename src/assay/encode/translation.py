@@ -43,8 +43,7 @@ class NGramCounts(StringEncoder):
         counts = (f"{what} {n}-grams" for what in ("common", "predicted") for n in orders)
         return "predicted tokens", "closest target tokens", *counts
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         wanted, each = references(target)
         lists = TokenLists.of_words(list(map(self._split, preds)), list(map(self._split, wanted)), each)
         predicted, lengths = np.split(lists.lengths, [len(preds)])
@@ -89,8 +88,7 @@ class CharacterNGramCounts(StringEncoder):
         orders += [f"{n}-grams of words" for n in range(1, self.word_order + 1)]
         return tuple(f"{what} {each}" for each in orders for what in ("predicted", "target", "common"))
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         wanted, each = references(target)
         if self.lowercase:
             preds, wanted = [text.lower() for text in preds], [text.lower() for text in wanted]
@@ -177,8 +175,7 @@ class TranslationEdits(StringEncoder):
     def names(self) -> tuple[str, ...]:
         return "translation edits", "average target words"
 
-    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
-        assert target is not None, "it was checked before"
+    def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
         score = load_package("sacrebleu.metrics.ter").TER(
             self.normalize, self.no_punctuation, self.asian_support, case_sensitive=not self.lowercase
         )

@@ -126,6 +126,14 @@ def test_bad_masks_are_one_clear_line(kind):
             kind(**{"num_classes": 2, name: argument})
 
 
+@pytest.mark.devices("cuda:1")
+def test_a_mask_on_a_device_is_copied_once(pretended, device):
+    masks = [torch.ones(3, 3, dtype=torch.long, device=device) for _ in range(4)]
+    pretended.events.clear()
+    assert HausdorffDistance(num_classes=2)(masks[:2], masks[2:]) == 0
+    assert [event.kind for event in pretended.events].count("copy") == len(masks)
+
+
 # --- overlap ---------------------------------------------------------------------------------------------------------
 
 
