@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from assay.metrics.detection.panoptic import *
     from assay.metrics.fairness.by_group import *
     from assay.metrics.fairness.rates import *
+    from assay.metrics.generative.frechet import *
+    from assay.metrics.generative.inception_score import *
+    from assay.metrics.generative.kernels import *
+    from assay.metrics.generative.perceptual_path_length import *
     from assay.metrics.image.errors import *
     from assay.metrics.image.pansharpening import *
     from assay.metrics.image.similarity import *

@@ -155,6 +155,12 @@ def points(generator: Generator, count: int) -> tuple[Tensor, ...]:
     return integers(generator, -16, 17, count, 3) / 4, integers(generator, 0, CLASSES, count)
 
 
+def features(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Features of generated and of real samples."""
+    real = integers(generator, 0, 2, count)
+    return integers(generator, -16, 17, count, 3) / 4 + real[:, None], real
+
+
 def related_vectors(generator: Generator, count: int) -> tuple[Tensor, ...]:
     preds = integers(generator, -128, 129, count, 3) / 8
     return preds, preds / 2 + integers(generator, 0, 65, count, 3) / 8
@@ -345,6 +351,7 @@ _DRAWS: Mapping[str, Draw] = {
     "clusters": clusters,
     "pairs": pairs,
     "points": points,
+    "features": features,
     "related vectors": related_vectors,
     "positive pairs": positive_pairs,
     "unequal pairs": unequal_pairs,

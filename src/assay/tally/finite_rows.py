@@ -1,9 +1,9 @@
-"""Kept rows of finite numbers: points with their clusters, and pairs of points."""
+"""Kept rows of finite numbers: points with their clusters, features of two groups, and pairs of points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -58,7 +58,13 @@ class FiniteRows(RowStore):
         return [problem for problem in problems if problem.count]
 
     def compute(self, state: State) -> PointArrays:  # type: ignore[override]  # the columns as arrays
-        """The rows, sorted by their values in float64."""
+        """The rows, sorted by their values in float64, with numbers from 0 on as their clusters."""
+        points = self._sorted_rows(state)
+        if self.target == ():
+            return replace(points, target=np.unique(points.target, return_inverse=True)[1])
+        return points
+
+    def _sorted_rows(self, state: State) -> PointArrays:
         columns = dict(zip(self._tails, super().compute(state), strict=True))
         arrays = {
             name: (each if name == "target" and not self.target else each.double()).numpy()
@@ -69,9 +75,31 @@ class FiniteRows(RowStore):
             arrays = {name: each[has_weight] for name, each in arrays.items()}
         order = np.lexsort([key for each in reversed(arrays.values()) for key in np.atleast_2d(each.T)[::-1]])
         arrays = {name: each[order] for name, each in arrays.items()}
-        if self.target == ():
-            arrays["target"] = np.unique(arrays["target"], return_inverse=True)[1]
         return PointArrays(arrays["preds"], arrays["target"], arrays.get("weights"))
+
+
+TARGET_RANGE = "target is neither 0 (generated) nor 1 (real)"
+
+
+@dataclass(frozen=True)
+class FeatureGroups(FiniteRows):
+    """The features of generated and of real samples: `target` is 0 and 1."""
+
+    def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        target = state["rows"].column("target").to(torch.int64)
+        wrong = int((target != target.clamp(0, 1)).sum())
+        return [*super().invalid_values(state), *[InvalidValues(TARGET_RANGE, wrong)] * (wrong > 0)]
+
+    def compute(self, state: State) -> tuple[PointArrays, PointArrays]:  # type: ignore[override]  # one for each group
+        """The generated and the real samples."""
+        points = self._sorted_rows(state)
+        first, second = (
+            PointArrays(
+                points.preds[rows], points.target[rows], None if points.weights is None else points.weights[rows]
+            )
+            for rows in (points.target == 0, points.target == 1)
+        )
+        return first, second
 
 
 def totals_of_points(points: PointArrays) -> Iterator[ClusterTotals]:

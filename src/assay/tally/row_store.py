@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally, TensorLayout, shown
 from assay.tally.sample_store import ANY, SampleStore, canonical
-
-_SORTED = 64
-"""Elements of a row up to which rows are sorted by their bits; longer ones are sorted by a digest of them."""
 
 
 @dataclass(frozen=True)
@@ -61,21 +56,9 @@ class RowStore(Tally):
         state["rows"].append(**{name: getattr(batch, name) for name in self._tails})
 
     def canonicalize(self, state: State, rows: int) -> State:
-        store: SampleStore = state["rows"]
-        if sum(int(np.prod(tail)) for tail in self._tails.values()) <= _SORTED:
-            return {"rows": canonical(store)}
-        values = {name: store.column(name).contiguous() for name in store.columns}
-        order = torch.from_numpy(np.argsort(_digests(list(values.values())), kind="stable"))
-        return {"rows": store.replaced({name: value[order] for name, value in values.items()})}
+        return {"rows": canonical(state["rows"])}
 
     def compute(self, state: State) -> tuple[Tensor, ...]:
         """The columns, on the CPU."""
         store: SampleStore = state["rows"]
         return tuple(store.column(name) for name in self._tails)
-
-
-def _digests(columns: list[Tensor]) -> np.ndarray:
-    """For each row a digest of its bytes in all columns."""
-    raw = [column.reshape(len(column), -1).view(torch.uint8).numpy() for column in columns]
-    rows = (b"".join(each.tobytes() for each in row) for row in zip(*raw, strict=True))
-    return np.array([hashlib.blake2b(row, digest_size=16).digest() for row in rows], dtype="S16")

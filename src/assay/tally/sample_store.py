@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ HOST_BUDGET = 2 << 30  # bytes
 _BLOCK_BYTES = 8 << 20  # blocks double up to this size, which bounds what is allocated and not yet used
 _FIRST_ROWS = 256
 _ALIGNED = 64  # bytes
+_SORTED = 64
+"""Elements of a row up to which rows are sorted by their bits; longer ones are sorted by a digest of them."""
 
 ANY = torch.bool
 """As the dtype of a column: whatever the data has, because every dtype holds it."""
@@ -345,17 +348,30 @@ def _mapped(mapped: mmap.mmap, start: int, like: Tensor) -> Tensor:
 
 
 def canonical(store: SampleStore) -> SampleStore:
-    """The same rows on the CPU, sorted by their bits: one order for all ways in which they may have come."""
+    """The same rows on the CPU, sorted by their bits, or where these are many by a digest of them.
+
+    So there is one order for all ways in which they may have come.
+    """
     values = {name: store.column(name) for name in store.columns}
     if not store.rows:
         return store.replaced(values)
-    keys = [key for value in values.values() for key in _bits(value).reshape(store.rows, -1).T]
-    order = torch.from_numpy(np.lexsort(keys))
-    return store.replaced({name: value[order] for name, value in values.items()})
+    columns = [value.reshape(store.rows, -1) for value in values.values()]
+    if sum(column.shape[1] for column in columns) > _SORTED:
+        order = np.argsort(_digests(columns), kind="stable")
+    else:
+        order = np.lexsort([key for column in columns for key in _bits(column).T])
+    return store.replaced({name: value[torch.from_numpy(order)] for name, value in values.items()})
+
+
+def _digests(columns: Sequence[Tensor]) -> np.ndarray:
+    """For each row a digest of its bytes in all columns."""
+    raw = [_raw(column).reshape(len(column), -1) for column in columns]
+    rows = (b"".join(each.tobytes() for each in row) for row in zip(*raw, strict=True))
+    return np.array([hashlib.blake2b(row, digest_size=16).digest() for row in rows], dtype="S16")
 
 
 def _bits(values: Tensor) -> np.ndarray:
-    return _raw(values).view(_BITS[values.dtype.itemsize])
+    return _raw(values).view(_BITS[values.dtype.itemsize]).reshape(values.shape)
 
 
 def _raw(values: Tensor) -> np.ndarray:

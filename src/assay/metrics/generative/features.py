@@ -1,0 +1,67 @@
+"""What metrics of features of generated and of real samples have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from assay.errors import ConfigError, InvalidValuesError, describe
+from assay.metrics.base import Examples, Metric
+from assay.tally.base import Tally
+from assay.tally.finite_rows import FeatureGroups
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureMetric(Metric):
+    """A metric of the features that the caller's network computes of generated and of real samples.
+
+    Shapes:
+        `preds` `(N, num_features)`, the features; `target` `(N,)`, which are real: bool, or 1 and 0; weights `(N,)`,
+        how often each counts. An update may have both groups, or one of them.
+
+    Returns:
+        float64, shape `()`; NaN with a warning for fewer than two generated or two real samples.
+
+    Raises:
+        ConfigError: an argument that is out of range.
+        InvalidValuesError: by `compute`, if a feature is NaN or infinite, a target is neither 0 nor 1, or a weight is
+            negative or no integer.
+    """
+
+    family: ClassVar[str] = "generative"
+    inputs: ClassVar[str] = "features"
+    higher_is_better: ClassVar[bool | None] = False
+    exact_terms: ClassVar[bool] = False
+    terms_in_float64: ClassVar[bool] = True
+    counts_pairs: ClassVar[bool] = True
+    defined_for = "two generated and two real samples or more"
+    examples: ClassVar[Examples] = ({"num_features": 3},)
+
+    num_features: Annotated[int, "the number of features of a sample, `D`."]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_features < 1:
+            do = "Give the size of dimension 1 of preds"
+            raise ConfigError(describe("num_features", self.num_features, "1 or more", do))
+
+    def tally(self, weighted: bool) -> Tally:
+        return FeatureGroups((self.num_features,), (), weighted)
+
+
+def repetitions(metric: Metric, weights: np.ndarray | None, size: int) -> np.ndarray:
+    """How often each of so many samples occurs, in float64.
+
+    Raises:
+        InvalidValuesError: a weight is no integer.
+    """
+    if weights is None:
+        return np.ones(size)
+    if (weights != np.rint(weights)).any():
+        got, expected = f"fractions for {type(metric).__name__}", "integers: how often each sample occurs"
+        raise InvalidValuesError(describe("weights", got, expected, "Scale them to numbers of samples"))
+    return weights.astype(np.float64)
