@@ -79,6 +79,8 @@ def perfect(metric: Metric, target: Any) -> Any:
         return target[:, None].expand(-1, 5)
     if metric.inputs == "points":  # near the number of their cluster
         return (target + torch.arange(len(target)) % 2 / 8)[:, None].expand(-1, 3)
+    if metric.inputs == "features":  # all alike, generated and real
+        return torch.zeros(len(target), 3)
     if metric.inputs != "labels":
         return 20.0 * torch.nn.functional.one_hot(target).float() if metric.inputs == "tokens" else target
     scale = 20.0 if getattr(metric, "logits", not isinstance(metric, LabelMetric)) else 1.0
@@ -114,7 +116,8 @@ def test_right_predictions_are_better_than_random_ones_in_the_declared_direction
             assert (right > random) if metric.higher_is_better else (right < random)
             compared += 1
     no_best = kind.__name__ == "PositiveLikelihoodRatio"  # it divides by the rate of wrong predictions, which is 0
-    no_best = no_best or kind.inputs in ("ratings", "fused images") or kind.__name__ in DEPEND_ON_TARGETS
+    no_best = no_best or kind.inputs in ("ratings", "logits", "fused images") or kind.__name__ in DEPEND_ON_TARGETS
+    no_best = no_best or kind.__name__ == "PerceptualPathLength"  # it has no targets, as those of logits
     assert bool(compared) == (kind.higher_is_better is not None and not no_best)
 
 
@@ -127,9 +130,9 @@ def test_a_direction_is_missing_only_where_no_value_is_the_best(kind):
         for value in [metric(*draw_for(metric)(generator, 60), **draw_columns(metric, generator, 60))]
     )
     summarises = not shows_more and kind.inputs in ("values", "positive values", "logits", "")
-    summarises = summarises and kind.__name__ != "GroupDifference"
+    summarises = summarises and kind.__name__ not in ("GroupDifference", "InceptionScore", "PerceptualPathLength")
     of_two_sides = ("StatScores", "SelectionRate", "MeanError", "FractionalBias", "MeanNormalizedBias")
-    either = (*of_two_sides, "MeanAveragePrecision", "TotalVariation", "WeightedCalibration")
+    either = (*of_two_sides, "MeanAveragePrecision", "TotalVariation", "WeightedCalibration", "HSIC")
     assert (kind.higher_is_better is None) == (shows_more or summarises or kind.__name__ in either)
 
 

@@ -55,9 +55,9 @@ def _rows(table: LibraryTable) -> Iterator[CatalogueRow]:
 
 @cache
 def missing(name: str) -> dict[str, list[str]]:
-    """The classes of a library that assay has nothing for, by family."""
+    """The classes of a library that assay has nothing for, by family; none where it has all."""
     names: dict[str, dict[str, list[str]]] = tomllib.loads((files(__package__) / "missing.toml").read_text("utf-8"))
-    return names[name]
+    return names.get(name, {})
 
 
 def catalogue_document(rows: Iterable[CatalogueRow]) -> Document:

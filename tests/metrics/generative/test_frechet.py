@@ -154,7 +154,7 @@ def test_fewer_than_two_samples_of_a_group_are_undefined(kind, real):
 @EVERY
 def test_bad_samples_raise(kind):
     metric, preds, real = kind(num_features=2), torch.ones(4, 2), torch.tensor([0, 0, 1, 1])
-    with pytest.raises(InvalidValuesError, match="1 .*NaN or infinite"):
+    with pytest.raises(InvalidValuesError, match=r"1 .*NaN or infinite"):
         metric(preds.clone().fill_diagonal_(math.inf).index_fill(0, torch.tensor([1]), 0), real)
     with pytest.raises(InvalidValuesError, match="neither 0"):
         metric(preds, torch.tensor([0, 0, 1, 2]))

@@ -57,7 +57,7 @@ def test_equal_samples_score_one_and_sure_ones_the_number_of_classes():
 def test_logits_that_are_no_numbers_raise():
     metric = InceptionScore(num_classes=2)
     for row in ([math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]):
-        with pytest.raises(InvalidValuesError, match="1 .*logits"):
+        with pytest.raises(InvalidValuesError, match=r"1 .*logits"):
             metric(torch.tensor([[0.0, 1.0], row]))
     with pytest.raises(ShapeError, match="num_classes"):
         metric(torch.zeros(3, 4))

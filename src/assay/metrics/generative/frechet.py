@@ -66,7 +66,7 @@ class FrechetDistance(FeatureMetric):
         "it; one beyond it raises when the metric is computed.",
     ] = 30.0
 
-    examples: ClassVar[Examples] = ({"num_features": 3}, {"num_features": 1, "feature_range": 1000.0})
+    examples: ClassVar[Examples] = ({"num_features": 3}, {"num_features": 3, "feature_range": 1000.0})
 
     def __post_init__(self) -> None:
         super().__post_init__()
