@@ -29,6 +29,7 @@ SCRIPTS = (
     "text",
     "image",
     "detection",
+    "generative",
     "import_time",
 )
 IN_TORCH = ("collection", "update_cost")  # are run again without the compiled code

@@ -103,6 +103,8 @@ class InceptionScore(Metric):
         return RowSums(ClassProbabilities(self.num_classes), weighted)
 
     def compute(self, counts: RowTotals) -> Tensor:
+        if not counts.weight:
+            return number(math.nan)
         shares, (negative_entropy,) = ([rounded(mean) for mean in means(counts, k)] for k in range(2))
         logs = [share * math.log(share) if share else 0.0 for share in shares]
         return number(math.exp(max(0.0, negative_entropy - math.fsum(logs))))
