@@ -65,7 +65,7 @@ def add_products(limbs: Tensor, values: Tensor, groups: Tensor, kernel: Kernel) 
     total, others = blocks * block, 1 - groups
     place = torch.where(groups == 0, others.cumsum(0) - 1, total - groups.cumsum(0))
     arranged = values.new_zeros(total, padded(width))
-    arranged[:, :width].index_copy_(0, place, values)
+    arranged[:, :width].index_add_(0, place, values)
     starts = torch.arange(0, total, block, device=values.device)
     which = (starts >= others.sum()).to(torch.int64)
     for k in range(blocks):
