@@ -132,7 +132,7 @@ def test_a_direction_is_missing_only_where_no_value_is_the_best(kind):
     summarises = not shows_more and kind.inputs in ("values", "positive values", "logits", "")
     summarises = summarises and kind.__name__ not in ("GroupDifference", "InceptionScore", "PerceptualPathLength")
     of_two_sides = ("StatScores", "SelectionRate", "MeanError", "FractionalBias", "MeanNormalizedBias")
-    either = (*of_two_sides, "MeanAveragePrecision", "TotalVariation", "WeightedCalibration", "HSIC")
+    either = (*of_two_sides, "MeanAveragePrecision", "TotalVariation", "WeightedCalibration", "HSIC", "PerSample")
     assert (kind.higher_is_better is None) == (shows_more or summarises or kind.__name__ in either)
 
 

@@ -50,6 +50,8 @@ def reason(case):
         return "a sample is a document, or the value is of a mean curve"
     if getattr(metric, "aggregation", "mean") != "mean":
         return "is no mean of the queries"
+    if name == "PerSample" and metric.numbers and not metric.number:
+        return "has several numbers"
     if name == "EntityF1Score" and metric.average != "micro":
         return "averages over types"
     if getattr(metric, "reduction", "mean") == "sum":

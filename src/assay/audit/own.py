@@ -27,7 +27,7 @@ def cases() -> Iterator[Case]:
 
 def _case(metric: Metric) -> Case:
     draw, generator = draw_for(metric), torch.Generator().manual_seed(0)
-    values = {field.name: getattr(metric, field.name) for field in fields(metric) if field.init}  # type: ignore[arg-type]
+    values = {field.name: getattr(metric, field.name) for field in fields(metric) if field.init and field.repr}  # type: ignore[arg-type]
     defaults = {field.name: field.default for field in fields(metric)}  # type: ignore[arg-type]
     arguments = ", ".join(f"{key}={value!r}" for key, value in values.items() if value != defaults[key])
     return Case(

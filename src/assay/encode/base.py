@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -11,6 +11,9 @@ from torch import Tensor
 from assay.errors import ShapeError, describe
 from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
+
+TENSORS = "tensors"
+"""What encoders take that are given the tensors of an update, as metrics without an encoder are."""
 
 
 class Encoder(ABC):
@@ -21,17 +24,37 @@ class Encoder(ABC):
     everything behind it (weights, merging, files, slices, resampling) is that of any rows of numbers.
 
     Attributes:
-        takes: what a sample is, as "strings"; the metrics of a meter take the same.
+        takes: what a sample is, as "strings"; the metrics of a meter take the same. With "tensors", other metrics are
+            given the arguments of an update as they are.
         on_cpu: whether its rows are on the CPU wherever the samples are; otherwise they are where the samples are.
+        columns: the named columns of an update that it takes.
+        function: what it calls, if the caller brought it: no part of its equality.
     """
 
     takes: ClassVar[str]
     on_cpu: ClassVar[bool] = True
+    columns: ClassVar[frozenset[str]] = frozenset()
+    function: ClassVar[Callable[..., Any] | None] = None
 
     @property
     def column(self) -> str:
         """The name of its rows among the columns of a batch."""
         return repr(self)
+
+    def encode(self, preds: Any, target: Any, columns: Mapping[str, Any]) -> Tensor | Ragged:
+        """The rows of the arguments of an update, after they were checked.
+
+        Args:
+            preds: as given to the update.
+            target: likewise.
+            columns: those named in `columns`.
+
+        Raises:
+            InputError: the arguments are no sequences of equal lengths, or a sample cannot be encoded.
+        """
+        samples = raw_samples(preds, target)
+        self.check(*samples)
+        return self.rows(*samples)
 
     @abstractmethod
     def check(self, preds: Sequence[Any], target: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from assay.devices.assign import DeviceAssignment, assign
+from assay.devices.modules import locations
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, Selector
 from assay.evaluation.bootstrap_groups import BootstrapGroups
@@ -20,7 +21,7 @@ from assay.evaluation.data_source import DataSource, Trail, open_source
 from assay.evaluation.diagnostics import Diagnostics, choose_diagnostics
 from assay.evaluation.exported_models import as_model
 from assay.evaluation.final_report import FinishedEvaluation, build_report
-from assay.evaluation.forward import Forward, locations, ready
+from assay.evaluation.forward import Forward, ready
 from assay.evaluation.identity import Identity
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers

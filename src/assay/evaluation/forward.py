@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from assay.devices.assign import DeviceAssignment
+from assay.devices.modules import evaluation_mode, locations
 from assay.devices.placement import move
 from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
@@ -75,7 +76,9 @@ class Forward:
         if weights is not None:
             weights = move(as_column(weights, "weights"), home)
         columns = self._reader.columns(batch)
-        return Predicted(preds, target, weights, {name: move(as_column(columns[name], name), home) for name in columns})
+        if not self._reader.raw:  # else a function may take lists
+            columns = {name: as_column(column, name) for name, column in columns.items()}
+        return Predicted(preds, target, weights, move(columns, home))
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._dtype is None:
@@ -101,33 +104,17 @@ class Forward:
 
 @contextmanager
 def ready(model: Any, device: torch.device) -> Iterator[None]:
-    """A model in evaluation mode and on a device, and afterwards as and where it was, whatever happened.
-
-    Every module gets its own mode back: parts of a model in training may have been put into evaluation mode on purpose.
-    """
-    if not isinstance(model, nn.Module):
-        yield
-        return
-    modes = [(module, module.training) for module in model.modules()]
+    """A model in evaluation mode and on a device, and afterwards as and where it was, whatever happened."""
     homes = locations(model)
     away = len(homes) == 1 and homes != {device}
-    try:
-        model.eval()
-        if away:
-            model.to(device)
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-        if away:
-            model.to(homes.pop())
-
-
-def locations(model: Any) -> set[torch.device]:
-    """The devices on which a model has parameters or buffers."""
-    if not isinstance(model, nn.Module):
-        return set()
-    return {tensor.device for tensors in (model.parameters(), model.buffers()) for tensor in tensors}
+    with evaluation_mode(model):
+        try:
+            if away:
+                model.to(device)
+            yield
+        finally:
+            if away:
+                model.to(homes.pop())
 
 
 def autocast_dtype(precision: str | None, device: torch.device) -> torch.dtype | None:

@@ -138,7 +138,10 @@ class Observers:
             if len(values) != predicted.rows:
                 got = f"{len(values)} values for {predicted.rows} samples ({structure(batch)})"
                 raise ShapeError(describe(f"slices: {name}", got, "one value a sample", "Correct the name or function"))
-        raw = (predicted.preds, predicted.target) if self._reader.raw else None
+        raw = None
+        if self._reader.raw:
+            target = [""] * predicted.rows if predicted.target is None else predicted.target
+            raw = [_without_values(each) for each in predicted.preds], target
         return RowMetadata(index, ids, parts, raw)
 
     def push(self, metadata: RowMetadata, first: int, batch: Arguments) -> None:
@@ -234,6 +237,11 @@ class Observers:
         self.broken, before = True, self.broken
         yield
         self.broken = before
+
+
+def _without_values(sample: Any) -> Any:
+    """A raw sample, or the shape of a tensor: an image is not held until rows are handed over."""
+    return str(tuple(sample.shape)) if isinstance(sample, Tensor | np.ndarray) else sample
 
 
 def _present(batch: Arguments) -> list[Tensor]:

@@ -216,8 +216,10 @@ class _FirstOutputs:
         self.reason = ""
 
     def count(self, rows: SampleRows) -> None:
-        if rows.raw is not None:
-            self.reason = "outputs that are no tensors are compared by their metrics alone"
+        if rows.raw is not None or not math.prod(rows.preds.shape[1:]):
+            self.reason = (
+                "outputs that are no tensors, or that only functions take, are compared by their metrics alone"
+            )
             return
         if rows.index is None:
             self.reason = "the samples of a stream have no numbers"

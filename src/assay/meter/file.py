@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -77,15 +77,19 @@ class MeterDescription:
             raise StateError(describe(where, got, "that of a meter", "Save the meter again")) from error
         return description
 
-    def made(self, known: Iterable[type[Metric]], where: str) -> dict[str, Metric]:
+    def made(self, known: Iterable[type[Metric] | Metric], where: str) -> dict[str, Metric]:
         """The metrics.
 
         Raises:
             StateError: a class that is not known, or fields that it does not have.
         """
+        known = tuple(known)
         if not self.metrics:
             raise StateError(describe(where, "no metric", "one or more", _AGAIN))
-        own = {cls.__name__: cls for cls in known}
+        own = _Known(
+            {each.__name__: each for each in known if isinstance(each, type)},
+            [each for each in known if isinstance(each, Metric)],
+        )
         return {name: _metric(fields, own, where) for name, fields in self.metrics.items()}
 
 
@@ -207,8 +211,9 @@ def _store(zero: SampleStore, columns: Mapping[str, Tensor | None], where: str, 
 
 
 def _plain(metric: Metric) -> dict[str, Any]:
-    """A metric as its class name and its fields."""
-    fields = [field.name for field in dataclasses.fields(metric) if field.init]  # type: ignore[arg-type]
+    """A metric as its class name and the fields that are part of its equality, as functions are not."""
+    every = dataclasses.fields(metric)  # type: ignore[arg-type]
+    fields = [field.name for field in every if field.init and field.compare]
     return {"class": type(metric).__name__, "fields": {name: _said(getattr(metric, name)) for name in fields}}
 
 
@@ -219,16 +224,27 @@ def _said(value: Any) -> Any:
     return [_said(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _metric(saved: Any, own: Mapping[str, type[Metric]], where: str) -> Metric:
+class _Known(NamedTuple):
+    """What a reader of a file brings: classes of metrics by name, and metrics that hold a function."""
+
+    classes: Mapping[str, type[Metric]]
+    metrics: Sequence[Metric]
+
+
+def _metric(saved: Any, own: _Known, where: str) -> Metric:
+    for metric in own.metrics:
+        if json.loads(json.dumps(_plain(metric))) == saved:
+            return metric
     try:
-        name, fields = (
-            saved["class"],
-            {key: _meant(value, own, where) for key, value in saved["fields"].items()},
-        )
-        if name not in own and name not in assay.metrics.__all__:
+        name, fields = saved["class"], {key: _meant(value, own, where) for key, value in saved["fields"].items()}
+        if name not in own.classes and name not in assay.metrics.__all__:
             do = "Pass it in known=, or read the file with the version of assay that wrote it"
             raise StateError(describe(where, f"the metric {name!r}", "one that assay brings", do))
-        metric = (own.get(name) or getattr(assay.metrics, name))(**fields)
+        kind = own.classes.get(name) or getattr(assay.metrics, name)
+        if not all(field.compare for field in dataclasses.fields(kind)):  # type: ignore[arg-type]
+            do = "Pass the metric itself, with its function, in known="
+            raise StateError(describe(where, f"the metric {name} {fields}", "one whose function is known", do))
+        metric = kind(**fields)
         if not isinstance(metric, Metric):
             raise TypeError("not a metric")
         return metric
@@ -236,7 +252,7 @@ def _metric(saved: Any, own: Mapping[str, type[Metric]], where: str) -> Metric:
         raise StateError(describe(where, f"the metric {saved!r} ({error})", "a metric that can be", _AGAIN)) from error
 
 
-def _meant(value: Any, own: Mapping[str, type[Metric]], where: str) -> Any:
+def _meant(value: Any, own: _Known, where: str) -> Any:
     """A field from words of JSON, which has no tuples; fields of metrics have no lists, and no dictionaries."""
     if isinstance(value, dict):
         return _metric(value, own, where)

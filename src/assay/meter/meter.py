@@ -28,7 +28,7 @@ from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.options import check_options, named_metrics
-from assay.meter.raw_samples import encoded
+from assay.meter.raw_samples import encoded, takes_raw
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.metrics.base import Metric
@@ -116,7 +116,7 @@ class Meter:
     @property
     def takes_raw(self) -> bool:
         """Whether updates take lists of raw samples, such as strings, instead of tensors."""
-        return bool(self._plan.encoders)
+        return takes_raw(self._plan.encoders)
 
     def states(self) -> list[State]:
         """The canonical state of each of the `tallies`, on the CPU, with everything that was counted.
@@ -146,7 +146,7 @@ class Meter:
             **columns: what the metrics take besides, by name, one row a sample, such as `indexes=` of retrieval.
 
         Metrics of raw samples take lists for `preds` and `target`, as their descriptions state. They are encoded at
-        once: on the CPU, or boxes on their device.
+        once: on the CPU, or boxes on their device. Functions and networks of the caller are called at once, too.
 
         Raises:
             ConfigError: a column is missing, or no metric counts it; nothing has then been counted.
@@ -202,8 +202,12 @@ class Meter:
         self._plan.check_columns(present)
         ragged = NO_RAGGED
         if self._plan.encoders:
-            preds, rows, ragged = encoded(self._plan.encoders, preds, target)
-            target, present = None, present | rows
+            placeholder, rows, ragged = encoded(self._plan.encoders, preds, target, present)
+            present = {name: present[name] for name in self._plan.counted_columns} | rows
+            if not self._plan.counts_tensors:
+                preds, target = placeholder, None
+            elif not self._plan.uses_target:
+                target = None
         names = sorted(present)
         return Arguments((preds, target, weights, *(present[name] for name in names)), names, ragged)
 
@@ -469,12 +473,13 @@ class Meter:
         return file.write(path, description, to_tensors(self._plan.tallies, states))
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], known: Iterable[type[Metric]] = ()) -> Meter:
+    def from_file(cls, path: str | os.PathLike[str], known: Iterable[type[Metric] | Metric] = ()) -> Meter:
         """The meter that `to_file` wrote; its metrics need not be given.
 
         Args:
             path: the file.
-            known: classes of metrics of your own that may be in it.
+            known: classes of metrics of your own that may be in it; and metrics that hold a function, as `PerSample`
+                does, since no file has that.
 
         Raises:
             StateError: the file is cut short, changed, of another version, not one of a meter, or holds a metric that

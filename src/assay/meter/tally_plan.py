@@ -36,6 +36,7 @@ class TallyPlan:
 
     def __init__(self, metrics: Mapping[str, Metric], weighted: bool) -> None:
         self.encoders = shared_encoders(metrics)
+        self._metrics = dict(metrics)
         self._wanted = {name: metrics[name].batch_tally(weighted) for name in sorted(metrics)}
         tallies: list[Tally] = []
         for tally in (leaf for wanted in self._wanted.values() for leaf in components(wanted)):
@@ -49,8 +50,17 @@ class TallyPlan:
         self.tallies: tuple[Tally, ...] = tuple(tallies)
         self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
         encoded = {encoder.column for encoder in self.encoders}
-        self.columns = frozenset().union(*(tally.columns for tally in self.tallies)) - encoded
+        self.counted_columns = frozenset().union(*(tally.columns for tally in self.tallies)) - encoded
+        """The names of the columns of an update that are counted themselves."""
+        self.columns = self.counted_columns.union(*(encoder.columns for encoder in self.encoders))
         """The names of the columns that an update must be given."""
+        self.counts_tensors = not all(metric.encoders for metric in metrics.values())
+        """Whether a metric is computed from `preds` and `target` themselves, and not from what encoders give."""
+
+    @property
+    def uses_target(self) -> bool:
+        """Whether a tally counts the target."""
+        return any(tally.uses_target for tally in self._wanted.values())
 
     def _serving(self, wanted: Tally) -> TallySource:
         places = tuple(self._place(leaf) for leaf in components(wanted))
@@ -64,19 +74,21 @@ class TallyPlan:
         """Raise a `ConfigError` when columns of these names are not those that the metrics count."""
         if set(names) == self.columns:
             return
-        readers = {name: sorted(each.columns & self.columns) for name, each in self._wanted.items()}
+        readers = {name: each.columns & self.columns for name, each in self._wanted.items()}
+        for name, metric in self._metrics.items():
+            readers[name] = readers[name].union(*(encoder.columns for encoder in metric.encoders))
         got = ", ".join(sorted(names)) or "no column"
         expected = ", ".join(sorted(self.columns)) or "none"
         missing, unknown = sorted(self.columns - set(names)), sorted(set(names) - self.columns)
         do = f"Leave out {', '.join(unknown)}, which no metric counts"
         if missing:
-            wanting = ", ".join(name for name, columns in readers.items() if set(columns) & set(missing))
+            wanting = ", ".join(name for name, columns in readers.items() if columns & set(missing))
             do = f"Pass {', '.join(f'{name}=...' for name in missing)} to update, for {wanting}"
         raise ConfigError(describe("columns", got, expected, do))
 
     def check(self, layout: BatchLayout) -> None:
         """Raise an `InputError` when a batch of this layout cannot be counted, or holds what nothing reads."""
-        if layout.target is not None and not any(tally.uses_target for tally in self._wanted.values()):
+        if layout.target is not None and not self.uses_target:
             do = "Leave it out; weights are passed by name, as weights=..."
             raise ShapeError(
                 describe("target", "a tensor", f"none, which {', '.join(self._wanted)} would not read", do)
@@ -99,7 +111,12 @@ class TallyPlan:
 
 
 def tally_plan(metrics: Mapping[str, Metric], weighted: bool) -> TallyPlan:
-    """The plan of these metrics; equal metrics share one, as a plan never changes."""
+    """The plan of these metrics; equal metrics share one, as a plan never changes.
+
+    Metrics that hold a function of the caller get their own: it is no part of their equality, and is not to be kept.
+    """
+    if any(encoder.function is not None for metric in metrics.values() for encoder in metric.encoders):
+        return TallyPlan(metrics, weighted)
     try:
         return _shared_plan(tuple(metrics.items()), weighted)
     except TypeError:  # a metric of one's own with a field that has no hash

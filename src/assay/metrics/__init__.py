@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from assay.metrics.image.errors import *
     from assay.metrics.image.pansharpening import *
     from assay.metrics.image.similarity import *
+    from assay.metrics.networks.function import *
     from assay.metrics.nominal.association import *
     from assay.metrics.nominal.fleiss_kappa import *
     from assay.metrics.per_output import *

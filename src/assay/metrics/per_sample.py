@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from assay.devices.policies import policy
-from assay.encode.base import Encoder, raw_samples
 from assay.tally.base import Batch
 from assay.tally.inputs import check_inputs, match_shapes, readable
-from assay.tally.ragged import Ragged
 
 if TYPE_CHECKING:
     from assay.metrics.base import Metric
@@ -92,7 +90,9 @@ def per_sample_values(
     if metric.encoders and metric.encoder is None:
         return None  # made of metrics of raw samples
     if metric.encoder is not None:
-        preds, target = _rows(metric.encoder, preds, target), None
+        taken = metric.encoder.columns
+        preds = metric.encoder.encode(preds, target, {name: columns[name] for name in sorted(taken)})
+        target, columns = None, {name: column for name, column in columns.items() if name not in taken}
         if not isinstance(preds, Tensor):
             return None  # samples of any number of items, as images with boxes
     return row_values(metric, preds, target, weights, columns)
@@ -137,12 +137,6 @@ def predictions(metric: Metric, preds: Any, target: Any = None, **columns: Tenso
     batch = _batch(metric, preds, target, None, columns)
     with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
         return metric.predicted(batch)
-
-
-def _rows(encoder: Encoder, preds: Any, target: Any) -> Tensor | Ragged:
-    samples = raw_samples(preds, target)
-    encoder.check(*samples)
-    return encoder.rows(*samples)
 
 
 def _batch(

@@ -55,6 +55,21 @@ class RowNumbers(RowTerm):
 
 
 @dataclass(frozen=True)
+class FunctionNumbers(RowNumbers):
+    """The numbers that a function of the caller gave for each sample: NaN is invalid, infinity a value."""
+
+    not_finite = ""
+
+    @property
+    def invalid(self) -> tuple[str, ...]:
+        return ("samples for which the function gave NaN",)
+
+    def __call__(self, batch: Batch) -> RowValues:
+        undefined = batch.preds.isnan().any(1)
+        return RowValues(batch.preds, counted=~undefined, invalid=undefined.sum()[None])
+
+
+@dataclass(frozen=True)
 class Cosine(RowTerm):
     """The cosine of the angle between `preds (N, D)` and `target (N, D)`, row by row."""
 

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 
 from assay.devices.assign import assign
+from assay.devices.modules import locations
 from assay.devices.placement import move
 from assay.errors import ConfigError, describe
 from assay.evaluation import evaluate
 from assay.evaluation.batch import Reader
-from assay.evaluation.forward import autocast_dtype, locations, ready
+from assay.evaluation.forward import autocast_dtype, ready
 from assay.language import ByteTokenizer, CausalModel, Tokenizer, Windows
 from assay.language.scoring import sentence_of, table_of
 from assay.metrics.base import Metric
