@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from assay.integrations.ignite import IgniteMetric as IgniteMetric
     from assay.integrations.ignite import as_ignite as as_ignite
     from assay.integrations.ignite import attach as attach
+    from assay.integrations.image_networks import clip_image_quality as clip_image_quality
+    from assay.integrations.image_networks import clip_score as clip_score
+    from assay.integrations.image_networks import lpips as lpips
     from assay.integrations.keras import KerasMetric as KerasMetric
     from assay.integrations.keras import as_keras as as_keras
     from assay.integrations.lightning import CountOnce as CountOnce
     from assay.integrations.lm_eval import read_lm_eval as read_lm_eval
     from assay.integrations.mlflow import log_to_mlflow as log_to_mlflow
     from assay.integrations.tensorboard import log_to_tensorboard as log_to_tensorboard
+    from assay.integrations.text_networks import bert_score as bert_score
+    from assay.integrations.text_networks import infolm as infolm
     from assay.integrations.torchmetrics import AssayCollection as AssayCollection
     from assay.integrations.torchmetrics import AssayMetric as AssayMetric
     from assay.integrations.torchmetrics import as_torchmetric as as_torchmetric
@@ -35,11 +40,13 @@ _HOMES = {
     "composer": ("as_composer", "as_evaluator"),
     "foreign_metrics": ("Foreign", "from_torchmetrics"),
     "ignite": ("IgniteMetric", "as_ignite", "attach"),
+    "image_networks": ("clip_image_quality", "clip_score", "lpips"),
     "keras": ("KerasMetric", "as_keras"),
     "lightning": ("CountOnce",),
     "lm_eval": ("read_lm_eval",),
     "mlflow": ("log_to_mlflow",),
     "tensorboard": ("log_to_tensorboard",),
+    "text_networks": ("bert_score", "infolm"),
     "torchmetrics": ("AssayCollection", "AssayMetric", "as_torchmetric", "as_torchmetrics"),
     "transformers": ("ComputeMetrics", "compute_metrics"),
     "wandb": ("log_to_wandb",),
