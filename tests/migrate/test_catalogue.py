@@ -13,7 +13,7 @@ from assay.metrics.samples import public_metrics
 from assay.migrate.catalogue import catalogue, missing
 from assay.migrate.table import LIBRARIES, library
 
-LATER = {"image", "generative", "networks", "audio", "detection", "segmentation", "shapes", "samples"}
+LATER = {"image", "generative", "audio", "detection", "segmentation", "shapes", "samples"}
 ROWS = catalogue()
 
 

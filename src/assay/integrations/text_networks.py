@@ -292,7 +292,7 @@ def _norm(order: float) -> Callable[[Tensor, Tensor, float, float], Tensor]:
 
 
 _MEASURES: dict[str, Callable[[Tensor, Tensor, float, float], Tensor]] = {
-    "kl": lambda p, q, a, b: torch.xlogy(q, q / p).sum(-1),
+    "kl": lambda p, q, a, b: (torch.xlogy(q, q / p) + (p - q)).sum(-1).clamp(min=0),  # p - q sums to 0
     "alpha": lambda p, q, a, b: torch.expm1(_sum_of_powers(p, q, a, 1 - a)) / (a * (a - 1)),
     "beta": lambda p, q, a, b: _ab(p, q, 1.0, b),
     "ab": _ab,

@@ -56,6 +56,7 @@ def _heads(text: str) -> list[tuple[str, str]]:
 
 
 _OF_METRICS = (Metric.__name__, "Arithmetic", "Classwise", "PerOutput")  # metrics of metrics have no name of one word
+_OF_FUNCTION = "PerSample"
 
 SHORT: dict[str, tuple[str, dict[str, Any]]] = {
     "acc": ("Accuracy", {}),
@@ -126,8 +127,11 @@ def _is_other_task(key: str, fields: Mapping[str, Any]) -> bool:
 
 def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
     """The class that a name stands for, and the arguments that the name implies."""
-    known = {name.lower(): name for name in assay.metrics.__all__ if name not in _OF_METRICS}
+    known = {name.lower(): name for name in assay.metrics.__all__ if name not in (*_OF_METRICS, _OF_FUNCTION)}
     wanted = kind.lower().replace("_", "").replace("-", "")
+    if wanted == _OF_FUNCTION.lower():
+        do = f"Call assay.evaluate in Python, with {_OF_FUNCTION}(function)"
+        raise ConfigError(describe("--metrics", repr(kind), "a metric that holds no function", do))
     if wanted in SHORT:
         return SHORT[wanted]
     for name in (wanted, f"{wanted}score", f"{wanted}error"):
