@@ -12,7 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOME = Path("src/assay/native")
-SOURCES = [HOME / name for name in ("bins.c", "labels.c", "matching.c", "sums.c", "weights.c")]
+SOURCES = [HOME / name for name in ("bins.c", "edits.c", "labels.c", "matching.c", "sums.c", "weights.c")]
 LIBRARY = HOME / "_native.so"
 # No contraction to fused multiply-adds and no reassociation: the code is exact only as written.
 FLAGS = [

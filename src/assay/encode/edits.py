@@ -1,4 +1,4 @@
-"""Edit distances between words or characters, counted by rapidfuzz."""
+"""Edit distances between words or characters, counted by rapidfuzz or by compiled code."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from assay.encode.strings import StringEncoder, load_package, table
+from assay.native.edits import edit_counts
+from assay.native.library import library
 
 Unit = Literal["words", "characters"]
 
@@ -34,6 +37,8 @@ class EditCounts(StringEncoder):
         return f"{self.unit.removesuffix('s')} errors", *(f"{each} {self.unit}" for each in counted)
 
     def rows(self, preds: Sequence[Any], target: Sequence[Any]) -> Tensor:
+        if not self.alignment and library() is not None:
+            return torch.from_numpy(edit_counts(preds, target, by_words=self.unit == "words"))
         split = str.split if self.unit == "words" else str.strip
         predicted, wanted = list(map(split, preds)), list(map(split, target))
         levenshtein = load_package("rapidfuzz.distance").Levenshtein

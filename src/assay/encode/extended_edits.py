@@ -12,7 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from assay.encode.ngrams import first_best
-from assay.encode.strings import StringEncoder, references, table
+from assay.encode.strings import Integers, StringEncoder, references, table
+from assay.native.edits import extended_edits
+from assay.native.library import library
 
 _RULES = [
     (re.compile(r"([.!?,])"), r" \1"),
@@ -59,18 +61,23 @@ class ExtendedEdits(StringEncoder):
         return f" {text} "
 
     def _distance(self, pred: str, target: str) -> float:
-        """The distance by its recurrence; `row[i]` is the cost of the cheapest path to place `i` of the prediction."""
-        deletion, insertion = self.deletion, self.insertion
-        visits = [-1] * (len(pred) + 1)
-        row = [0.0] + [1.0] * len(pred)
-        for wanted in target:
-            cost = row[0] + 1.0
-            costs = [cost]
-            for predicted, diagonal, above in zip(pred, row, row[1:], strict=False):
-                cost = min(cost + deletion, diagonal + (predicted != wanted), above + insertion)
-                costs.append(cost)
-            least = min(costs)
-            visits[costs.index(least)] += 1
-            row = [min(cost, self.alpha + least) for cost in costs] if wanted == " " else costs
-        coverage = self.rho * sum(count if count >= 0 else 1 for count in visits)
-        return min(1.0, (row[-1] + coverage) / (len(target) + coverage)) if target or coverage else 0.0
+        path = _path if library() is None else extended_edits
+        cost, visits = path(pred, target, self.alpha, self.deletion, self.insertion)
+        coverage = self.rho * int(np.where(visits < 0, 1, visits).sum())
+        return min(1.0, (cost + coverage) / (len(target) + coverage)) if target or coverage else 0.0
+
+
+def _path(pred: str, target: str, alpha: float, deletion: float, insertion: float) -> tuple[float, Integers]:
+    """What `extended_edits` gives; `row[i]` is the cost of the cheapest path to place `i` of the prediction."""
+    visits = np.full(len(pred) + 1, -1, np.int64)
+    row = [0.0] + [1.0] * len(pred)
+    for wanted in target:
+        cost = row[0] + 1.0
+        costs = [cost]
+        for predicted, diagonal, above in zip(pred, row, row[1:], strict=False):
+            cost = min(cost + deletion, diagonal + (predicted != wanted), above + insertion)
+            costs.append(cost)
+        least = min(costs)
+        visits[costs.index(least)] += 1
+        row = [min(cost, alpha + least) for cost in costs] if wanted == " " else costs
+    return row[-1], visits

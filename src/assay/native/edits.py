@@ -1,0 +1,61 @@
+"""Distances between texts, counted by compiled code: what `encode.edits` counts with rapidfuzz elsewhere."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.native.library import call, loaded
+
+CODEC = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
+WORD_BYTES = 24
+
+
+def edit_counts(preds: Sequence[str], target: Sequence[str], by_words: bool) -> NDArray[np.int64]:
+    """Errors, and elements of the target and of the prediction, of each pair of strings: int64 of shape `(N, 3)`.
+
+    Elements are words between white space or, without `by_words`, characters from the first to the last that is no
+    white space.
+    """
+    rows = len(preds)
+    counts = np.empty((rows, 3), np.int64)
+    (targets, target_ends), (predictions, pred_ends) = _joined(target), _joined(preds)
+    both = np.diff(target_ends + pred_ends, prepend=0)
+    longest = int(both.max(initial=0))
+    elements, deltas = np.empty(longest, np.uint32), np.empty(longest, np.int8)
+    words = np.empty((longest if by_words else 0) * WORD_BYTES, np.uint8)
+    table = np.empty(2 << longest.bit_length() if by_words else 0, np.uint32)
+    highest = longest if by_words else max(int(each.max(initial=0)) for each in (targets, predictions))
+    masks = np.zeros(highest + 1, np.uint64)
+    arguments = (targets, target_ends, predictions, pred_ends, rows, int(by_words))
+    buffers = (elements, words, table, masks, deltas)
+    call("edit_counts", *(_passed(each) for each in (counts, *arguments, *buffers)))
+    return counts
+
+
+def extended_edits(
+    pred: str, target: str, alpha: float, deletion: float, insertion: float
+) -> tuple[float, NDArray[np.int64]]:
+    """The cost of the path of the extended edit distance, and how often it visits each place of `pred`, less 1."""
+    (predicted, _), (wanted, _) = _joined([pred]), _joined([target])
+    rows, visits = np.empty((2, len(pred) + 1)), np.full(len(pred) + 1, -1, np.int64)
+    function = loaded().assay_extended_edits
+    function.restype = ctypes.c_double
+    texts = [_passed(each) for each in (predicted, len(pred), wanted, len(target))]
+    costs = [ctypes.c_double(each) for each in (alpha, deletion, insertion)]
+    return function(*texts, *costs, *(_passed(each) for each in (visits, rows[0], rows[1]))), visits
+
+
+def _joined(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """The code points of all texts one after the other, and where each text ends."""
+    points = np.frombuffer("".join(texts).encode(CODEC, "surrogatepass"), np.uint32)
+    return points, np.fromiter(map(len, texts), np.int64, len(texts)).cumsum()
+
+
+def _passed(argument: NDArray[Any] | int) -> object:
+    return ctypes.c_int64(argument) if isinstance(argument, int) else ctypes.c_void_p(argument.ctypes.data)

@@ -1,0 +1,75 @@
+"""The compiled distances between texts against rapidfuzz and the same in Python."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from assay.encode import edits, extended_edits
+from assay.metrics import CharErrorRate, ExtendedEditDistance, WordErrorRate
+from assay.native import edits as native
+from assay.native.library import library
+
+pytestmark = pytest.mark.skipif(library() is None, reason="assay was installed without a C compiler")
+
+SPACES = [chr(point) for point in range(sys.maxunicode + 1) if chr(point).isspace()]
+LETTERS = [*"abcabcabc", "ä", "a\u0301", "火", "😀", "\0", "\ud800", "\u200b", "\u180e"]
+
+
+def text(chance: random.Random, most: int) -> str:
+    return "".join(chance.choice(SPACES if chance.random() < 0.2 else LETTERS) for _ in range(chance.randrange(most)))
+
+
+def drawn(seed: int) -> tuple[list[str], list[str]]:
+    """Up to six pairs, of a few characters or of several words of 64 bits, far from each other or near."""
+    chance = random.Random(seed)
+    most, count = chance.choice([2, 20, 150, 600]), chance.randrange(7)
+    target = [text(chance, most) for _ in range(count)]
+    if chance.random() < 0.5:
+        return [text(chance, most) for _ in range(count)], target
+    return [
+        each[: len(each) // 2] + chance.choice(["", "x ", "yy"]) + each[len(each) // 2 + 1 :] for each in target
+    ], target
+
+
+@pytest.mark.parametrize("metric", [WordErrorRate(), CharErrorRate()])
+def test_they_are_rapidfuzzs(metric, monkeypatch):
+    for seed in range(150):
+        preds, target = drawn(seed)
+        compiled = metric.encoder.rows(preds, target)
+        with monkeypatch.context() as patch:
+            patch.setattr(edits, "library", lambda: None)
+            assert torch.equal(compiled, metric.encoder.rows(preds, target))
+
+
+def test_white_space_is_what_python_says():
+    """Every code point between two words: they are one or two as `str.split` has it."""
+    every = [f"a{chr(point)}b" for point in range(sys.maxunicode + 1)]
+    counted = native.edit_counts(every, every, by_words=True)
+    assert (counted[:, 0] == 0).all()
+    assert np.array_equal(counted[:, 1], np.array([len(each.split()) for each in every]))
+
+
+def test_many_distinct_words():
+    chance = random.Random(0)
+    words = [f"{k:x}" for k in range(20_000)]
+    other = [word for word in words if chance.random() < 0.99]
+    assert native.edit_counts([" ".join(other)], [" ".join(words)], True).tolist() == [
+        [len(words) - len(other), len(words), len(other)]
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("costs", [{}, {"alpha": 0.1, "rho": 0.5, "deletion": 0.3, "insertion": 0.7}])
+def test_extended_edits_are_pythons(language, costs, monkeypatch):
+    encoder = ExtendedEditDistance(language, **costs).encoder
+    for seed in range(60):
+        preds, target = drawn(4 * seed)
+        compiled = encoder.rows(preds, target)
+        with monkeypatch.context() as patch:
+            patch.setattr(extended_edits, "library", lambda: None)
+            assert torch.equal(compiled, encoder.rows(preds, target))
