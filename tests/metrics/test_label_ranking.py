@@ -222,3 +222,36 @@ def test_weights_of_labels_are_refused_at_once(kind):
         meter.update(scores, target, weights=torch.ones(2, 2))
     meter.update(scores, target, weights=torch.ones(2))
     assert meter.rows == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*is undefined:assay.errors.NoDataWarning")
+@pytest.mark.parametrize("kind", RANKINGS)
+def test_ignored_labels_leave_their_row(kind):
+    for seed in SEEDS:
+        scores, target = rows(seed)
+        rng = np.random.default_rng(seed)
+        weights = rng.integers(1, 9, len(scores)) / 4
+        target = np.where(rng.integers(0, 3, target.shape) == 0, -1, target)
+        scores = np.where((target == -1) & (rng.integers(0, 2, target.shape) == 0), np.nan, scores)
+        kept = [row != -1 for row in target]
+        some = [k for k, each in enumerate(kept) if each.any()]
+        values = [_of_row(kind, target[k][kept[k]], scores[k][kept[k]]) for k in some]
+        expected = np.average(values, weights=weights[some]) if some else math.nan
+        found = kind(scores.shape[1], ignore_index=-1)(
+            *map(
+                torch.from_numpy,
+                (
+                    scores,
+                    target,
+                ),
+            ),
+            weights=torch.from_numpy(weights),
+        )
+        assert float(found) == pytest.approx(expected, rel=1e-12, abs=1e-15, nan_ok=True)
+
+
+def _of_row(kind, target: np.ndarray, scores: np.ndarray) -> float:
+    """scikit-learn takes rows of two labels or more: one more that is wrong, and scores less, changes no rank."""
+    if len(target) > 1:
+        return RANKINGS[kind](target[None], scores[None])
+    return {MultilabelCoverageError: float(target[0]), MultilabelRankingLoss: 0.0}.get(kind, 1.0)

@@ -20,7 +20,7 @@ Criterion = Literal["exact_match", "hamming", "overlap", "contain", "belong"]
 
 @dataclass(frozen=True)
 class LabelRows(RowTerm):
-    """A number for each row of scores of all labels."""
+    """A number for each row of scores of all labels. Ignored labels leave their row; rows of no others are left out."""
 
     data: ScoreSpec
 
@@ -38,11 +38,17 @@ class LabelRows(RowTerm):
         largest = torch.finfo(rows.scores.dtype).max
         scores = rows.scores.nan_to_num(0).clamp(-largest, largest)
         invalid = self.data.count_invalid(replace(rows, weights=None))[: len(self.invalid)]
-        return RowValues(self.values(scores, labels == 1), invalid=invalid)
+        if self.data.labels.ignore_index is None:
+            return RowValues(self.values(scores, labels == 1, labels != 1), invalid=invalid)
+        scores = scores.masked_fill(labels < 0, -math.inf)
+        return RowValues(self.values(scores, labels == 1, labels == 0), counted=(labels >= 0).any(1), invalid=invalid)
 
     @abstractmethod
-    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
-        """The number of each row, from finite scores and booleans of shape `(rows, labels)`."""
+    def values(self, scores: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """The number of each row, from scores and booleans of shape `(rows, labels)`.
+
+        Ignored labels are neither positive nor negative, and have the score -inf; all others are finite.
+        """
 
 
 def _at_least(scores: Tensor, among: Tensor | None = None) -> Tensor:
@@ -55,7 +61,7 @@ def _at_least(scores: Tensor, among: Tensor | None = None) -> Tensor:
 class LabelCoverage(LabelRows):
     """How many labels have to be taken, by falling score, to have all that are right; 0 where none is."""
 
-    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
+    def values(self, scores: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return _at_least(scores).mul_(positive).amax(1)
 
 
@@ -63,9 +69,9 @@ class LabelCoverage(LabelRows):
 class LabelPairsWrong(LabelRows):
     """The share of pairs of a right and a wrong label in which the right one has no higher score; 0 without pairs."""
 
-    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
-        wrong = (_at_least(scores, ~positive) * positive).sum(1)
-        pairs = positive.sum(1) * (~positive).sum(1)
+    def values(self, scores: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        wrong = (_at_least(scores, negative) * positive).sum(1)
+        pairs = positive.sum(1) * negative.sum(1)
         return wrong.to(scores.dtype) / pairs.clamp(min=1)
 
 
@@ -73,11 +79,11 @@ class LabelPairsWrong(LabelRows):
 class LabelPrecision(LabelRows):
     """The mean, over the right labels, of the share of right ones among those that score as high; 1 without pairs."""
 
-    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
+    def values(self, scores: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         everything = _at_least(scores).clamp(min=1).to(scores.dtype)
         shares = (_at_least(scores, positive) / everything).masked_fill(~positive, 0)
         mean = sum_each_row(shares).view(-1) / positive.sum(1).clamp(min=1)
-        trivial = positive.all(1) | ~positive.any(1)
+        trivial = ~(positive.any(1) & negative.any(1))
         return mean.masked_fill(trivial, 1)
 
 
@@ -88,7 +94,7 @@ class TopLabels(LabelRows):
     k: int
     criterion: Criterion
 
-    def values(self, scores: Tensor, positive: Tensor) -> Tensor:
+    def values(self, scores: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         best = scores.sort(dim=1, descending=True, stable=True).indices[:, : self.k]
         chosen = torch.zeros_like(positive).scatter(1, best, True)
         if self.criterion == "exact_match":
@@ -97,5 +103,5 @@ class TopLabels(LabelRows):
             return torch.eq(chosen, positive).sum(1)
         if self.criterion == "overlap":
             return (chosen & positive).any(1).to(torch.int64)
-        missing = positive & ~chosen if self.criterion == "contain" else chosen & ~positive
+        missing = positive & ~chosen if self.criterion == "contain" else chosen & negative
         return (~missing.any(1)).to(torch.int64)

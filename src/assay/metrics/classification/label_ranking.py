@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Metric
+from assay.metrics.base import Examples, Metric
 from assay.metrics.exact_arithmetic import means, result
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, Tally
@@ -83,7 +83,33 @@ class LabelRankingMetric(Metric):
 
 
 @dataclass(frozen=True)
-class MultilabelCoverageError(LabelRankingMetric):
+class LabelOrderMetric(LabelRankingMetric):
+    """A metric of the order of all labels of a row that are not ignored."""
+
+    examples: ClassVar[Examples] = ({}, {"num_labels": 3, "ignore_index": -1})
+    unchanged_by = frozenset({"increasing"})
+    defined_for = "rows with a label that is not ignored"
+
+    ignore_index: Annotated[
+        int | None, "labels with this target leave their row; a row without any other is left out."
+    ] = None
+
+    @property
+    def data(self) -> ScoreSpec:
+        return score_spec(None, self.num_labels, self.ignore_index, logits=True)
+
+    def per_sample(self, batch: Batch) -> PerSample | None:
+        if self.ignore_index is None or batch.needed_target.ndim != 2:
+            return super().per_sample(batch)
+        rows = self.row(batch)
+        assert rows.counted is not None, "there is an ignore_index"
+        values = rows.values[0].view(-1).masked_fill(~rows.counted, 0)
+        name, ignored = self.row_name, self.ignore_index
+        return PerSample.of(f"{name} without labels {ignored}", values, f"has labels but {ignored}", rows.counted)
+
+
+@dataclass(frozen=True)
+class MultilabelCoverageError(LabelOrderMetric):
     """Coverage error: how many labels have to be taken, by falling score, to have all that are right.
 
     The mean over rows of `max over right labels j of |{k: score_k >= score_j}|`, and of 0 for a row without a right
@@ -100,7 +126,6 @@ class MultilabelCoverageError(LabelRankingMetric):
 
     higher_is_better = False
     exact_terms = True
-    unchanged_by = frozenset({"increasing"})
     row_name = "coverage"
 
     @property
@@ -109,7 +134,7 @@ class MultilabelCoverageError(LabelRankingMetric):
 
 
 @dataclass(frozen=True)
-class MultilabelRankingLoss(LabelRankingMetric):
+class MultilabelRankingLoss(LabelOrderMetric):
     """Ranking loss: the share of pairs of a right and a wrong label in which the wrong one scores as high or higher.
 
     The mean over rows, where one without such pairs counts as 0.
@@ -124,7 +149,6 @@ class MultilabelRankingLoss(LabelRankingMetric):
     """
 
     higher_is_better = False
-    unchanged_by = frozenset({"increasing"})
     row_name = "ranking loss"
 
     @property
@@ -133,7 +157,7 @@ class MultilabelRankingLoss(LabelRankingMetric):
 
 
 @dataclass(frozen=True)
-class MultilabelRankingAveragePrecision(LabelRankingMetric):
+class MultilabelRankingAveragePrecision(LabelOrderMetric):
     """Label ranking average precision: of the labels that score as high as a right one, how many are right.
 
     The mean over rows of the mean over right labels; a row in which all or no labels are right counts as 1.
@@ -149,12 +173,14 @@ class MultilabelRankingAveragePrecision(LabelRankingMetric):
     """
 
     higher_is_better = True
-    unchanged_by = frozenset({"increasing"})
     row_name = "ranking average precision"
 
     @property
     def row(self) -> LabelRows:
         return LabelPrecision(self.data)
+
+
+OTHER_CRITERIA = ("exact_match", "overlap", "contain", "belong")
 
 
 @dataclass(frozen=True)
@@ -186,7 +212,7 @@ class TopKMultilabelAccuracy(LabelRankingMetric):
 
     higher_is_better = True
     exact_terms = True
-    examples = tuple({"criteria": each} for each in ("hamming",))
+    examples = ({"criteria": "hamming"}, *({"num_labels": 3, "criteria": each} for each in OTHER_CRITERIA))
     unchanged_by = frozenset({"increasing"})
 
     def __post_init__(self) -> None:
