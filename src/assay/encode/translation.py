@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from torch import Tensor
 
 from assay.encode.ngrams import TokenLists, first_best
 from assay.encode.strings import Floats, Integers, StringEncoder, load_package, references, table
+from assay.errors import ConfigError, describe
 
-Tokenizer = Literal["none", "13a", "intl", "zh", "char"]
+Tokenizer = Literal["none", "13a", "intl", "zh", "char", "ja-mecab", "ko-mecab"]
 PUNCTUATION = frozenset(string.punctuation)
 EPSILON = 1e-16  # sacrebleu's
 
@@ -59,11 +60,28 @@ class NGramCounts(StringEncoder):
         return sacrebleu_tokenizer(self.tokenizer)(text.rstrip()).split() if self.tokenizer else text.split()
 
 
+class SacreBLEUTokenizer(Protocol):
+    """What sacrebleu's tokenizers are."""
+
+    def __call__(self, text: str) -> str: ...
+
+    def signature(self) -> str:
+        """What sacrebleu writes beside a score."""
+
+
 @cache
-def sacrebleu_tokenizer(name: str) -> Callable[[str], str]:
-    """A tokenizer of sacrebleu."""
-    tokenize: Callable[[str], str] = load_package("sacrebleu.metrics.bleu").BLEU(tokenize=name).tokenizer
-    return tokenize
+def sacrebleu_tokenizer(name: Tokenizer) -> SacreBLEUTokenizer:
+    """A tokenizer of sacrebleu.
+
+    Raises:
+        ConfigError: the packages that it needs are not installed.
+    """
+    try:
+        tokenizer: SacreBLEUTokenizer = load_package("sacrebleu.metrics.bleu").BLEU(tokenize=name).tokenizer
+    except RuntimeError as error:  # sacrebleu's, where MeCab or its dictionary is missing
+        do = f'Run: pip install "sacrebleu[{name.removesuffix("-mecab")}]"'
+        raise ConfigError(describe("tokenize", f"{name!r} without MeCab", "MeCab and its dictionary", do)) from error
+    return tokenizer
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 import pickle
 import random
 from collections import Counter
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -213,3 +214,23 @@ def test_numbers_of_smoothing_and_weights_are_checked(value):
         SacreBLEUScore(smooth_method="floor", smooth_value=value)
     with pytest.raises(ConfigError, match="weights"):
         BLEUScore(weights=(value, 0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "package", "sentences"),
+    [
+        ("ja-mecab", "MeCab", ["これは本です。", "猫が好きだ", ""]),
+        ("ko-mecab", "mecab_ko", ["이것은 책입니다.", "고양이를 좋아한다", ""]),
+    ],
+)
+def test_tokenizers_that_need_mecab(tokenizer, package, sentences):
+    if find_spec(package) is None:
+        with pytest.raises(ConfigError, match=r"tokenize: .*mecab.*Run: pip install \"sacrebleu"):
+            SacreBLEUScore(tokenize=tokenizer)
+        return
+    bleu = BLEU(tokenize=tokenizer)
+    preds, references = sentences, [sentences[1], sentences[1] + sentences[0], sentences[0]]
+    metric = SacreBLEUScore(tokenize=tokenizer)
+    expected = bleu.corpus_score(preds, [references]).score / 100
+    assert float(metric(preds, references)) == pytest.approx(expected, rel=1e-12)
+    assert metric.signature() == str(bleu.get_signature())

@@ -13,7 +13,14 @@ import numpy as np
 from torch import Tensor
 
 from assay.encode.strings import StringEncoder, load_package
-from assay.encode.translation import CharacterNGramCounts, NGramCounts, Tokenizer, TranslationEdits, f_scores
+from assay.encode.translation import (
+    CharacterNGramCounts,
+    NGramCounts,
+    Tokenizer,
+    TranslationEdits,
+    f_scores,
+    sacrebleu_tokenizer,
+)
 from assay.errors import ConfigError, describe
 from assay.metrics.base import number
 from assay.metrics.exact_arithmetic import quotient, rounded
@@ -128,7 +135,8 @@ class SacreBLEUScore(NGramPrecision):
     Rounding: the counts are exact, and the formula is computed from them in float64.
 
     Raises:
-        ConfigError: `n_gram` below 1, or another argument that is not one of its values.
+        ConfigError: `n_gram` below 1, another argument that is not one of its values, or a tokenizer whose packages are
+            not installed.
         InputError: something that is no string, such as None or bytes, or an empty list of references; the message has
             its position. A reference may be the empty string.
         MissingDependencyError: the package sacrebleu of the extra `text` is not installed.
@@ -143,7 +151,10 @@ class SacreBLEUScore(NGramPrecision):
     Source: Post, A Call for Clarity in Reporting BLEU Scores, WMT 2018, 186-191.
     """
 
-    tokenize: Annotated[Tokenizer, "sacrebleu's tokenizer: '13a', 'intl', 'zh', 'char' or 'none'."] = "13a"
+    tokenize: Annotated[
+        Tokenizer,
+        "sacrebleu's tokenizer: '13a', 'intl', 'zh', 'char' or 'none'; with MeCab also 'ja-mecab' and 'ko-mecab'.",
+    ] = "13a"
     lowercase: Annotated[bool, "True ignores case."] = False
     smooth_method: Annotated[
         SmoothMethod, "what stands for an order without n-grams in common: 'exp', 'floor', 'add-k' or 'none'."
@@ -163,6 +174,7 @@ class SacreBLEUScore(NGramPrecision):
         if self.smooth_value is not None and not 0 <= self.smooth_value < math.inf:
             do = "Leave smooth_value out for sacrebleu's"
             raise ConfigError(describe("smooth_value", self.smooth_value, "a finite number of 0 or more", do))
+        sacrebleu_tokenizer(self.tokenize)  # raises where it needs packages that are missing
 
     @property
     def encoder(self) -> StringEncoder:
@@ -181,7 +193,7 @@ class SacreBLEUScore(NGramPrecision):
             "nrefs": num_references,
             "case": "lc" if self.lowercase else "mixed",
             "eff": "yes" if self.effective_order else "no",
-            "tok": self.tokenize,
+            "tok": sacrebleu_tokenizer(self.tokenize).signature(),
             "smooth": shown,
             "version": load_package("sacrebleu").__version__,
         }
