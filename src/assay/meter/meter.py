@@ -539,7 +539,10 @@ class Meter:
 
 
 def _undefined(metric: Metric, value: Any) -> bool:
-    """Whether a value is NaN, or that of an output; single classes may well have none."""
+    """Whether a value is NaN, all numbers of a tuple are, or that of an output; single classes may well have none."""
+    if isinstance(value, tuple):
+        numbers = [each for each in value if isinstance(each, Tensor) and each.is_floating_point()]
+        return bool(numbers) and all(bool(each.isnan().all()) for each in numbers)
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return False
     nan = value.isnan()

@@ -350,8 +350,11 @@ class QueryBlocks:
         if "weights" not in self.columns:
             return None
         starts, ends = self.bounds
-        sums = np.bincount(np.repeat(np.arange(len(starts)), ends - starts), self.columns["weights"], len(starts))
-        return torch.from_numpy(sums / (ends - starts))
+        weights = self.columns["weights"].astype(np.float64)
+        large = weights.max(initial=0) > 2.0**960  # then sums of fewer than 2 ** 64 could overflow
+        queries = np.repeat(np.arange(len(starts)), ends - starts)
+        means = np.bincount(queries, weights * 2.0**-64 if large else weights, len(starts)) / (ends - starts)
+        return torch.from_numpy(means * 2.0**64 if large else means)
 
     def values(self, measure: QueryMeasure) -> tuple[QueryValues, Tensor]:
         """The numbers of all queries, and how many of each kind of `INVALID` there are beyond those of the data."""

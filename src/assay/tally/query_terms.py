@@ -194,9 +194,9 @@ class QueryNormalizedDCG(QueryTerm):
 
     def __call__(self, queries: RankedQueries) -> Tensor:
         discounts = self.until(queries, math.log(2) / torch.log((queries.place + 2).to(queries.dtype)))
-        gain = GAINS[self.gain]
-        total = row_total(gain(queries.relevance) * queries.expected(discounts))
-        return total / row_total(gain(queries.ideal) * discounts)
+        gain, largest = GAINS[self.gain], queries.ideal[:, :1]
+        total = row_total(gain(queries.relevance, largest) * queries.expected(discounts))
+        return total / row_total(gain(queries.ideal, largest) * discounts)
 
 
 @dataclass(frozen=True)
@@ -300,4 +300,19 @@ def _exponential(relevance: Tensor) -> Tensor:
     return torch.where(relevance < 1, torch.expm1(relevance * math.log(2)), power_of_two(relevance) - 1)
 
 
-GAINS: dict[Gain, Callable[[Tensor], Tensor]] = {"linear": lambda relevance: relevance, "exponential": _exponential}
+def _linear_gain(relevance: Tensor, largest: Tensor) -> Tensor:
+    """The relevance, times a power of two in rows where sums of it could overflow or lose digits."""
+    half = round(math.log2(torch.finfo(relevance.dtype).max)) // 2
+    scale = torch.ones_like(largest).masked_fill_(largest > 2.0**half, 2.0**-half)
+    return relevance * scale.masked_fill_(largest < 2.0**-half, 2.0**half)
+
+
+def _exponential_gain(relevance: Tensor, largest: Tensor) -> Tensor:
+    """`2 ** relevance - 1`, divided by a power of two in rows where sums of it could overflow."""
+    shift = largest.floor()
+    shifted = power_of_two(relevance - shift) - power_of_two(-shift)
+    return torch.where(largest > 64, shifted, _exponential(relevance))
+
+
+GAINS: dict[Gain, Callable[[Tensor, Tensor], Tensor]] = {"linear": _linear_gain, "exponential": _exponential_gain}
+"""The gain of each document in units that the rows share, from its relevance and the largest of its query."""

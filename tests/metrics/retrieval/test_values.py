@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 import torch
 
-from assay.errors import ConfigError
+from assay.errors import ConfigError, NoDataWarning
 from assay.meter import Meter
 from assay.metrics import (
     ExpectedReciprocalRank,
@@ -196,7 +196,46 @@ def test_many_equal_scores_cost_no_digits():
 def test_gains_of_fractions_keep_their_digits(dtype):
     x = torch.tensor([0.0, 1e-6, 0.3, 1.0, 2.5, 10.0, 50.25], dtype=dtype)
     exact = torch.tensor([math.expm1(float(each) * math.log(2)) for each in x], dtype=dtype)
-    found = GAINS["exponential"](x)
+    found = GAINS["exponential"](x, torch.zeros(()))
     assert torch.allclose(found, exact, rtol=8 * torch.finfo(dtype).eps, atol=0)
     whole = torch.arange(-140.0, 128.0, dtype=dtype)[20:]
     assert power_of_two(whole).tolist() == [2.0 ** float(each) for each in whole]
+
+
+@pytest.mark.parametrize("gain", ["linear", "exponential"])
+def test_gains_beyond_floats_are_those_of_larger_ones(gain):
+    """With relevances this far apart, only documents with the highest have a gain in float64."""
+    scores = torch.tensor([0.1, 0.9, 0.5])
+    for largest, dtype in ((3e38, torch.float32), (1.5e308, torch.float64)):
+        relevance = torch.tensor([largest, largest / 4, largest], dtype=dtype)
+        share = {"linear": 0.25, "exponential": 0.0}[gain]
+        ideal = 1 + 1 / math.log2(3) + share / 2
+        expected = (share + 1 / math.log2(3) + 1 / 2) / ideal
+        found = RetrievalNormalizedDCG(gain=gain)(scores, relevance, indexes=torch.zeros(3, dtype=torch.long))
+        rows = RetrievalNormalizedDCG(gain=gain, by_row=True)(scores[None], relevance[None])
+        assert [float(found), float(rows)] == pytest.approx([expected] * 2, rel=1e-6)
+
+
+def test_gains_of_any_size_have_one_value():
+    chance = torch.Generator().manual_seed(0)
+    for exponent in (-1000, -200, 0, 100, 1000):
+        scores, relevance = torch.rand(2, 9, generator=chance, dtype=torch.float64)
+        expected = RetrievalNormalizedDCG(by_row=True)(scores[None], relevance[None])
+        found = RetrievalNormalizedDCG(by_row=True)(scores[None], relevance[None] * 2.0**exponent)
+        assert float(found) == float(expected)
+
+
+def test_weights_near_the_largest_float():
+    scores, target = torch.tensor([0.1, 0.9, 0.2, 0.8]), torch.tensor([1, 0, 0, 1])
+    indexes, weights = torch.tensor([0, 0, 1, 1]), torch.tensor([1.5e308, 1.5e308, 5e307, 5e307], dtype=torch.float64)
+    assert float(RetrievalMAP()(scores, target, indexes=indexes, weights=weights)) == pytest.approx(0.625)
+
+
+@pytest.mark.parametrize("kind", [RetrievalPrecisionRecallCurve, RetrievalRecallAtFixedPrecision])
+def test_curves_without_a_query_that_weighs_warn(kind):
+    batch = torch.tensor([[0.1, 0.9]]), torch.tensor([[1, 0]])
+    with pytest.warns(NoDataWarning, match="queries that have documents"):
+        value = kind(by_row=True, max_k=2)(*batch, weights=torch.zeros(1))
+    assert value.recall.isnan().all()
+    with pytest.warns(NoDataWarning, match="queries that have documents"):
+        kind(max_k=2)(*(x[0] for x in batch), weights=torch.zeros(2), indexes=torch.zeros(2, dtype=torch.long))
