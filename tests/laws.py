@@ -31,13 +31,16 @@ from assay.metrics import (
     CohenKappa,
     ConcordanceCorrCoef,
     ConfusionMatrix,
+    Entropy,
     ExactMatch,
     ExplainedVariance,
     F1Score,
     FBetaScore,
     HingeLoss,
     JaccardIndex,
+    JensenShannonDivergence,
     KendallRankCorrCoef,
+    KLDivergence,
     LogCoshError,
     LogLoss,
     MatthewsCorrCoef,
@@ -47,7 +50,10 @@ from assay.metrics import (
     MeanSquaredError,
     Metric,
     Min,
+    MultilabelCoverageError,
+    MultilabelRankingAveragePrecision,
     MultilabelRankingLoss,
+    MutualInformation,
     PearsonCorrCoef,
     PerOutput,
     Perplexity,
@@ -59,6 +65,7 @@ from assay.metrics import (
     RelativeSquaredError,
     SpearmanCorrCoef,
     StatScores,
+    Sum,
     Variance,
 )
 from assay.metrics.classification.label_metrics import LabelMetric
@@ -243,6 +250,16 @@ def ignoring(draw: Draw) -> Draw:
     return some_ignored
 
 
+def log_distributions(generator: torch.Generator, count: int) -> Data:
+    """Logarithms that no sum makes into those of probabilities; some are of 0."""
+    preds, target = (integers(generator, -40, 1, count, CLASSES) / 8 for _ in range(2))
+    return Data(preds.masked_fill(integers(generator, 0, 9, count, CLASSES) == 0, -torch.inf), target)
+
+
+def probabilities_alone(generator: torch.Generator, count: int) -> Data:
+    return Data(probabilities(generator, count, CLASSES))
+
+
 def wide(generator: torch.Generator, count: int) -> Data:
     """Values over the whole range of float32, whose sums cancel."""
     preds = torch.randint(-(2**31), 2**31, (count,), generator=generator, dtype=torch.int64).to(torch.int32)
@@ -337,6 +354,10 @@ def _of_scores() -> list[Case]:
         found += cases([CalibrationError(norm=norm, n_bins=4, **task) for norm in ("l2", "max")], draw)
         found += cases([HingeLoss(squared=True, **task)], logits)
     found += cases([BrierScore(num_classes=CLASSES)], multiclass_images)
+    found += cases([KLDivergence(log_prob=True), JensenShannonDivergence(log_prob=True)], log_distributions)
+    found += cases([Entropy(), MutualInformation(num_classes=CLASSES)], probabilities_alone)
+    kinds = (MultilabelCoverageError, MultilabelRankingLoss, MultilabelRankingAveragePrecision)
+    found += cases([kind(num_labels=LABELS, ignore_index=IGNORED) for kind in kinds], ignoring(multilabel))
     return found + cases([Perplexity(ignore_index=IGNORED)], ignoring(tokens))
 
 
@@ -351,6 +372,7 @@ def _of_numbers() -> list[Case]:
         *cases([*errors, *relative, *ranks], wide),
         *cases([MeanSquaredError(), MeanAbsoluteError(), LogCoshError()], output_pairs),
         *cases([Mean(), Variance(), Max(), Min()], wide_values),
+        *cases([kind(nan_policy="raise") for kind in (Mean, Sum, Max, Min)], wide_values),
     ]
 
 

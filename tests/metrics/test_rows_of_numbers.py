@@ -15,11 +15,12 @@ from scipy.spatial.distance import jensenshannon
 from scipy.special import softmax
 from scipy.stats import entropy
 
-from assay.errors import ConfigError, InvalidValuesError, ShapeError
+from assay.errors import ConfigError, DtypeError, InvalidValuesError, ShapeError
 from assay.metrics import (
     ContinuousRankedProbabilityScore,
     Entropy,
     JensenShannonDivergence,
+    KLDivergence,
     MeanPairwiseDistance,
     MutualInformation,
 )
@@ -95,8 +96,31 @@ def test_distributions_that_are_equal_or_apart():
 
 @pytest.mark.parametrize("bad", [[-0.5, 1.5], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0]])
 def test_what_is_no_distribution_raises(bad):
-    with pytest.raises(InvalidValuesError, match="rows have negative probabilities"):
-        JensenShannonDivergence()(torch.tensor([bad]), torch.tensor([[0.5, 0.5]]))
+    for metric in (JensenShannonDivergence(), KLDivergence()):
+        for rows in ((bad, [0.5, 0.5]), ([0.5, 0.5], bad)):
+            with pytest.raises(InvalidValuesError, match=r"rows have (negative probabilities|NaN, or a sum)"):
+                metric(*(torch.tensor([row]) for row in rows))
+
+
+@pytest.mark.parametrize("kind", [JensenShannonDivergence, KLDivergence])
+def test_rows_whose_sum_is_beyond_float32_are_distributions(kind):
+    p, q = torch.tensor([[3e38, 3e38, 1e38]]), torch.tensor([[1e38, 3e38, 3e38]])
+    expected = float(kind()(p.double(), q.double()))
+    assert float(kind()(p, q)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [JensenShannonDivergence, KLDivergence])
+def test_integers_are_no_probabilities(kind):
+    with pytest.raises(DtypeError, match=r"preds: got torch\.int64"):
+        kind()(torch.tensor([[1, 2]]), torch.tensor([[1, 2]]))
+
+
+@pytest.mark.parametrize("kind", [JensenShannonDivergence, KLDivergence])
+@pytest.mark.parametrize("bad", [[-math.inf, -math.inf], [math.inf, 0.0], [math.nan, 0.0]])
+def test_logarithms_without_a_distribution_raise(kind, bad):
+    for rows in ((bad, [-1.0, -0.5]), ([-1.0, -0.5], bad)):
+        with pytest.raises(InvalidValuesError, match="rows have NaN, or a sum"):
+            kind(log_prob=True)(*(torch.tensor([row]) for row in rows))
 
 
 def test_entropies_are_scipys_and_ignites():

@@ -96,7 +96,7 @@ class Divergence(RowTerm):
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        return ("rows have NaN, a sum of 0, or one beyond float64", "rows have negative probabilities")
+        return ("rows have NaN, or a sum that is 0 or infinite", "rows have negative probabilities")
 
     def check(self, layout: BatchLayout) -> None:
         check_vectors(layout)
@@ -109,6 +109,9 @@ class Divergence(RowTerm):
         p, q = (side.to(dtype).contiguous() for side in (batch.preds, batch.needed_target))  # as sums have an order
         terms = self._of_logarithms(p, q) if self.log_prob else self._of_probabilities(p, q)
         undefined = terms.isnan().any(1)
+        if self.log_prob:
+            for masses in (p.exp(), q.exp()):
+                undefined |= ~((masses > 0).any(1) & (masses < math.inf).all(1))
         negative = torch.zeros_like(undefined) if self.log_prob else (torch.minimum(p, q) < 0).any(1)
         return RowValues(terms, invalid=torch.stack([(undefined & ~negative).sum(), negative.sum()]))
 
@@ -116,8 +119,8 @@ class Divergence(RowTerm):
         return torch.where(p == -math.inf, 0, p.exp() * (p - q))
 
     def _of_probabilities(self, p: Tensor, q: Tensor) -> Tensor:
-        share, log_p = _shares(p)
-        other, log_q = _shares(q)
+        share, log_p = shares(p)
+        other, log_q = shares(q)
         ratio = share / other
         tiny = torch.finfo(p.dtype).tiny
         plain = torch.minimum(share, other) >= tiny  # else digits, or all of the share, may be lost
@@ -126,7 +129,7 @@ class Divergence(RowTerm):
         return torch.where((p == 0) & (share == 0), none, share.clamp(min=tiny) * logs)
 
 
-def _shares(x: Tensor) -> tuple[Tensor, Tensor]:
+def shares(x: Tensor) -> tuple[Tensor, Tensor]:
     """The share of each element in the sum of its row, and its logarithm also where the share is too small for a float.
 
     A row whose sum could overflow is multiplied by a power of two first.

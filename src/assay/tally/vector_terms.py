@@ -13,6 +13,7 @@ from assay.tally.base import Batch, BatchLayout, shown
 from assay.tally.float_terms import contiguous_float, difference, power
 from assay.tally.layout_checks import check_real, check_weights, shown_or_nothing
 from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
+from assay.tally.row_terms import Divergence, shares
 
 
 def check_rows(layout: BatchLayout, target: tuple[int, ...] | None, expected: str) -> None:
@@ -70,31 +71,19 @@ class EnsembleScore(RowTerm):
 
 
 @dataclass(frozen=True)
-class DivergenceOfMean(RowTerm):
+class DivergenceOfMean(Divergence):
     """The Jensen-Shannon divergence of the distributions `preds (N, d)` and `target (N, d)`, in nats."""
 
-    log_prob: bool = False
+    def _of_logarithms(self, p: Tensor, q: Tensor) -> Tensor:
+        return self._of_masses(p.exp(), q.exp())
 
-    not_finite = "rows have a divergence that is NaN or infinite"
+    def _of_probabilities(self, p: Tensor, q: Tensor) -> Tensor:
+        return self._of_masses(shares(p)[0], shares(q)[0])
 
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return ("rows have negative probabilities, NaN, or a sum that is 0 or infinite",)
-
-    def check(self, layout: BatchLayout) -> None:
-        check_rows(layout, layout.preds.tail, "both of shape (N, d)")
-
-    def __call__(self, batch: Batch) -> RowValues:
-        p, q = contiguous_float(batch.preds), contiguous_float(batch.needed_target)
-        if self.log_prob:
-            p, q = p.exp(), q.exp()
-        sums = sum_each_row(p), sum_each_row(q)
-        valid = (torch.minimum(p, q).amin(1) >= 0) & (sums[0] > 0).view(-1) & (sums[1] > 0).view(-1)
-        valid &= (sums[0] + sums[1]).view(-1) < math.inf
-        if not self.log_prob:
-            p, q = p / sums[0], q / sums[1]
+    def _of_masses(self, p: Tensor, q: Tensor) -> Tensor:
         terms = self._over_mean(p, q) + self._over_mean(q, p)
-        return RowValues(sum_each_row(terms.mul_(0.5)).clamp(min=0), counted=valid, invalid=(~valid).sum()[None])
+        defined = ((p >= 0) & (q >= 0)).all(1, keepdim=True)
+        return torch.where(defined, sum_each_row(terms.mul_(0.5)).clamp(min=0), math.nan)
 
     @staticmethod
     def _over_mean(p: Tensor, q: Tensor) -> Tensor:

@@ -98,14 +98,14 @@ class LabelOrderMetric(LabelRankingMetric):
     def data(self) -> ScoreSpec:
         return score_spec(None, self.num_labels, self.ignore_index, logits=True)
 
-    def per_sample(self, batch: Batch) -> PerSample | None:
+    def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.ignore_index is None or batch.needed_target.ndim != 2:
             return super().per_sample(batch)
         rows = self.row(batch)
         assert rows.counted is not None, "there is an ignore_index"
         values = rows.values[0].view(-1).masked_fill(~rows.counted, 0)
         name, ignored = self.row_name, self.ignore_index
-        return PerSample.of(f"{name} without labels {ignored}", values, f"has labels but {ignored}", rows.counted)
+        return SampleTerms.of(f"{name} without labels {ignored}", values, f"has labels but {ignored}", rows.counted)
 
 
 @dataclass(frozen=True)
