@@ -32,7 +32,7 @@ class DivergenceMetric(Metric):
 
     Raises:
         ConfigError: an unknown reduction.
-        InvalidValuesError: by `compute`, for NaN, negative probabilities, or a row whose sum is 0.
+        InvalidValuesError: by `compute`, for NaN, negative probabilities, or a row whose sum is 0 or infinite.
     """
 
     family = "probabilities"
