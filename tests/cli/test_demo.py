@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import random
 import re
 import socket
 import sys
 from pathlib import Path
 
+import jiwer
 import numpy as np
 import pytest
 import torch
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
 from sklearn import metrics as sk
 from sklearn.datasets import load_digits
 
-from assay.cli import demo, main
+from assay.cli import demo, demo_scenes, main
 from assay.cli import demo_bits as bits
 from assay.cli.demo import run
 from assay.cli.demo_models import Task, one_thread, tasks
+from assay.cli.demo_scenes import SHAPES, SIZE, SceneExample, _targets, draw_scene, draw_worst
+from assay.cli.demo_spelling import Corrector, SpellingExample, misspell, one_slip_away
 from assay.cli.options import DemoCommand
 from assay.errors import MissingDependencyError
 from assay.report import Report, Section, Table, compare
@@ -26,7 +32,7 @@ from assay.report import Report, Section, Table, compare
 def written(tmp_path_factory):
     """The report of one run with little training, and the folder that it was written to."""
     out = tmp_path_factory.mktemp("demo") / "new"
-    return run(DemoCommand(out), epochs=2), out
+    return run(DemoCommand(out), max_epochs=2), out
 
 
 def trained(task: Task, epochs: int = 2) -> Task:
@@ -56,22 +62,30 @@ def test_the_report_is_written_whole(written):
     assert Report.load(out / "report.json") == report
     page = (out / "report.html").read_text(encoding="utf-8")
     assert len(re.findall("<svg ", page)) >= sum(len(section.plots) for section in report.sections) == 11
-    assert [s.name for s in report.sections][:3] == ["Handwritten digits", "Breast cancer", "Diabetes"]
+    assert [s.name for s in report.sections][:5] == [
+        "Handwritten digits",
+        "Breast cancer",
+        "Diabetes",
+        "Shapes in drawn scenes",
+        "Misspelt sentences, corrected",
+    ]
+    assert (out / "worst_scenes.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_assay_gives_one_answer_and_it_is_the_exact_one(written):
     report, _ = written
-    (table,) = report.sections[3].tables
+    same_bits, _ = report.sections[5:]
+    (table,) = same_bits.tables
     answers = {row[1] for row in table.rows}
     assert len(table.rows) >= 10
     assert len(answers) == 1
-    assert f"rounded once to float64, is {answers.pop()}." in report.sections[3].note
+    assert f"rounded once to float64, is {answers.pop()}." in same_bits.note
     assert len({row[2] for row in table.rows}) > 1
-    assert "assay gave one answer; running sums in float32 gave" in report.sections[3].note
+    assert "assay gave one answer; running sums in float32 gave" in same_bits.note
 
 
 def test_float32_ends_where_assay_does_not(written):
-    (table,) = written[0].sections[4].tables
+    (table,) = written[0].sections[6].tables
     counts, concordance = table.rows
     assert counts[1:] == ("16,778,216", "16,778,216", "16,777,216")
     assert concordance[1] == concordance[2]
@@ -116,9 +130,18 @@ def test_the_demo_prints_what_it_measured_and_where_it_wrote(tmp_path, capsys, m
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(bits, "LAST_FLOAT32_COUNT", 2**20)
     seed, threads = torch.get_rng_state(), torch.get_num_threads()
-    report = run(DemoCommand(tmp_path), epochs=1)
+    report = run(DemoCommand(tmp_path), max_epochs=1)
     printed = capsys.readouterr().out
-    for word in ("Training: Diabetes", "Accuracy", "Concordance, bit by bit", str(tmp_path / "report.html")):
+    for word in (
+        "Training: Diabetes",
+        "Accuracy",
+        "Training: Shapes",
+        "COCO map_50",
+        "Before and after",
+        "worst_scenes.png",
+        "Concordance, bit by bit",
+        str(tmp_path / "report.html"),
+    ):
         assert word in printed
     assert report.duration_s is not None
     assert torch.equal(torch.get_rng_state(), seed)
@@ -192,7 +215,7 @@ def test_training_gives_the_same_model_twice():
 
 def test_a_folder_that_cannot_be_made_is_one_line_before_anything_is_trained(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setattr(demo, "_train", lambda *given: pytest.fail("trained for nothing"))
+    monkeypatch.setattr(demo, "tasks", lambda: pytest.fail("trained for nothing"))
     monkeypatch.setattr(sys, "argv", ["assay", "demo", "--out", str(tmp_path / "file" / "folder")])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -238,3 +261,134 @@ def test_without_scikit_learn_the_message_names_the_extra(monkeypatch, tmp_path)
     with pytest.raises(MissingDependencyError, match=message):
         run(DemoCommand(tmp_path))
     assert not list(tmp_path.iterdir())
+
+
+def test_scenes_are_the_same_each_time_and_shapes_lie_in_their_boxes():
+    for seed in range(40):
+        scene, again = draw_scene(seed), draw_scene(seed)
+        assert torch.equal(scene.image, again.image)
+        boxes, labels = scene.truth["boxes"], scene.truth["labels"]
+        assert 1 <= len(boxes) == len(labels) <= 5
+        assert boxes.min() >= 0
+        assert boxes.max() <= SIZE
+        assert (boxes[:, :2] < boxes[:, 2:]).all()
+        assert 0 <= labels.min() <= labels.max() < len(SHAPES)
+        assert 0 <= scene.image.min() <= scene.image.max() <= 1
+
+
+def test_a_box_is_that_of_what_is_drawn():
+    ground = draw_scene(3).image
+    for label, shape in enumerate(SHAPES):
+        box, mask = demo_scenes._shape(label, np.array([30.0, 34.0]), 12.0, 0.3)
+        rows, columns = (np.flatnonzero(mask.max(axis) > 0.5) for axis in (1, 0))
+        drawn = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
+        assert np.abs(box - drawn).max() < 1.5, shape
+    assert ground.shape == (3, SIZE, SIZE)
+
+
+def test_a_grid_that_is_right_is_decoded_to_the_true_boxes(monkeypatch):
+    example = SceneExample()
+    for seed in range(20):
+        scene = draw_scene(seed)
+        middles, sides, _ = (each[None] for each in _targets(scene.truth))
+        monkeypatch.setattr(example.model, "grid", lambda images, m=middles, s=sides: (20 * (m == 1) - 10.0, s))
+        (detected,) = example.model(scene.image[None])
+        sure = detected["scores"] > 0.5
+        for box, label in zip(scene.truth["boxes"], scene.truth["labels"], strict=True):
+            off = (detected["boxes"][sure & (detected["labels"] == label)] - box).abs().amax(1)
+            assert off.min() < 1e-3
+
+
+def test_the_detector_is_measured_as_pycocotools_does(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo_scenes, "TRAINED", 64)
+    monkeypatch.setattr(demo_scenes, "HELD_OUT", 24)
+    example = SceneExample()
+    with one_thread():
+        for _ in example.train(8):
+            pass
+    (found,) = demo.measure(example).sections
+    with torch.inference_mode():
+        detected = example.model.eval()(torch.stack([scene.image for scene in example.scenes]))
+    expected = coco_map([scene.truth for scene in example.scenes], detected)
+    assert 0 < expected < 1
+    assert values(found)["COCO map"] == pytest.approx(expected, rel=1e-12)
+    per_class = table(found, "COCO per class")
+    assert [row[0] for row in per_class.rows] == list(SHAPES)
+    assert np.nanmean([row[1] for row in per_class.rows]) == pytest.approx(expected, rel=1e-12)
+    worst = example.worst(24)
+    assert [value for value, _, _ in worst] == sorted(value for value, _, _ in worst)
+    draw_worst(example, tmp_path / "worst.png")
+    assert (tmp_path / "worst.png").stat().st_size > 10_000
+
+
+def coco_map(truths: list[dict[str, torch.Tensor]], detections: list[dict[str, torch.Tensor]]) -> float:
+    """What pycocotools says."""
+    coco = COCO()
+    annotations = [
+        {"image_id": image, "category_id": int(label), "bbox": [x, y, right - x, bottom - y], "iscrowd": 0}
+        for image, truth in enumerate(truths)
+        for (x, y, right, bottom), label in zip(truth["boxes"].tolist(), truth["labels"], strict=True)
+    ]
+    for number, each in enumerate(annotations, 1):
+        each |= {"id": number, "area": each["bbox"][2] * each["bbox"][3]}
+    coco.dataset = {
+        "images": [{"id": image} for image in range(len(truths))],
+        "categories": [{"id": label} for label in range(len(SHAPES))],
+        "annotations": annotations,
+        "info": {},
+    }
+    coco.createIndex()
+    results = [
+        {"image_id": image, "category_id": int(label), "bbox": [x, y, right - x, bottom - y], "score": score}
+        for image, each in enumerate(detections)
+        for (x, y, right, bottom), score, label in zip(
+            each["boxes"].tolist(), each["scores"].tolist(), each["labels"], strict=True
+        )
+    ]
+    evaluation = COCOeval(coco, coco.loadRes(results), "bbox")
+    for step in (evaluation.evaluate, evaluation.accumulate, evaluation.summarize):
+        step()
+    return float(evaluation.stats[0])
+
+
+@pytest.fixture(scope="module")
+def spelling() -> SpellingExample:
+    example = SpellingExample()
+    for _ in example.train(1):
+        pass
+    return example
+
+
+def test_sentences_are_corrected_and_measured_as_jiwer_does(spelling):
+    (found,) = demo.measure(spelling).sections
+    inputs, targets, ids = map(list, zip(*spelling.sentences, strict=True))
+    corrected = spelling.model(inputs)
+    measured = values(found)
+    assert measured["Word error rate"] == pytest.approx(jiwer.wer(targets, corrected), rel=1e-12)
+    assert measured["Character error rate"] == pytest.approx(jiwer.cer(targets, corrected), rel=1e-12)
+    rows = {row[0]: row[1:] for row in table(found, "Before and after").rows}
+    assert rows["Word error rate"] == pytest.approx((jiwer.wer(targets, inputs), jiwer.wer(targets, corrected)))
+    assert rows["Word error rate"][1] < rows["Word error rate"][0]
+    assert rows["chrF"][1] > rows["chrF"][0]
+    assert found.samples.ids.values.tolist() == ids
+    assert len(found.samples.raw) >= 20
+    assert all(value.lower < value.value < value.upper for value in found.values)
+
+
+def test_no_held_out_sentence_was_learned(spelling):
+    assert len(spelling.sentences) > 100
+    assert not {target for _, target, _ in spelling.sentences} & set(spelling.training_sentences)
+
+
+def test_a_corrector_takes_the_likely_word():
+    corrector = Corrector()
+    corrector.learn(["Close the file now."] * 9 + ["A fine day."])
+    assert corrector(["Close the fie now.", "Close the file now."]) == ["Close the file now."] * 2
+
+
+def test_every_slip_is_one_slip_away():
+    rng = random.Random(5)
+    for _ in range(200):
+        wrong = misspell("these words have slips.", rng).removesuffix(".").split()
+        for right, written in zip(["these", "words", "have", "slips"], wrong, strict=True):
+            assert right == written or right in set(one_slip_away(written))

@@ -11,7 +11,7 @@ from torch.utils.data import TensorDataset
 from assay import AUROC, Accuracy, MeanSquaredError, Meter
 from assay.errors import ConfigError
 from assay.evaluation import evaluate
-from assay.metrics import BrierScore, ClassReport, ConfusionMatrix, LogLoss, Recall
+from assay.metrics import BrierScore, ClassReport, ConfusionMatrix, LogLoss, MeanAveragePrecision, Recall
 
 GENERATOR = torch.Generator().manual_seed(2)
 SCORES = torch.rand(200, 3, generator=GENERATOR).softmax(1)
@@ -120,6 +120,20 @@ def test_names_must_be_those_of_the_classes(classes, message):
         section(SCORES, LABELS, Accuracy(num_classes=3), classes=classes)
     with pytest.raises(ConfigError, match="classes: got 1 names for metrics of no classes"):
         section(ONE, ONE, MeanSquaredError(), classes=["a"])
+
+
+@pytest.mark.parametrize(("classes", "names"), [(["cat", "dog", "owl", "fox"], ["cat", "fox"]), ([], ["0", "3"])])
+def test_numbers_and_values_per_class_of_a_dictionary_are_both_shown(classes, names):
+    boxes = torch.tensor([[0.0, 0.0, 40.0, 40.0], [50.0, 0.0, 90.0, 40.0]])
+    truth = {"boxes": boxes, "labels": torch.tensor([0, 3])}
+    batches = [([{**truth, "scores": torch.rand(2)}], [truth]) for _ in range(12)]
+    metric = MeanAveragePrecision(class_metrics=True)
+    (found,) = evaluate(same, batches, {"coco": metric}, device="cpu", inputs=0, classes=classes).sections
+    assert {value.name: value.value for value in found.values}["coco map"] == 1
+    assert "Not shown" not in found.note
+    table = next(each for each in found.tables if each.name == "coco per class")
+    assert table.columns == ("class", "map_per_class", "mar_100_per_class")
+    assert table.rows == tuple((name, 1.0, 1.0) for name in names)
 
 
 def test_a_meter_with_details_has_the_values_of_one_without():

@@ -326,6 +326,12 @@ def test_ids_must_be_numbers_or_texts():
         evaluate(NET, [{"input": X, "y": Y, "id": X[:, 0]}], METRIC, device="cpu", ids="id")
 
 
+@pytest.mark.parametrize("id", [7, "seven"])
+def test_samples_in_place_of_batches_are_one_clear_line(id):
+    with pytest.raises(ConfigError, match=r"ids: got (int|str) in .*, expected one id for each sample of a batch"):
+        evaluate(NET, [{"input": X, "y": Y, "id": id}], METRIC, device="cpu", ids="id")
+
+
 @pytest.mark.parametrize("fails_at", [24, 0])
 def test_a_batch_that_fails_names_its_samples(fails_at):
     def predict(x):

@@ -1,19 +1,56 @@
-"""Three small models, trained in seconds on data that ships with scikit-learn."""
+"""What an example of the demo is, and three of them: small models for data that ships with scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from assay.cli.loaders.metrics import open_metrics
 from assay.errors import MissingDependencyError
+from assay.metrics.base import Metric
+from assay.report import Table
 
 SEED = 0
-EPOCHS = 60
+
+
+class Example(ABC):
+    """Something that the demo trains and measures.
+
+    Attributes:
+        title: which data.
+        epochs: how often training goes over its data.
+        model: what was trained.
+        options: what `evaluate` is asked for besides.
+    """
+
+    title: str
+    epochs: ClassVar[int]
+    model: Callable[..., Any]
+    options: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def held_out(self) -> Any:
+        """Input, target and id of the samples that are not trained on."""
+
+    @property
+    @abstractmethod
+    def metrics(self) -> dict[str, Metric]:
+        """What is measured, by name."""
+
+    @abstractmethod
+    def train(self, epochs: int) -> Iterator[None]:
+        """Train; yields once an epoch. Random numbers of the process stay as they were."""
+
+    def tables(self) -> tuple[Table, ...]:
+        """What the report shows besides."""
+        return ()
 
 
 class DemoModel(nn.Module):
@@ -38,16 +75,22 @@ class DemoModel(nn.Module):
         return outputs.softmax(1)[:, 1] if self.classes == 2 else outputs.softmax(1)
 
 
-class Task:
-    """A data set, split in two, and a model for it; `train` yields once an epoch.
+_METRICS = "Accuracy=acc; F1, macro=f1:average=macro; Matthews correlation=mcc; AUROC, macro=auroc; Log loss=nll"
+_TWO = "Accuracy=acc; Sensitivity=recall; Specificity=specificity; AUROC=auroc; Average precision=ap; Brier score=brier"
+_NUMBERS = "R²=r2; Root mean squared error=rmse; Mean absolute error=mae; Pearson correlation=pearson; Concordance=ccc"
 
-    Attributes:
+
+class Task(Example):
+    """A data set of rows of features, split in two, and a model for it.
+
+    Args:
         title: which data.
+        data: the data set, as scikit-learn has it.
         classes: the names of the classes; none for a regression.
         slices: by what samples are grouped.
-        held_out: features, target and number in the data set of the samples that are not trained on.
-        model: what was trained.
     """
+
+    epochs = 60
 
     def __init__(
         self,
@@ -56,7 +99,8 @@ class Task:
         classes: tuple[str, ...] = (),
         slices: Mapping[str, Any] | None = None,
     ) -> None:
-        self.title, self.classes, self.slices = title, classes, slices
+        self.title, self.classes = title, classes
+        self.options = {"classes": classes, "slices": slices, "batch_size": 128}
         features = torch.as_tensor(data.data, dtype=torch.float32)
         target = torch.as_tensor(data.target, dtype=torch.int64 if classes else torch.float32)
         order = torch.randperm(len(target), generator=torch.Generator().manual_seed(SEED))
@@ -64,12 +108,25 @@ class Task:
         mean, scale = features[train].mean(0), features[train].std(0).clamp_min(1e-6)
         features = (features - mean) / scale
         self._train = features[train], target[train]
-        self.held_out = TensorDataset(features[held_out], target[held_out], held_out)
+        self._held_out = TensorDataset(features[held_out], target[held_out], held_out)
         shift, spread = (0.0, 1.0) if classes else (float(target[train].mean()), float(target[train].std()))
-        self.model = DemoModel(nn.Identity(), len(classes), shift, spread)
+        self.model: DemoModel = DemoModel(nn.Identity(), len(classes), shift, spread)
+
+    @property
+    def held_out(self) -> TensorDataset:
+        return self._held_out
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """The usual metrics, as they are written on the command line."""
+        if not self.classes:
+            return open_metrics(_NUMBERS.split("; "))
+        shared = {"num_classes": len(self.classes)} if len(self.classes) > 2 else {}
+        texts = (_METRICS if shared else _TWO).split("; ")
+        return open_metrics([*texts, "Calibration error=ece"], shared)
 
     def train(self, epochs: int) -> Iterator[None]:
-        """Train for some epochs in batches of 64; random numbers of the process stay as they were."""
+        """Train in batches of 64."""
         features, target = self._train
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)

@@ -82,13 +82,18 @@ class Reader:
         selection = _selected(batch, self._ids, "ids")
         if isinstance(selection, Tensor) and selection.dtype in _WHOLE and selection.ndim == 1:
             return selection.tolist()
-        selection = selection.tolist() if isinstance(selection, Tensor | np.ndarray) else list(selection)
+        if isinstance(selection, Tensor | np.ndarray):
+            selection = np.atleast_1d(selection).tolist()
+        elif not isinstance(selection, Sequence) or isinstance(selection, str):
+            do = "Pass batches, such as those of a DataLoader, and not samples"
+            got = f"{type(selection).__name__} in {structure(batch)}"
+            raise ConfigError(describe("ids", got, "one id for each sample of a batch", do))
         for each in selection:
             if not isinstance(each, int | str) or isinstance(each, bool):
                 do = "Give one integer or string per sample"
                 raise ConfigError(describe("ids", f"{type(each).__name__} in {structure(batch)}", "ids", do))
         _check_texts("ids", selection)
-        return selection
+        return list(selection)
 
     def slices(self, batch: Any) -> dict[str, Any]:
         """The values of the samples of a batch that tell slices apart, as tensors or lists that nobody overwrites."""

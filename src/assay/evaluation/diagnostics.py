@@ -128,8 +128,11 @@ def choose_diagnostics(
     Raises:
         ConfigError: there are more or fewer names than classes.
     """
+    detecting = any(each.inputs == "boxes" for each in metrics.values())
     metrics = {name: each for name, each in metrics.items() if each.inputs == "labels" and hasattr(each, "num_classes")}
     shapes = {(getattr(each, "num_classes", None), getattr(each, "num_labels", None)) for each in metrics.values()}
+    if not shapes and detecting:
+        return Diagnostics(classes=tuple(map(str, classes)))
     if len(shapes) != 1:
         if classes:
             got = f"{len(classes)} names for metrics of {'different numbers of' if shapes else 'no'} classes"

@@ -103,6 +103,9 @@ def rest_of(
     omitted: list[str] = []
     for name, value in values.items():
         names = _names(classes, len(value)) if hasattr(value, "__len__") and not _is_number(value) else ()
+        if isinstance(value, Mapping) and (table := _per_class(name, value, classes)) is not None:
+            tables.append(table)
+            continue
         if not hasattr(value, "rows") and any(named_numbers(name, value)):
             continue
         if hasattr(value, "rows"):
@@ -116,6 +119,22 @@ def rest_of(
         else:
             omitted.append(name)
     return tables, plots, omitted
+
+
+def _per_class(name: str, value: Mapping[str, Any], classes: Sequence[str]) -> Table | None:
+    """The vectors of a dictionary as columns, one row a class, where it says of which classes they are."""
+    labels = value.get("classes")
+    if not isinstance(labels, Tensor) or labels.ndim != 1 or len(labels) > MOST_CLASSES:
+        return None
+    columns = {
+        part: each.double().tolist()
+        for part, each in value.items()
+        if part != "classes" and isinstance(each, Tensor) and each.shape == labels.shape
+    }
+    numbers = [int(label) for label in labels.tolist()]
+    named = bool(classes) and all(0 <= label < len(classes) for label in numbers)
+    names = [classes[label] if named else str(label) for label in numbers]
+    return Table(f"{name} per class", ("class", *columns), tuple(zip(names, *columns.values(), strict=True)))
 
 
 def _is_number(value: Any) -> bool:

@@ -264,16 +264,25 @@ def _literals(kind: Any) -> tuple[Any, ...]:
 def named_numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
     """The single numbers of a value, with their names; none of curves, tables and values per class without names.
 
+    A dictionary may have values per class besides; a tuple with such parts, as a curve, has no single numbers.
+
     Example:
-        >>> list(named_numbers("recall", {"cat": number(0.5), "dog": number(1)}))
+        >>> list(named_numbers("recall", {"cat": number(0.5), "dog": number(1), "per_class": torch.ones(2)}))
         [('recall cat', 0.5), ('recall dog', 1.0)]
     """
     if isinstance(value, Tensor):
         if not value.ndim:
             yield name, float(value)
         return
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else (value,)
-    if all(isinstance(each, Tensor) and not each.ndim for each in parts):
-        names = value if isinstance(value, Mapping) else getattr(value, "_fields", range(len(value)))
-        for part, each in zip(names, parts, strict=True):
-            yield f"{name} {part}", float(each)
+    if isinstance(value, Mapping):
+        parts = {part: each for part, each in value.items() if _is_number(each)}
+    else:
+        whole = value if isinstance(value, tuple) else (value,)
+        names = getattr(value, "_fields", range(len(whole)))
+        parts = dict(zip(names, whole, strict=True)) if all(map(_is_number, whole)) else {}
+    for part, each in parts.items():
+        yield f"{name} {part}", float(each)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.ndim
