@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
 import shutil
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+WRONG_NUMBERS = ROOT / "docs" / "wrong_numbers_elsewhere.md"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -20,11 +23,44 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page) and page != WRONG_NUMBERS], ids=lambda page: page.name
+)
 def test_examples_run(page: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(page):
         exec(compile(block, page.name, "exec"), names)
+
+
+REPRODUCTIONS = {
+    title: (code, output)
+    for title, code, output in re.findall(
+        r"### (.*?)\n.*?```python\n(.*?)```\n\n```\n(.*?)```", WRONG_NUMBERS.read_text("utf-8"), re.DOTALL
+    )
+}
+
+
+def test_each_wrong_number_has_a_reproduction() -> None:
+    assert len(REPRODUCTIONS) == len(blocks(WRONG_NUMBERS)) == WRONG_NUMBERS.read_text("utf-8").count("### ") > 25
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("title", REPRODUCTIONS)
+def test_wrong_numbers_are_printed_as_the_page_says(title: str) -> None:
+    """Each script stands alone. A number after ~ is rounding noise: it only has to differ from the next one."""
+    code, output = REPRODUCTIONS[title]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, WRONG_NUMBERS.name, "exec"), {})
+    lines, expected = printed.getvalue().splitlines(), output.splitlines()
+    for line, expectation in zip(lines, expected, strict=True):
+        label, is_noise, number = line.partition("~")
+        if not is_noise:
+            assert line == expectation
+            continue
+        right = next(each for each in expected[expected.index(expectation) :] if "~" not in each)
+        assert label == expectation.partition("~")[0]
+        assert float(number) != pytest.approx(float(right.split()[-1]), rel=0.05)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
