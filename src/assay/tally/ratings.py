@@ -62,7 +62,7 @@ class Ratings(Tally):
 
     @property
     def fields(self) -> Mapping[str, Rule]:
-        return {**self._sums.fields, "invalid": "sum"}
+        return {**self._sums.fields, "invalid_ratings": "sum"}
 
     def check(self, layout: BatchLayout) -> None:
         preds = layout.preds
@@ -77,11 +77,11 @@ class Ratings(Tally):
         check_weights(layout.weights)
 
     def zero(self, device: torch.device) -> State:
-        return {**self._sums.zero(device), "invalid": torch.zeros(1, dtype=torch.int64, device=device)}
+        return {**self._sums.zero(device), "invalid_ratings": torch.zeros(1, dtype=torch.int64, device=device)}
 
     def add(self, state: State, batch: Batch) -> None:
         counts, invalid = self._counts(batch.preds)
-        state["invalid"] += invalid
+        state["invalid_ratings"] += invalid
         raters = counts.sum(1, keepdim=True)
         rows = torch.cat([counts, (counts * counts).sum(1, keepdim=True), raters, raters * raters], 1)
         self._sums.add(state, Batch(rows, None, batch.weights, batch.cache_elements, batch.compiled))
@@ -101,7 +101,7 @@ class Ratings(Tally):
         return self._sums.canonicalize(state, rows)
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        invalid = InvalidValues("ratings are negative or NaN", int(state["invalid"]))
+        invalid = InvalidValues("ratings are negative or NaN", int(state["invalid_ratings"]))
         return [*self._sums.weight_problems(state), *[invalid] * (invalid.count > 0)]
 
     def compute(self, state: State) -> RatingSums:
