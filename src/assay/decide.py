@@ -100,14 +100,8 @@ class Threshold(Decision):
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
-            raise ConfigError(
-                describe(
-                    "threshold",
-                    self.threshold,
-                    "a probability in [0, 1]",
-                    "Give a probability; with logits=True, too",
-                )
-            )
+            do = "Give a probability; with logits=True, too"
+            raise ConfigError(describe("threshold", self.threshold, "a probability in [0, 1]", do))
 
     def __call__(self, rows: Rows) -> Tensor:
         scores = rows.scores

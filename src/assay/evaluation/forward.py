@@ -66,7 +66,7 @@ class Forward:
         if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
             outputs = self._run(args, kwargs)
         else:
-            outputs = self._run(*self._on_device((args, kwargs)))
+            outputs = self._run(*move(mapped((args, kwargs), self._on_device_dtype), self.device))
         preds = self._reader.preds(outputs)
         if target is not None and not self._reader.raw:
             target = as_column(target, "target")
@@ -85,9 +85,6 @@ class Forward:
             return self._model(*args, **kwargs)
         with torch.autocast(self.device.type, dtype=self._dtype):
             return self._model(*args, **kwargs)
-
-    def _on_device(self, tree: Any) -> Any:
-        return move(mapped(tree, self._on_device_dtype), self.device)
 
     def _on_device_dtype(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor) or leaf.dtype not in _NARROWER or can_hold(self.device, leaf.dtype):

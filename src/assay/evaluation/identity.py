@@ -113,16 +113,14 @@ class Identity:
         return result
 
     def _digests(self, index: list[int], read: Callable[[list[int]], list[Unit]]) -> dict[str, str]:
-        digests = [self._unit(unit) for unit in read([*index, *index])]
+        units = read([*index, *index])
+        digests = [UNREADABLE if unit.error is not None else self.digest(unit.data, "data") for unit in units]
         result = {}
         for number, first, again in zip(index, digests, digests[len(index) :], strict=False):
             if first != again and self._run_id is None:
                 raise _refused(f"data: sample {number}, which {_RANDOM}")
             result[str(number)] = first if first == again else _RANDOM
         return result
-
-    def _unit(self, unit: Unit) -> str:
-        return UNREADABLE if unit.error is not None else self.digest(unit.data, "data")
 
 
 def same(mine: Any, theirs: Any) -> bool:

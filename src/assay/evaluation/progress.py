@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable
-from typing import Any
 
-import torch
+from torch import Tensor
 
 from assay.errors import AssayError
 from assay.meter import Meter
@@ -69,13 +68,10 @@ class EvaluationProgress(ProgressBar):
                 values = self._meter.compute(only=self._metrics)
             except AssayError:
                 return ""  # raised at the end
-        return "  ".join(f"{name} {float(value):.4f}" for name, value in values.items() if _is_number(value))
+        numbers = {name: value for name, value in values.items() if isinstance(value, Tensor) and not value.ndim}
+        return "  ".join(f"{name} {float(value):.4f}" for name, value in numbers.items())
 
     @property
     def watcher(self) -> EvaluationProgress | None:
         """This bar where it is drawn; so that a loop without one does nothing for it."""
         return self if self.shown else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.ndim == 0

@@ -255,12 +255,9 @@ def on_logit_scale(share: float, error: float, confidence_level: float = 0.95) -
     if not 0 < share < 1 or not error > 0:
         return None
     middle, half = math.log(share / (1 - share)), _z(confidence_level) * error / (share * (1 - share))
-    lower, upper = (1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x)) for x in _sides(middle, half))
+    ends = middle - half, middle + half
+    lower, upper = (1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x)) for x in ends)
     return lower, upper
-
-
-def _sides(middle: float, half: float) -> Ends:
-    return middle - half, middle + half
 
 
 def delong_error(positives: Array, negatives: Array) -> float:

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from assay.tally.base import Batch, BatchLayout
-from assay.tally.labelled_scores import ScoreSpec
 from assay.tally.layout_checks import check_weights
-from assay.tally.row_sums import RowTerm, RowValues, sum_each_row
+from assay.tally.losses import ScoreTerm
+from assay.tally.row_sums import RowValues, sum_each_row
 
 Criterion = Literal["exact_match", "hamming", "overlap", "contain", "belong"]
 
 
 @dataclass(frozen=True)
-class LabelRows(RowTerm):
+class LabelRows(ScoreTerm):
     """A number for each row of scores of all labels. Ignored labels leave their row; rows of no others are left out."""
 
-    data: ScoreSpec
-
-    @property
-    def invalid(self) -> tuple[str, ...]:
-        return self.data.invalid[:-1]  # without weights, which the tally counts
-
     def check(self, layout: BatchLayout) -> None:
-        self.data.check(layout)
+        super().check(layout)
         check_weights(layout.weights)
 
     def __call__(self, batch: Batch) -> RowValues:
@@ -37,7 +31,7 @@ class LabelRows(RowTerm):
         labels = self.data.known(rows)
         largest = torch.finfo(rows.scores.dtype).max
         scores = rows.scores.nan_to_num(0).clamp(-largest, largest)
-        invalid = self.data.count_invalid(replace(rows, weights=None))[: len(self.invalid)]
+        invalid = self.count_invalid(rows)
         if self.data.labels.ignore_index is None:
             return RowValues(self.values(scores, labels == 1, labels != 1), invalid=invalid)
         scores = scores.masked_fill(labels < 0, -math.inf)

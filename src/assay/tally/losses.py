@@ -14,13 +14,13 @@ from torch import Tensor
 
 from assay.decide import first_largest
 from assay.tally.base import Batch, BatchLayout
-from assay.tally.labelled_scores import ScoreSpec, probabilities
+from assay.tally.labelled_scores import ScoreRows, ScoreSpec, probabilities
 from assay.tally.row_sums import RowTerm, RowValues, SumShape, sum_each_row
 
 
 @dataclass(frozen=True)
-class Loss(RowTerm):
-    """A loss of scores and labels: positive infinity is a value, and NaN comes from invalid scores."""
+class ScoreTerm(RowTerm):
+    """A number of each row of scores and labels; invalid ones are counted."""
 
     data: ScoreSpec
 
@@ -31,12 +31,21 @@ class Loss(RowTerm):
     def check(self, layout: BatchLayout) -> None:
         self.data.check(layout)
 
+    def count_invalid(self, rows: ScoreRows) -> Tensor:
+        """How many rows there are of each kind of `invalid`."""
+        return self.data.count_invalid(replace(rows, weights=None))[: len(self.invalid)]
+
+
+@dataclass(frozen=True)
+class Loss(ScoreTerm):
+    """A loss of scores and labels: positive infinity is a value, and NaN comes from invalid scores."""
+
     def __call__(self, batch: Batch) -> RowValues:
         rows = self.data.rows(batch)
         classes = self.data.known(rows)
         counted = classes[:, 0] >= 0
         values = self.values(rows.scores, classes.clamp(min=0))
-        invalid = self.data.count_invalid(replace(rows, weights=None))[: len(self.invalid)]
+        invalid = self.count_invalid(rows)
         if self.data.logits:  # infinite logits may leave no value
             invalid[1] += (values[0].isnan().any(1) & ~rows.scores.isnan().any(1) & counted).sum()
         return RowValues(*values, counted=counted, invalid=invalid)

@@ -125,11 +125,8 @@ class Bootstrap:
         self._buffer.append(batch.map(lambda tensor: tensor.detach().clone()))
         self._codes.append(groups_of(numbers, self._seed, len(self._groups)))
         self._next += count
-        if sum(map(len, self._codes)) >= BUFFER_ROWS or self._buffer_bytes() >= BUFFER_BYTES:
+        if sum(map(len, self._codes)) >= BUFFER_ROWS or sum(batch.nbytes for batch in self._buffer) >= BUFFER_BYTES:
             self._assign()
-
-    def _buffer_bytes(self) -> int:
-        return sum(batch.nbytes for batch in self._buffer)
 
     def _assign(self) -> None:
         """Give the rows that are held to the meters of their groups."""

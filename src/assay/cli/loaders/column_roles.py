@@ -113,16 +113,13 @@ def features(names: Sequence[str], options: EvaluateCommand) -> tuple[str, ...]:
     free = [name for name in names if name not in others]
     features: list[str] = []
     for written in options.features:
-        fits = fnmatch.filter(free, written) if _is_pattern(written) and written not in names else [written]
+        is_pattern = written not in names and any(sign in written for sign in "*?[")
+        fits = fnmatch.filter(free, written) if is_pattern else [written]
         if not fits:
             got = f"the pattern {written!r}, which fits no column"
             raise ConfigError(describe("--features", got, f"a pattern of {listed(names)}", "Check the pattern"))
         features += [name for name in fits if name not in features]
     return tuple(features)
-
-
-def _is_pattern(written: str) -> bool:
-    return any(sign in written for sign in "*?[")
 
 
 def check(request: tuple[str, Iterable[str]], names: Sequence[str], where: str, do: str = "Correct the name") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar
@@ -51,6 +50,7 @@ class LabelRankingMetric(Metric):
     inputs: ClassVar[str] = "labels"
     exact_terms: ClassVar[bool] = False
     row_name: ClassVar[str]
+    term: ClassVar[type[LabelRows]]
 
     num_labels: Annotated[int | None, "how many labels each row has; it must be given."] = None
 
@@ -66,9 +66,9 @@ class LabelRankingMetric(Metric):
         return score_spec(None, self.num_labels, None, logits=True)
 
     @property
-    @abstractmethod
     def row(self) -> LabelRows:
         """What each row gives."""
+        return self.term(self.data)
 
     def tally(self, weighted: bool) -> Tally:
         return RowSums(self.row, weighted)
@@ -127,10 +127,7 @@ class MultilabelCoverageError(LabelOrderMetric):
     higher_is_better = False
     exact_terms = True
     row_name = "coverage"
-
-    @property
-    def row(self) -> LabelRows:
-        return LabelCoverage(self.data)
+    term = LabelCoverage
 
 
 @dataclass(frozen=True)
@@ -150,10 +147,7 @@ class MultilabelRankingLoss(LabelOrderMetric):
 
     higher_is_better = False
     row_name = "ranking loss"
-
-    @property
-    def row(self) -> LabelRows:
-        return LabelPairsWrong(self.data)
+    term = LabelPairsWrong
 
 
 @dataclass(frozen=True)
@@ -174,10 +168,7 @@ class MultilabelRankingAveragePrecision(LabelOrderMetric):
 
     higher_is_better = True
     row_name = "ranking average precision"
-
-    @property
-    def row(self) -> LabelRows:
-        return LabelPrecision(self.data)
+    term = LabelPrecision
 
 
 OTHER_CRITERIA = ("exact_match", "overlap", "contain", "belong")

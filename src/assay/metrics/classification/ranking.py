@@ -225,7 +225,7 @@ class AveragedRankingMetric(RankingMetric):
             counts = (curves.pooled(counts),)
         areas = [self.bounded_value(ranking) for ranking in counts]
         each = self.average is None or len(areas) == 1
-        weights = self._weights(counts)
+        weights = [1 if self.average == "macro" else ranking.num_positives for ranking in counts]
         chosen = areas if each else [_averaged(areas, weights)]
         missing = [k for k, area in enumerate(areas) if math.isnan(area.value)]
         if each or math.isnan(chosen[0].value):
@@ -242,9 +242,6 @@ class AveragedRankingMetric(RankingMetric):
             got = f"no {self.needs.replace(' and ', ' or no ')}{self._of(groups)}"
             do = "The average leaves them out; average=None gives one value for each"
             warn(describe(type(self).__name__, got, f"{self.needs} of each", do), NoDataWarning)
-
-    def _weights(self, counts: Rankings) -> list[int]:
-        return [1 if self.average == "macro" else ranking.num_positives for ranking in counts]
 
 
 def _averaged(areas: Sequence[BoundedEstimate], weights: Sequence[int]) -> BoundedEstimate:

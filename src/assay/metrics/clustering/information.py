@@ -142,14 +142,10 @@ class AdjustedMutualInfoScore(AveragedInfoMetric):
             return 1.0
         if {1, size}.intersection(groups):
             return 0.0
-        rows, columns = (_sizes(totals, table.unit) for totals in (table.preds_totals, table.target_totals))
+        totals = table.preds_totals, table.target_totals
+        rows, columns = (Counter(int(total) << table.unit for total in each) for each in totals)
         expected = expected_information(rows, columns, size)
         return (mutual_information(table) - expected) / (average - expected)
-
-
-def _sizes(totals: np.ndarray, unit: int) -> Counter[int]:
-    """How many groups there are of each size."""
-    return Counter(int(total) << unit for total in totals)
 
 
 def expected_information(rows: Mapping[int, int], columns: Mapping[int, int], size: int) -> float:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from assay.errors import CapacityError, describe
 from assay.metrics.contingency_metric import ContingencyMetric
 from assay.metrics.exact_arithmetic import over_root
-from assay.tally.contingency import ContingencyTable, Whole
+from assay.tally.contingency import ContingencyTable
 
 __all__ = ["AdjustedRandScore", "ClusterAccuracy", "FowlkesMallowsIndex", "RandScore"]
 
@@ -47,14 +47,10 @@ class PairCounts:
         scale = 2**table.unit
         size = table.size * scale
         both, preds, target = (
-            _squares(counts) * scale * scale - size
+            int((counts * counts).sum()) * scale * scale - size
             for counts in (table.counts, table.preds_totals, table.target_totals)
         )
         return cls(both, preds - both, target - both, size * (size - 1) - preds - target + both)
-
-
-def _squares(counts: Whole) -> int:
-    return int((counts * counts).sum())
 
 
 @dataclass(frozen=True, kw_only=True)

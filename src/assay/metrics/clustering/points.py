@@ -153,7 +153,9 @@ class DaviesBouldinScore(PointDistanceMetric):
         centroids = _centroids(points)
         radius, weights = _radii(points, centroids, 2.0), points.weights
         weights = np.ones(len(radius)) if weights is None else weights
-        width = np.array([_mean(radius[each], weights[each]) for each in _members(points.target)])
+        width = np.array(
+            [math.fsum(radius[each] * weights[each]) / math.fsum(weights[each]) for each in _members(points.target)]
+        )
         worst: list[float] = []
         for some in chunks(len(centroids), len(centroids)):
             apart = np.sqrt(squared_distances(centroids[some], centroids))
@@ -256,10 +258,6 @@ class SilhouetteScore(PointDistanceMetric):
 def _members(cluster: np.ndarray) -> list[np.ndarray]:
     """The rows of each cluster."""
     return np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster))[:-1])
-
-
-def _mean(values: np.ndarray, weights: np.ndarray) -> float:
-    return math.fsum(values * weights) / math.fsum(weights)
 
 
 def _centroids(points: PointArrays) -> np.ndarray:

@@ -167,7 +167,7 @@ def compare_outputs(
         indexed_batches(data, data_spec.batch_size or 64),
         {"distance": Mean()},
         device=data_spec.device,
-        inputs=_parts,
+        inputs=lambda batch: {NUMBER: batch[NUMBER], BATCH: batch[BATCH]},
         precision=data_spec.precision,
         progress=data_spec.progress,
         title=title,
@@ -176,10 +176,6 @@ def compare_outputs(
         diagnostics=False,
     )
     return {name: every.comparison(name) for name in others}, report
-
-
-def _parts(batch: Mapping[str, Any]) -> dict[str, Any]:
-    return {NUMBER: batch[NUMBER], BATCH: batch[BATCH]}
 
 
 def prepare(model: Callable[..., Any], data: Any, data_spec: DataSpec) -> tuple[Callable[..., Any], Any, DataSpec]:
