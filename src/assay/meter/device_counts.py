@@ -125,14 +125,9 @@ class DeviceCounts:
 
     def _refuse_if_broken(self) -> None:
         if self._broken:
-            raise StateError(
-                describe(
-                    "meter",
-                    f"counts that a {self._broken} interrupted in the middle of a batch",
-                    "whole batches",
-                    "Call reset() and count again, or load the last state that was saved",
-                )
-            )
+            got = f"counts that a {self._broken} interrupted in the middle of a batch"
+            do = "Call reset() and count again, or load the last state that was saved"
+            raise StateError(describe("meter", got, "whole batches", do))
 
     def _count_chunks(self, batch: Arguments) -> None:
         rows, elements = len(batch.preds), max(1, batch.preds.numel())
@@ -146,7 +141,7 @@ class DeviceCounts:
                 self._add(batch.rows(slice(start, start + size)))
 
     def _add(self, batch: Arguments) -> None:
-        preds, target, weights, *columns = batch.map(self._here).tensors
+        preds, target, weights, *columns = batch.map(lambda each: readable(each.detach().to(self._device))).tensors
         assert preds is not None
         rows = Batch(
             preds,
@@ -159,9 +154,6 @@ class DeviceCounts:
         )
         for tally, state in zip(self._tallies, self._states, strict=True):
             tally.add(state, rows)
-
-    def _here(self, tensor: Tensor) -> Tensor:
-        return readable(tensor.detach().to(self._device))
 
     def flushed(self) -> list[State]:
         """The states on the device, with everything that was staged."""

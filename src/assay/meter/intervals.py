@@ -309,7 +309,7 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
     """The numbers that every metric reads of each row of draws."""
     plan, metrics = groups[0]._plan, groups[0].metrics
     rows = np.array([group.rows for group in groups])
-    states = [group._merged() for group in groups]
+    states = [group._merge_states() for group in groups]
     replicates: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)

@@ -16,25 +16,22 @@ from torch.compiler import is_compiling
 
 from assay.errors import (
     ConfigError,
-    InvalidValuesError,
-    InvalidValuesWarning,
-    NoDataWarning,
     StateError,
     describe,
-    warn,
 )
 from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
+from assay.meter.merged_counts import MergedCounts
 from assay.meter.options import check_options, named_metrics
 from assay.meter.raw_samples import encoded, takes_raw
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
+from assay.meter.values import compute_values
 from assay.metrics.base import Metric
-from assay.tally.base import State, Tally, merge, merge_into
+from assay.tally.base import State, Tally, merge
 from assay.tally.inputs import check_inputs, match_shapes, type_name
-from assay.tally.sample_store import SampleStore
 
 STAGE_BYTES = 1 << 21
 
@@ -95,13 +92,12 @@ class Meter:
     def _forget(self) -> None:
         self._by_device: dict[torch.device, DeviceCounts] = {}
         self._current: DeviceCounts | None = None
-        self._carried: list[State] | None = None
-        self._carried_rows = 0
+        self._merged = MergedCounts(self._plan.tallies)
 
     @property
     def rows(self) -> int:
         """How many samples (rows of dimension 0) were given."""
-        return self._carried_rows + sum(counts.rows for counts in self._by_device.values())
+        return self._merged.rows + sum(counts.rows for counts in self._by_device.values())
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
@@ -184,8 +180,8 @@ class Meter:
                 counts.restart()
             batch.update(preds, target, weights=weights, **columns)
             states, rows = batch._states()
-            values = batch._values(batch.metrics, states, rows)
-            self._add_here(states, rows)
+            values = compute_values(batch.metrics, batch.metrics, batch._plan, states, rows)
+            self._merged.add_in_place(states, rows)
             self._of_batch = batch
         return values
 
@@ -250,14 +246,9 @@ class Meter:
         batch = self._checked(batch)
         device = batch.preds.device
         if device not in self._by_device:
-            raise StateError(
-                describe(
-                    "update under torch.compile",
-                    f"the first batch of {device}",
-                    "one of a device that the meter knows",
-                    "Call update once outside of the compiled function, with no rows if you like",
-                )
-            )
+            got, expected = f"the first batch of {device}", "one of a device that the meter knows"
+            do = "Call update once outside of the compiled function, with no rows if you like"
+            raise StateError(describe("update under torch.compile", got, expected, do))
         self._by_device[device].count_on_device(batch)
 
     def _prepare(self, batch: Arguments) -> tuple[DeviceCounts, Arguments]:
@@ -299,36 +290,8 @@ class Meter:
         if wanted - set(self.metrics):
             got = f"no metric {', '.join(sorted(wanted - set(self.metrics)))}"
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
-        return self._values([name for name in self.metrics if name in wanted], *self._states())
-
-    def _values(self, names: Iterable[str], states: Sequence[State], rows: int) -> dict[str, Any]:
-        counted: dict[Tally, Any] = {}
-        return {name: self._value(name, states, rows, counted) for name in names}
-
-    def _value(self, name: str, states: Sequence[State], rows: int, counted: dict[Tally, Any]) -> Any:
-        """The value of one metric; what tallies read is kept in `counted` for others that are read from them."""
-        tally, state = self._plan.state_of(name, states)
-        if not rows:
-            warn(
-                describe(name, "no data", "at least one sample", "Call update before compute, which returns NaN"),
-                NoDataWarning,
-            )
-        problems = tally.invalid_values(state)
-        for problem in problems:
-            message = describe(
-                name, f"{problem.count} of the {problem.what}", "none", "Correct or leave out those samples"
-            )
-            if problem.fatal:
-                raise InvalidValuesError(message)
-            warn(message, InvalidValuesWarning)
-        if tally not in counted:
-            counted[tally] = tally.compute(state)
-        metric = self.metrics[name]
-        value = metric.compute(counted[tally])
-        if rows and not problems and metric.defined_for and _undefined(metric, value):
-            do = "Add samples until that holds; the value is NaN"
-            warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)
-        return value
+        names = [name for name in self.metrics if name in wanted]
+        return compute_values(self.metrics, names, self._plan, *self._states())
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one canonical host state per tally, and the number of rows."""
@@ -338,19 +301,19 @@ class Meter:
     def _counts(self) -> tuple[list[State], int]:
         """The same, in a form that depends on how it was counted; the value does not."""
         with self._alone():
-            return self._merged(), self.rows
+            return self._merge_states(), self.rows
 
     def _counts_to_add(self) -> tuple[list[State], int]:
         """What was counted, in a form that may be added to any number of others.
 
         What was counted here is in that form: words of exact sums are below 2 ** 34. What was merged before may not be.
         """
-        return self._counts() if self._carried is None else self._states()
+        return self._counts() if self._merged.states is None else self._states()
 
-    def _merged(self) -> list[State]:
+    def _merge_states(self) -> list[State]:
         parts = [counts.host_states() for counts in self._by_device.values()]
-        if self._carried is not None:
-            parts.append(self._carried)
+        if self._merged.states is not None:
+            parts.append(self._merged.states)
         if not parts:
             parts.append([tally.zero(torch.device("cpu")) for tally in self._plan.tallies])
         return [merge(tally, [p[k] for p in parts]) for k, tally in enumerate(self._plan.tallies)]
@@ -365,41 +328,15 @@ class Meter:
             if not isinstance(other, Meter):
                 raise StateError(describe("merge", type_name(other), "a meter", "Pass meters of equal metrics"))
             if other.metrics != self.metrics or other.weighted != self.weighted:
-                raise StateError(
-                    describe(
-                        "merge",
-                        f"a meter of {_metrics_text(other.metrics)}",
-                        f"one of {_metrics_text(self.metrics)}",
-                        "Make both meters with equal metrics",
-                    )
-                )
+                got, expected = f"a meter of {_metrics_text(other.metrics)}", f"one of {_metrics_text(self.metrics)}"
+                raise StateError(describe("merge", got, expected, "Make both meters with equal metrics"))
         self._carry(*(meter._counts_to_add() for meter in others))
         return self
 
     def _carry(self, *counts: tuple[Sequence[State], int]) -> None:
         """Add the states and rows of other meters, all at once."""
         with self._alone():
-            self._add(*counts)
-
-    def _add(self, *counts: tuple[Sequence[State], int]) -> None:
-        parts = [*([] if self._carried is None else [self._carried]), *(states for states, _ in counts)]
-        if parts:
-            with torch.inference_mode(False):
-                self._carried = [merge(tally, [p[k] for p in parts]) for k, tally in enumerate(self._plan.tallies)]
-            self._carried_rows += sum(rows for _, rows in counts)
-
-    def _add_here(self, states: Sequence[State], rows: int) -> None:
-        """Add canonical states in place: what was added before is not copied."""
-        if self._carried is None:
-            self._add((states, rows))
-            return
-        for state, other in zip(self._carried, states, strict=True):
-            for name, store in other.items():
-                if isinstance(store, SampleStore):  # raises before anything is added
-                    state[name].reserve(torch.device("cpu"), store.nbytes)
-        for tally, state, other in zip(self._plan.tallies, self._carried, states, strict=True):
-            merge_into(tally, state, other)
-        self._carried_rows += rows
+            self._merged.add(*counts)
 
     def __add__(self, other: Meter) -> Meter:
         """A new meter with what both have counted."""
@@ -509,7 +446,7 @@ class Meter:
         states = from_tensors(self._plan.tallies, tensors, where)
         with self._alone():
             self._forget()
-            self._add((states, description.rows))
+            self._merged.add((states, description.rows))
 
     def fresh(self, metrics: Mapping[str, Metric] | None = None, *, stage_bytes: int | None = None) -> Meter:
         """An empty meter like this one.
@@ -536,17 +473,6 @@ class Meter:
 
     def __repr__(self) -> str:
         return f"Meter({_metrics_text(self.metrics)}; {self.rows} samples)"
-
-
-def _undefined(metric: Metric, value: Any) -> bool:
-    """Whether a value is NaN, all numbers of a tuple are, or that of an output; single classes may well have none."""
-    if isinstance(value, tuple):
-        numbers = [each for each in value if isinstance(each, Tensor) and each.is_floating_point()]
-        return bool(numbers) and all(bool(each.isnan().all()) for each in numbers)
-    if not isinstance(value, Tensor) or not value.is_floating_point():
-        return False
-    nan = value.isnan()
-    return bool(nan.any() if hasattr(metric, "num_outputs") else nan.all())
 
 
 def _overlapping() -> StateError:

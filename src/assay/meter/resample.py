@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -87,11 +86,12 @@ class GroupStates:
         """Of samples that were kept, or tables that may be absent."""
         whole = merge(self.tally, self.states)
         late = any(rule == "late" and name in whole for name, rule in self.tally.fields.items())
-        stores = {name: _GroupSamples.of(name, whole[name], self.states) for name in whole if _is_kept(whole[name])}
+        samples = [name for name in whole if isinstance(whole[name], SampleStore)]
+        stores = {name: _GroupSamples.of(name, whole[name], self.states) for name in samples}
         tables = {name: self._table(name, whole[name]) for name in whole if name not in stores}
         for row in draws:
             state: State = {name: self._combined(name, row[None], stack)[0] for name, stack in tables.items()}
-            state |= {name: samples.drawn(row) for name, samples in stores.items()}
+            state |= {name: store.drawn(row) for name, store in stores.items()}
             ragged = len(stores) > 1  # several stores, whose canonical order decides in which one terms are added
             if late or not stores or ragged or isinstance(self.tally, CompositeTally):  # some may keep no samples
                 yield self._read_form(state, int(row @ self.rows), wanted)
@@ -101,10 +101,6 @@ class GroupStates:
     def _table(self, name: str, like: Tensor) -> Tensor:
         absent = torch.zeros_like(like)
         return torch.stack([state.get(name, absent) for state in self.states])
-
-
-def _is_kept(value: Any) -> bool:
-    return isinstance(value, SampleStore)
 
 
 @dataclass(frozen=True, eq=False)

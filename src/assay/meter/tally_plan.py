@@ -63,12 +63,11 @@ class TallyPlan:
         return any(tally.uses_target for tally in self._wanted.values())
 
     def _serving(self, wanted: Tally) -> TallySource:
-        places = tuple(self._place(leaf) for leaf in components(wanted))
+        places = tuple(
+            next(k for k, other in enumerate(self.tallies) if other.union(leaf) == other) for leaf in components(wanted)
+        )
         counted = tuple(self.tallies[k] for k in places)
         return TallySource(CompositeTally(counted) if isinstance(wanted, CompositeTally) else counted[0], places)
-
-    def _place(self, tally: Tally) -> int:
-        return next(k for k, other in enumerate(self.tallies) if other.union(tally) == other)
 
     def check_columns(self, names: Collection[str]) -> None:
         """Raise a `ConfigError` when columns of these names are not those that the metrics count."""

@@ -1,0 +1,63 @@
+"""The values of metrics from the canonical states of what was counted, with warnings and errors about the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, warn
+from assay.meter.tally_plan import TallyPlan
+from assay.metrics.base import Metric
+from assay.tally.base import State, Tally
+
+
+def compute_values(
+    metrics: Mapping[str, Metric], names: Iterable[str], plan: TallyPlan, states: Sequence[State], rows: int
+) -> dict[str, Any]:
+    """The values of the metrics of these names; what a tally computes is computed once for all of them.
+
+    Args:
+        metrics: all metrics of the plan, by name.
+        names: of those that are computed.
+        plan: which tallies serve them.
+        states: one canonical state on the CPU for each tally of the plan.
+        rows: how many samples were counted.
+
+    Raises:
+        InvalidValuesError: invalid labels, scores or weights were counted.
+    """
+    counts: dict[Tally, Any] = {}
+    values = {}
+    for name in names:
+        tally, state = plan.state_of(name, states)
+        if not rows:
+            do = "Call update before compute, which returns NaN"
+            warn(describe(name, "no data", "at least one sample", do), NoDataWarning)
+        problems = tally.invalid_values(state)
+        for problem in problems:
+            got = f"{problem.count} of the {problem.what}"
+            message = describe(name, got, "none", "Correct or leave out those samples")
+            if problem.fatal:
+                raise InvalidValuesError(message)
+            warn(message, InvalidValuesWarning)
+        if tally not in counts:
+            counts[tally] = tally.compute(state)
+        metric = metrics[name]
+        values[name] = value = metric.compute(counts[tally])
+        if rows and not problems and metric.defined_for and _undefined(metric, value):
+            do = "Add samples until that holds; the value is NaN"
+            warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)
+    return values
+
+
+def _undefined(metric: Metric, value: Any) -> bool:
+    """Whether a value is NaN, all numbers of a tuple are, or that of an output; single classes may well have none."""
+    if isinstance(value, tuple):
+        numbers = [each for each in value if isinstance(each, Tensor) and each.is_floating_point()]
+        return bool(numbers) and all(bool(each.isnan().all()) for each in numbers)
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        return False
+    nan = value.isnan()
+    return bool(nan.any() if hasattr(metric, "num_outputs") else nan.all())
