@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from assay._records import encode
-from assay.audit.parity import ParityAudit, compare, compare_runs, run, tolerances
-from assay.audit.parity.closeness import ValueDifference, difference
+from assay.audit.parity import compare, compare_runs
 from assay.errors import CapacityError, ConfigError, InputError
 from assay.pretend import PretendError, pretend
 from assay.pretend.native_engine.build import why_not
@@ -411,143 +406,3 @@ def test_a_program_that_finds_a_device_on_the_cpu_is_refused():
 
 def test_nothing_compared_is_not_agreement():
     assert not compare(lambda: None, device="mps").agrees
-
-
-def test_tolerances_are_those_of_torch_testing():
-    for dtype, allowed in tolerances().items():
-        theirs = torch.testing._comparison.default_tolerances(dtype)
-        if theirs != (0.0, 0.0):
-            assert (allowed.relative, allowed.absolute) == theirs
-        else:
-            assert allowed.relative == 2.0 ** -int(re.search(r"e\dm(\d)", str(dtype))[1]), dtype
-        assert allowed.source
-    assert torch.float32 in tolerances()
-    assert torch.int64 not in tolerances()
-
-
-@pytest.mark.parametrize(
-    ("cpu", "device", "ulps"),
-    [
-        (torch.tensor([1.0, 1.0]), torch.tensor([1.0, 1.0 + 2**-10]), 2**13),
-        (torch.tensor([0.0, -1e-3]), torch.tensor([0.0, 1e-3]), 2 * int(torch.tensor(1e-3).view(torch.int32))),
-        (torch.tensor([0.0, 1.0]).bfloat16(), torch.tensor([0.0, 1.0625]).bfloat16(), 8),
-        (torch.tensor([0.0, 1.0]).double(), torch.tensor([0.0, 1.5]).double(), 2**51),
-        (torch.tensor([0.0, torch.inf]), torch.tensor([0.0, 3e38]), None),
-        (torch.tensor([0.0, torch.nan]), torch.tensor([0.0, 1.0]), None),
-        (torch.tensor([1j, 1j]), torch.tensor([1j, 2j]), None),
-        (torch.tensor([0.0, 1.0]).to_sparse(), torch.tensor([0.0, 2.0]).to_sparse(), 2**23),
-        (torch.tensor([False, True]), torch.tensor([False, False]), None),
-    ],
-)
-def test_a_difference_tells_the_element_and_the_distance(cpu, device, ulps):
-    found = difference(cpu, device)
-    assert found is not None
-    assert (found.where, found.ulps, found.outside, found.elements) == ((1,), ulps, 1, 2)
-    assert difference(cpu, cpu.clone()) is None
-
-
-@pytest.mark.parametrize(
-    ("cpu", "device", "values"),
-    [
-        (torch.tensor([True]), torch.tensor([False]), ("True", "False")),
-        (torch.tensor([1 + 2j]), torch.tensor([1 + 3j]), ("(1+2j)", "(1+3j)")),
-        (torch.tensor([2**62 + 1]), torch.tensor([2**62]), (2**62 + 1, 2**62)),
-        (torch.tensor([1.0]), torch.tensor([float("inf")]), (1.0, float("inf"))),
-    ],
-)
-def test_a_difference_of_any_dtype_goes_through_json(cpu, device, values):
-    apart = difference(cpu, device)
-    assert (apart.cpu, apart.device) == values
-    again = ValueDifference.from_data(json.loads(json.dumps(encode(apart))), "difference")
-    assert (again.cpu, again.device, again.absolute) == (apart.cpu, apart.device, apart.absolute)
-
-
-def test_the_worst_element_is_told():
-    cpu, device = torch.ones(3, 4), torch.ones(3, 4)
-    device[2, 1], device[0, 0] = 1.5, 1.1
-    assert difference(cpu, device).where == (2, 1)
-    assert str(difference(cpu, device)).startswith("[2, 1]: 1.0 on the CPU, 1.5 on the device (0.5 apart, relative 0.5")
-
-
-PROGRAM = """
-import torch
-
-def audit(device):
-    x = torch.arange(4.0).to(device)
-    return x.cumsum(0)
-
-def off(device):
-    return torch.ones(2).to(device) + (str(device) != "cpu")
-
-def nothing():
-    return None
-"""
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    return path
-
-
-def test_the_command_holds_a_file_against_the_cpu(program, capsys):
-    assert run(str(program), ["mps", "cuda:1"]) == 0
-    shown = capsys.readouterr().out
-    assert f"{program} on mps:0 (pretend, native), lockstep: 2 operators compared, all agree" in shown
-    assert "cuda:1 (pretend, native): 1 agree, 0 diverge, 2 operators compared" in shown
-
-
-def test_the_command_shows_the_line_that_diverges(program, capsys):
-    assert run(f"{program}:off", ["mps"]) == 1
-    shown = capsys.readouterr().out
-    assert "first: aten::add.Tensor" in shown or "first: result" in shown
-    assert f"{program}:9" in shown
-    assert 'return torch.ones(2).to(device) + (str(device) != "cpu")' in shown
-
-
-def test_the_command_gives_json(program, capsys):
-    assert run(f"{program}:off", ["mps"], as_json=True) == 1
-    audit = ParityAudit.from_json(capsys.readouterr().out)
-    (compared,) = audit.compared
-    assert (compared.agrees, audit.exit_code) == (False, 1)
-    assert (compared.first.file, compared.first.line) == (str(program), 9)
-    assert compared.first.difference.device == 2.0
-    assert "program.py:9" in audit.to_markdown()
-
-
-def test_the_command_says_when_nothing_was_compared(program, capsys):
-    assert run(f"{program}:nothing", ["mps"]) == 2
-    assert "no operator was compared" in capsys.readouterr().out
-
-
-def test_the_command_runs_the_metrics_of_a_library(capsys):
-    assert run("assay.metrics:MeanSquaredError", ["mps"]) == 0
-    shown = capsys.readouterr().out
-    assert "MeanSquaredError" in shown
-    assert "all agree" in shown
-
-
-def test_a_script_imports_what_lies_beside_it_and_changes_no_arguments(tmp_path, monkeypatch, capsys):
-    (tmp_path / "beside_the_compared.py").write_text("SIZE = 3\n")
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys, torch\nfrom beside_the_compared import SIZE\n"
-        "device = torch.accelerator.current_accelerator() or 'cpu'\n"
-        "assert len(sys.argv) == 1\nx = torch.ones(SIZE, device=device) * 2\n"
-    )
-    monkeypatch.setattr("sys.argv", ["assay", "audit", "script.py"])
-    before = list(sys.path)
-    assert run(str(script), ["mps"]) == 0, capsys.readouterr().out
-    assert (sys.argv, sys.path) == (["assay", "audit", "script.py"], before)
-
-
-def test_a_module_by_name_is_compared_with_inputs_that_fit(tmp_path, capsys):
-    (tmp_path / "net_to_compare.py").write_text("import torch\nnet = torch.nn.Linear(3, 2)\n")
-    assert run(f"{tmp_path / 'net_to_compare.py'}:net", ["mps"]) == 0
-    assert "all agree" in capsys.readouterr().out
-
-
-def test_the_command_refuses_a_mode_that_is_none(program):
-    with pytest.raises(ConfigError, match="mode: got 'x'"):
-        run(str(program), ["mps"], mode="x")
