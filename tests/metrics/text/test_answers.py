@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import ModuleType
 
 import pytest
 import torch
@@ -10,7 +11,6 @@ import torch
 from assay.errors import ConfigError, InputError
 from assay.metrics import SQuAD, StringExactMatch
 
-torchmetrics = pytest.importorskip("torchmetrics.functional.text.squad")
 WORDS = ("a", "the", "The", "cat", "Cat.", "1976", "naïve", "an", "U.S.", "")
 
 
@@ -18,7 +18,7 @@ def text(chance: random.Random) -> str:
     return " ".join(chance.choices(WORDS, k=chance.randrange(6)))
 
 
-def f1(pred: str, answer: str) -> float:
+def f1(torchmetrics: ModuleType, pred: str, answer: str) -> float:
     """F1 of the words that SQuAD compares, from precision and recall."""
     words, wanted = (torchmetrics._normalize_text(each).split() for each in (pred, answer))
     if not words or not wanted:
@@ -35,6 +35,7 @@ def f1(pred: str, answer: str) -> float:
 
 
 def test_it_is_that_of_squad():
+    torchmetrics = pytest.importorskip("torchmetrics.functional.text.squad")
     for seed in range(200):
         chance = random.Random(seed)
         preds = [{"prediction_text": text(chance), "id": str(k)} for k in range(5)]
@@ -42,7 +43,7 @@ def test_it_is_that_of_squad():
         target = [{"answers": {"answer_start": [], "text": each}, "id": str(k)} for k, each in enumerate(answers)]
         of_all = torchmetrics.squad(preds, target)
         expected = sum(
-            max(f1(pred["prediction_text"], each) for each in several)
+            max(f1(torchmetrics, pred["prediction_text"], each) for each in several)
             for pred, several in zip(preds, answers, strict=True)
         )
         assert float(SQuAD()(preds, target)) == pytest.approx(expected / 5, rel=1e-12)
