@@ -150,7 +150,6 @@ def test_the_unit_is_the_finest_that_fits(feature_range):
     assert feature_range / 2.0**unit <= LARGEST + 1 < 2 * feature_range / 2.0**unit + 2
 
 
-def test_devices_multiply_in_what_they_have(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: False)
+def test_devices_multiply_in_what_they_have():
     kernels = [policies.integer_product(torch.device(name)) for name in ("cpu", "cuda:1", "mps")]
     assert kernels == ["float64", "int8", "float32"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 Kernel = Literal["int8", "float32", "float64"]
 
@@ -15,7 +17,7 @@ LARGEST = 127 * (1 + 2**8 + 2**16)
 LIMB_BITS = 24
 """Of the lower one of the two int64 limbs that sums are kept in, so that 2 ** 39 rows fit."""
 
-_BLOCKS = {"int8": 1024, "float64": 1024, "float32": 256}
+_BLOCKS = {"int8": 1024, "float64": 4096, "float32": 256}
 """Rows that are multiplied in one go: 3 * 256 products of digits are below 2 ** 24, up to which float32 is exact."""
 _SLAB = 128  # rows of the table of products that are there at a time
 _ALIGNED = 32  # products of int8 on CUDA want sizes that are multiples of 8, and more than 16 rows
@@ -51,29 +53,42 @@ def table_size(width: int) -> int:
 def add_products(limbs: Tensor, values: Tensor, groups: Tensor, kernel: Kernel) -> None:
     """Add the products of all pairs of columns, summed over the rows of each of two groups.
 
-    No value is read: rows are arranged so that no block has rows of both groups, whatever the groups are.
-
     Args:
         limbs: int64 of shape `(2, 2, table_size(width))`: for each group both limbs of the flat table.
         values: int32 of shape `(rows, width)`, absolute values up to `LARGEST`.
         groups: int64 of shape `(rows,)`, 0 or 1.
-        kernel: how to multiply.
+        kernel: how to multiply; float64 is for host memory.
     """
+    blocks = _host_blocks(values, groups) if kernel == "float64" else _device_blocks(values, groups, _BLOCKS[kernel])
+    for some, group in blocks:
+        factors = _FACTORS[kernel](some)
+        for columns, places in slabs(values.shape[1]):
+            products = factors(columns).view(1, -1)
+            for limb, part in enumerate((products & ((1 << LIMB_BITS) - 1), products >> LIMB_BITS)):
+                limbs[:, limb, places].index_add_(0, group, part)
+
+
+def _host_blocks(values: Tensor, groups: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Rows of one group at a time, and which it is; they are read, as no device is waited for."""
+    values = pad(values, (0, padded(values.shape[1]) - values.shape[1]))
+    for group in range(2):
+        rows = torch.from_numpy(np.flatnonzero(groups.numpy() == group))
+        for start in range(0, len(rows), _BLOCKS["float64"]):
+            yield values.index_select(0, rows[start : start + _BLOCKS["float64"]]), torch.tensor([group])
+
+
+def _device_blocks(values: Tensor, groups: Tensor, block: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same without reading a value: so many zeros are put between the groups that no block has rows of both."""
     rows, width = values.shape
-    block = min(_BLOCKS[kernel], -(-rows // 8) * 8)
-    blocks = -(-rows // block) + 1
-    total, others = blocks * block, 1 - groups
+    block = min(block, -(-rows // 8) * 8)
+    total, others = (-(-rows // block) + 1) * block, 1 - groups
     place = torch.where(groups == 0, others.cumsum(0) - 1, total - groups.cumsum(0))
     arranged = values.new_zeros(total, padded(width))
     arranged[:, :width].index_add_(0, place, values)
     starts = torch.arange(0, total, block, device=values.device)
     which = (starts >= others.sum()).to(torch.int64)
-    for k in range(blocks):
-        factors = _FACTORS[kernel](arranged[k * block : (k + 1) * block])
-        for columns, places in slabs(width):
-            products = factors(columns).view(1, -1)
-            for limb, part in enumerate((products & ((1 << LIMB_BITS) - 1), products >> LIMB_BITS)):
-                limbs[:, limb, places].index_add_(0, which[k : k + 1], part)
+    for k in range(len(which)):
+        yield arranged[k * block : (k + 1) * block], which[k : k + 1]
 
 
 class _Digits:
