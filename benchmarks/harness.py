@@ -131,6 +131,11 @@ def microseconds(seconds: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def goal_cell(ratio: float, goal: float) -> str:
+    """A goal of so many times as fast, and whether it is met; empty where there is none."""
+    return f"{goal:,.0f} ({'met' if ratio >= goal else 'NOT MET'})" if goal else ""
+
+
 def save(name: str, tables: Sequence[Table], raw: Any) -> None:
     """Print the tables, and keep them with the raw numbers as JSON."""
     RESULTS.mkdir(parents=True, exist_ok=True)

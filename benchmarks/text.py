@@ -13,7 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 from torchmetrics import text as theirs
 
 from assay import metrics as ours
-from benchmarks.harness import Candidate, Table, measure, save, titled
+from benchmarks.harness import Candidate, Table, goal_cell, measure, save, titled
 
 WORDS = [f"w{k}" for k in range(2_000)]
 
@@ -95,8 +95,8 @@ def main() -> None:
         times = [
             f"{1e3 * costs[name].median:.2f}" if name in costs else "" for name in ("assay", "torchmetrics", "other")
         ]
-        ratio = f"{costs['torchmetrics'].over(costs['assay']):,.1f}"
-        table.rows.append([row.name, f"{row.samples:,}", *times, ratio, f"{row.goal:,.0f}" if row.goal else ""])
+        ratio = 1 / costs["assay"].over(costs["torchmetrics"])
+        table.rows.append([row.name, f"{row.samples:,}", *times, f"{ratio:,.1f}", goal_cell(ratio, row.goal)])
         print(*table.rows[-1], flush=True)
     save("text", [table], raw)
 
