@@ -28,7 +28,7 @@ class FunctionEncoder(Encoder):
 
     Args:
         function: a function or a module; see `PerSample`.
-        name: what it is known by.
+        name: the name of the function.
         numbers: the names of the numbers that it gives for each sample; empty for one number.
         takes: what samples are.
         uses_target: whether the function takes the target.

@@ -28,7 +28,7 @@ def clip_score(model: nn.Module, processor: Any, name: str = "CLIPScore") -> Per
     Args:
         model: a CLIP model of `transformers`, such as `CLIPModel.from_pretrained(folder)`.
         processor: its processor, which prepares images and captions; captions that are too long are cut.
-        name: what the metric is known by: name the model.
+        name: the name of the metric in reports and files: name the model.
 
     Returns:
         The metric.
@@ -54,7 +54,7 @@ def clip_image_quality(
     Args:
         model: a CLIP model of `transformers`.
         processor: its processor.
-        name: what the metrics are known by: name the model.
+        name: the name of the metrics in reports and files: name the model.
         prompts: two prompts by name, as in `{"noise": ("Clean photo.", "Noisy photo.")}`.
 
     Returns:
@@ -85,7 +85,7 @@ def lpips(network: nn.Module, name: str = "LPIPS", *, normalize: bool = False) -
     Args:
         network: called as `network(preds, target)` with values from -1 to 1; gives one number for each pair of images.
             `lpips.LPIPS(net="alex")` of the package lpips is one, or any other.
-        name: what the metric is known by: name the network, as in "LPIPS alex".
+        name: the name of the metric in reports and files: name the network, as in "LPIPS alex".
         normalize: images have values from 0 to 1.
 
     Returns:
@@ -110,15 +110,15 @@ class _Clip(nn.Module):
         if all(isinstance(each, str) for each in samples):
             text = getattr(self.model.config, "text_config", self.model.config)
             longest = getattr(text, "max_position_embeddings", None)
-            given = self.processor(
+            inputs = self.processor(
                 text=list(samples), return_tensors="pt", padding=True, truncation=True, max_length=longest
             )
             features = self.model.get_text_features(
-                input_ids=given["input_ids"].to(device), attention_mask=given["attention_mask"].to(device)
+                input_ids=inputs["input_ids"].to(device), attention_mask=inputs["attention_mask"].to(device)
             )
         else:
-            given = self.processor(images=[_on_cpu(each) for each in samples], return_tensors="pt")
-            features = self.model.get_image_features(pixel_values=given["pixel_values"].to(device))
+            inputs = self.processor(images=[_on_cpu(each) for each in samples], return_tensors="pt")
+            features = self.model.get_image_features(pixel_values=inputs["pixel_values"].to(device))
         tensor = features if isinstance(features, Tensor) else features.pooler_output  # since transformers 5
         return nn.functional.normalize(tensor.float(), dim=-1)
 

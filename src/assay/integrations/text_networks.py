@@ -40,7 +40,7 @@ def bert_score(
     Args:
         model: a model of `transformers` that gives hidden states, such as `AutoModel.from_pretrained(folder)`.
         tokenizer: its tokenizer.
-        name: what the metrics are known by: name the model, as in "BERTScore roberta-large layer 17".
+        name: the name of the metrics in reports and files: name the model, as in "BERTScore roberta-large layer 17".
         layer: which of the hidden states; 0 are the embeddings, -1 is the last layer.
         idf: all references, by whose inverse document frequencies tokens are weighted; without, all weigh the same.
         baseline: three numbers b for precision, recall and f1, each of which becomes `(x - b) / (1 - b)`.
@@ -89,7 +89,7 @@ def infolm(
     Args:
         model: a masked language model of `transformers`, such as `AutoModelForMaskedLM.from_pretrained(folder)`.
         tokenizer: its tokenizer.
-        name: what the metric is known by: name the model.
+        name: the name of the metric in reports and files: name the model.
         measure: "kl": `sum q log(q / p)`; "alpha": `(sum q^a p^(1-a) - 1) / (a (a - 1))`; "ab": that of Cichocki and
             others, with a and b; "beta": "ab" with a of 1; "renyi": `log(sum q^a p^(1-a)) / (a - 1)`; "l1", "l2" and
             "l_infinity": norms of `q - p`; "fisher_rao": `2 acos(sum sqrt(p q))`. Each is 0 for equal distributions,
@@ -216,10 +216,10 @@ class _BertScore(_TokenNetwork):
 
     def _scores(self, preds: Sequence[str], target: Sequence[str]) -> Tensor:
         """Precision, recall and f1 of pairs of sentences, of shape `(N, 3)`."""
-        (p, p_known, p_weights), (t, t_known, t_weights) = self._embedded(preds), self._embedded(target)
+        (p, p_candidates, p_weights), (t, t_candidates, t_weights) = self._embedded(preds), self._embedded(target)
         similar = p @ t.mT
-        precision = _best(similar, t_known[:, None, :], 2, p_weights)
-        recall = _best(similar, p_known[:, :, None], 1, t_weights)
+        precision = _best(similar, t_candidates[:, None, :], 2, p_weights)
+        recall = _best(similar, p_candidates[:, :, None], 1, t_weights)
         both = precision + recall
         f1 = torch.where(both != 0, 2 * precision * recall / torch.where(both != 0, both, 1), 0)
         scores = torch.stack([precision, recall, f1], 1)
@@ -233,14 +233,14 @@ class _BertScore(_TokenNetwork):
         """Embeddings of length 1, the tokens that others may be matched with, and the weights of tokens."""
         ids, mask, words = self.tokens(sentences, self.device)
         states = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[self.layer]
-        known = mask.bool() if self.match_special_tokens else words
+        candidates = mask.bool() if self.match_special_tokens else words
         unit = nn.functional.normalize(states.float(), dim=-1)
-        return unit, known, _token_weights(self.frequencies, ids, words)
+        return unit, candidates, _token_weights(self.frequencies, ids, words)
 
 
-def _best(similar: Tensor, known: Tensor, dim: int, weights: Tensor) -> Tensor:
-    """The weighted mean of the similarity of each token to the most similar known one."""
-    best = similar.masked_fill(~known, -math.inf).amax(dim)
+def _best(similar: Tensor, candidates: Tensor, dim: int, weights: Tensor) -> Tensor:
+    """The weighted mean of the similarity of each token to the most similar candidate."""
+    best = similar.masked_fill(~candidates, -math.inf).amax(dim)
     return (torch.where(weights > 0, best, 0) * weights).sum(1)
 
 

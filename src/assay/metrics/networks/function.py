@@ -87,7 +87,7 @@ class PerSample(Metric):
         "called as `function(preds, target, **columns)`: a function, a `torch.nn.Module`, or anything else.",
     ] = field(compare=False, repr=False)
     name: Annotated[
-        str, "what it is known by in reports and files; by default the name of a function that is defined in a module."
+        str, "its name in reports and files; by default the name of a function that is defined in a module."
     ] = ""
     number: Annotated[str, "which of several numbers is the value; all of them by default."] = ""
     numbers: Annotated[tuple[str, ...], "the names of the numbers that the function gives; empty for one."] = ()
@@ -173,5 +173,5 @@ def _own_name(function: Callable[..., Any]) -> str:
     if not name or "<" in name:
         got = f"none for {name or type_name(function)}"
         do = 'Pass name="...", which tells its weights and options from others'
-        raise ConfigError(describe("name", got, "what the function is known by", do))
+        raise ConfigError(describe("name", got, "a name for the function", do))
     return name
