@@ -24,6 +24,11 @@ class TallyCase(Case):
     def tally(self) -> Tally:
         return self.metric.tally(self.weighted)
 
+    @property
+    def with_functions(self) -> list[Metric]:
+        """The metrics that hold a function, which no file has."""
+        return [metric for metric in self.metrics if any(each.function for each in metric.encoders)]
+
     def meter(self, stage_bytes: int = 1 << 21) -> Meter:
         named: dict[str, Any] = {f"m{k}": metric for k, metric in enumerate(self.metrics)}
         return Meter(weighted=self.weighted, stage_bytes=stage_bytes, **named)

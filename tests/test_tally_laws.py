@@ -322,8 +322,7 @@ def test_copies_have_the_same_bits_and_a_life_of_their_own(case, tmp_path):
     expected, further = bits(meter), bits(case.counted(data, more))
     loaded = case.counted(more)
     loaded.load_state_dict(meter.state_dict())
-    holding = [metric for metric in case.metrics if any(each.function for each in metric.encoders)]
-    filed = Meter.from_file(meter.to_file(tmp_path / "meter.safetensors"), known=holding)
+    filed = Meter.from_file(meter.to_file(tmp_path / "meter.safetensors"), known=case.with_functions)
     assert filed.metrics == meter.metrics
     copies = [copy.deepcopy(meter), pickle.loads(pickle.dumps(meter)), meter.fresh().merge(meter), loaded, filed]
     for other in copies:
