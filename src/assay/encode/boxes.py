@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.devices.placement import move
 from assay.devices.policies import reads_compiled
 from assay.encode.base import Encoder
-from assay.encode.instance_masks import check_masks, mask_overlaps
+from assay.encode.instance_masks import check_masks, count_pixels
 from assay.errors import ConfigError, DeviceError, DtypeError, InvalidValuesError, ShapeError, describe
 from assay.tally.inputs import type_name
 from assay.tally.ragged import Ragged
@@ -104,7 +104,7 @@ class BoxEncoder(Encoder):
         """Add what is kept of masks, on the device of the labels."""
         device = items[DETECTIONS]["labels"].device
         images = [
-            mask_overlaps((f"preds[{k}]['masks']", f"target[{k}]['masks']"), own["masks"], true["masks"])
+            count_pixels((f"preds[{k}]['masks']", f"target[{k}]['masks']"), own["masks"], true["masks"])
             for k, (own, true) in enumerate(zip(preds, target, strict=True))
         ]
         for group, name, counts in (
@@ -176,7 +176,7 @@ def _check_image(place: str, image: Any, names: Sequence[str]) -> None:
 
 
 def _check_tensor(place: str, name: str, tensor: Tensor, rows: int | None) -> None:
-    if tensor.ndim and not len(tensor) and not rows:
+    if tensor.ndim and not tensor.shape[0] and not rows:
         return  # as torch.tensor([]), of any shape and dtype
     if tensor.dtype not in WHOLE and (tensor.dtype not in FLOATS or name in ("labels", "iscrowd")):
         whole = name in ("labels", "iscrowd")
@@ -191,10 +191,13 @@ def _check_tensor(place: str, name: str, tensor: Tensor, rows: int | None) -> No
 def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
     """A field of all images as one new tensor."""
     tail = _TAILS[name]
-    tensors = [_field(name, image).detach() for image in images]
+    if name in _OPTIONAL and not any(name in image for image in images):
+        return _default(name, _flat("labels", images))
+    tensors = [_field(name, image) for image in images]
     # Images without boxes may have tensors of any dtype and device.
-    tensors = [each.reshape(0, *tail) if not len(each) else each for each in tensors]
-    filled = [each for each in tensors if len(each)] or tensors[:1]
+    filled = [each.detach() for each in tensors if each.shape[0]]
+    if not filled:
+        filled = [each.detach().reshape(0, *tail) for each in tensors[:1]]
     if not filled:
         return torch.empty(0, *tail)
     devices, dtypes = {each.device for each in filled}, {each.dtype for each in filled}
@@ -212,7 +215,10 @@ def _field(name: str, image: Mapping[str, Any]) -> Tensor:
     tensor: Tensor | None = image.get(name)
     if tensor is not None:
         return tensor
-    labels: Tensor = image["labels"]
+    return _default(name, image["labels"])
+
+
+def _default(name: str, labels: Tensor) -> Tensor:
     if name == "iscrowd":
         return labels.new_zeros(labels.shape, dtype=torch.bool)
     return labels.new_full(labels.shape, torch.nan, dtype=torch.float32)

@@ -26,7 +26,7 @@ _EXPECTED = "a tensor (n, H, W), or a list of RLE dictionaries {'size': [H, W], 
 
 
 @dataclass(frozen=True, eq=False)
-class MaskOverlaps:
+class PixelCounts:
     """Pixels of the masks of an image, int64.
 
     Args:
@@ -75,7 +75,7 @@ def _size(place: str, mask: Any) -> Size:
     return size[0], size[1]
 
 
-def mask_overlaps(names: tuple[str, str], detections: Any, truths: Any) -> MaskOverlaps:
+def count_pixels(names: tuple[str, str], detections: Any, truths: Any) -> PixelCounts:
     """The pixels of masks that were checked, counted where they are: in memory by runs, on a device by products.
 
     Args:
@@ -88,10 +88,10 @@ def mask_overlaps(names: tuple[str, str], detections: Any, truths: Any) -> MaskO
         return _products(detections, truths)
     encoded = any(not isinstance(each, Tensor) for each in sides)
     own, true = (_runs(name, each, encoded) for name, each in zip(names, (detections, truths), strict=True))
-    return MaskOverlaps(*map(torch.from_numpy, (own.areas, true.areas, own.intersections(true))))
+    return PixelCounts(*map(torch.from_numpy, (own.areas, true.areas, own.intersections(true))))
 
 
-def _products(detections: Any, truths: Any) -> MaskOverlaps:
+def _products(detections: Any, truths: Any) -> PixelCounts:
     """The same by products of matrices, so that no value is read; sums of 0 and 1 are exact in float32."""
     pixels = max(each.shape[1:].numel() for each in (detections, truths) if len(each))
     own, true = (each.reshape(len(each), pixels) != 0 for each in (detections, truths))
@@ -100,7 +100,7 @@ def _products(detections: Any, truths: Any) -> MaskOverlaps:
         for start in range(0, pixels, _PIXELS):
             block = slice(start, start + _PIXELS)
             both += (own[:, block].float() @ true[:, block].float().T).to(torch.int64)
-    return MaskOverlaps(own.sum(1), true.sum(1), both)
+    return PixelCounts(own.sum(1), true.sum(1), both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,18 +142,22 @@ class MaskRuns:
 
 def _runs(name: str, masks: Any, by_column: bool) -> MaskRuns:
     """The runs of masks; by column as RLE has them, or else row by row."""
-    if not isinstance(masks, Tensor):
-        found = [_decoded(f"{name}[{k}]", mask) for k, mask in enumerate(masks)]
-        bounds = np.concatenate(found) if found else np.zeros(0, np.int64)
-        return MaskRuns(bounds, np.append(0, np.cumsum([len(each) for each in found], dtype=np.int64)))
     if not len(masks):
-        return MaskRuns(np.zeros(0, np.int64), np.zeros(1, np.int64))
-    inside = to_host(masks.transpose(1, 2) if by_column else masks) != 0
-    padded = np.pad(inside.flatten(1).numpy(), ((0, 0), (1, 1)))
-    width = padded.shape[1] - 1
-    changes = np.flatnonzero(padded[:, 1:] != padded[:, :-1])
-    starts = np.searchsorted(changes, np.arange(len(masks) + 1) * width)
-    return MaskRuns(changes % width, starts)
+        found = []
+    elif isinstance(masks, Tensor):
+        inside = to_host(masks if masks.dtype == torch.bool else masks != 0)
+        inside = inside.transpose(1, 2) if by_column else inside
+        found = [_run_bounds(each.reshape(-1).numpy()) for each in inside]
+    else:
+        found = [_decoded(f"{name}[{k}]", mask) for k, mask in enumerate(masks)]
+    starts = np.append(0, np.cumsum([len(each) for each in found], dtype=np.int64))
+    return MaskRuns(np.concatenate(found) if found else np.zeros(0, np.int64), starts)
+
+
+def _run_bounds(inside: NDArray[np.bool_]) -> Indices:
+    """Where the runs of one mask begin and end; mask by mask, so that they stay in the cache."""
+    changes = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    return np.concatenate([[0] * bool(inside[0]), changes, [len(inside)] * bool(inside[-1])]).astype(np.int64)
 
 
 def _decoded(place: str, mask: Mapping[str, Any]) -> Indices:

@@ -73,3 +73,38 @@ void assay_match(uint8_t *flags, const double *boxes, const double *truth_boxes,
             }
     }
 }
+
+/* The highest precision at each recall or above, of detections sorted by class and falling score.
+ *
+ * values: (areas, thresholds, classes, count), NaN. hits, misses: (areas, thresholds, detections). last: whether a detection
+ * is the last of those with its score. starts: (classes + 1). positives: (areas, classes). recalls: increasing. room: two
+ * numbers for each detection of the largest class. */
+void assay_precision(double *values, const uint8_t *hits, const uint8_t *misses, const uint8_t *last, const int64_t *starts,
+                     const int64_t *positives, int64_t areas, int64_t thresholds, int64_t classes, const double *recalls,
+                     int64_t count, double *room)
+{
+    int64_t detections = starts[classes];
+    for (int64_t row = 0; row < areas * thresholds; row++)
+        for (int64_t k = 0; k < classes; k++) {
+            int64_t all = positives[row / thresholds * classes + k], right = 0, wrong = 0, steps = 0;
+            if (!all)
+                continue;
+            for (int64_t d = starts[k]; d < starts[k + 1]; d++) {
+                right += hits[row * detections + d];
+                wrong += misses[row * detections + d];
+                if (!last[d])
+                    continue;
+                room[2 * steps] = right + wrong ? (double)right / (double)(right + wrong) : 0;
+                room[2 * steps++ + 1] = (double)right / (double)all;
+            }
+            for (int64_t i = steps - 2; i >= 0; i--)
+                if (room[2 * i] < room[2 * i + 2])
+                    room[2 * i] = room[2 * i + 2];
+            double *out = values + (row * classes + k) * count;
+            for (int64_t r = 0, i = 0; r < count; r++) {
+                while (i < steps && room[2 * i + 1] < recalls[r])
+                    i++;
+                out[r] = i < steps ? room[2 * i] : 0;
+            }
+        }
+}

@@ -1,4 +1,4 @@
-"""The compiled form of `metrics.detection.matching.matched`: the same flags."""
+"""The compiled forms of the loops in `metrics.detection`: the same flags, and the same precisions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,36 @@ def match(
     groups, ranges, count = len(rows), len(ignored), len(thresholds)
     overlaps = (*(boxes or (None, None)), *areas, *(intersections or (None, None, None)))
     arguments = (flags, *overlaps, *starts, groups, crowd, ignored, ranges, thresholds, count, ious, is_matched)
-    call("match", *(_address(each) if isinstance(each, np.ndarray) else each for each in arguments))
+    _call("match", *arguments)
+
+
+def precision(
+    values: np.ndarray,
+    hits: np.ndarray,
+    misses: np.ndarray,
+    last: np.ndarray,
+    starts: np.ndarray,
+    positives: np.ndarray,
+    recalls: np.ndarray,
+) -> None:
+    """Write the precisions `(areas, thresholds, classes, recalls)` of detections sorted by class and falling score.
+
+    Args:
+        values: float64, NaN, which classes without truths keep.
+        hits: bool `(areas, thresholds, detections)`.
+        misses: likewise.
+        last: bool `(detections,)`: which are the last of their class with their score.
+        starts: int64 `(classes + 1,)`: where the detections of each class begin.
+        positives: int64 `(areas, classes)`.
+        recalls: float64, increasing.
+    """
+    areas, thresholds, classes, count = values.shape
+    room = np.empty(2 * int(np.diff(starts).max(initial=0)))
+    _call("precision", values, hits, misses, last, starts, positives, areas, thresholds, classes, recalls, count, room)
+
+
+def _call(name: str, *arguments: object) -> None:
+    call(name, *(_address(each) if isinstance(each, np.ndarray) else each for each in arguments))
 
 
 def _address(array: np.ndarray) -> ctypes.c_void_p:

@@ -7,7 +7,7 @@ import torch
 from assay.errors import ConfigError, InputError, InvalidValuesError, ShapeError
 from assay.meter import Meter
 from assay.metrics import MeanAveragePrecision
-from assay.metrics.detection import matching
+from assay.metrics.detection import average_precision, matching
 from assay.native import library
 from assay.wrappers import Bootstrap
 from laws import bits
@@ -30,7 +30,8 @@ def close(value: float, expected: float) -> bool:
 @pytest.mark.parametrize("native", [True, False])
 def test_the_numbers_are_those_of_pycocotools(native, monkeypatch):
     if not native:
-        monkeypatch.setattr(matching, "library", lambda: None)
+        for module in (matching, average_precision):
+            monkeypatch.setattr(module, "library", lambda: None)
     for seed in range(200 if native else 60):
         rng = np.random.default_rng(seed)
         preds, target = scenes(rng, int(rng.integers(1, 9)), int(rng.integers(1, 5)))
@@ -62,6 +63,19 @@ def test_flags_of_both_matchers_are_equal_with_ties_and_small_blocks(monkeypatch
         others = np.zeros_like(flags)
         matching.match_in_blocks(others, items, thresholds)
         assert (flags == others).all()
+
+
+def test_precisions_of_both_loops_have_the_same_bits(monkeypatch):
+    if library.library() is None:
+        pytest.skip("needs a C compiler")
+    for seed in range(20):
+        preds, target = scenes(np.random.default_rng(seed), 12, 3)
+        for image in preds:
+            image["scores"] = (image["scores"] * 8).floor() / 8
+        expected = bits(MeanAveragePrecision(class_metrics=True)(preds, target))
+        with monkeypatch.context() as patch:
+            patch.setattr(average_precision, "library", lambda: None)
+            assert bits(MeanAveragePrecision(class_metrics=True)(preds, target)) == expected
 
 
 def test_equal_scores_of_several_images_are_one_step_in_any_order():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from assay.encode.boxes import BoxEncoder
-from assay.encode.instance_masks import mask_overlaps
+from assay.encode.instance_masks import count_pixels
 from assay.errors import ConfigError, DtypeError, InputError, InvalidValuesError, ShapeError
 from assay.meter import Meter
 from assay.metrics import MeanAveragePrecision
@@ -68,10 +68,10 @@ def test_masks_on_a_device_are_counted_there_to_the_same_integers(device, preten
     for seed in range(5):
         preds, target = masked_scenes(np.random.default_rng(seed), 2, 2)
         for own, true in zip(preds, target, strict=True):
-            expected = mask_overlaps(("preds", "target"), own["masks"], true["masks"])
+            expected = count_pixels(("preds", "target"), own["masks"], true["masks"])
             if not len(own["masks"]) or not len(true["masks"]):
                 continue
-            found = mask_overlaps(("preds", "target"), own["masks"].to(device), true["masks"].to(device))
+            found = count_pixels(("preds", "target"), own["masks"].to(device), true["masks"].to(device))
             for name in ("detections", "truths", "both"):
                 assert torch.equal(getattr(found, name).cpu(), getattr(expected, name))
 

@@ -17,6 +17,8 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Examples, number
 from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.metrics.detection.matching import AREAS, Array, DetectionMatches, matches
+from assay.native import matching as native
+from assay.native.library import library
 from assay.tally.ragged_store import RaggedArrays
 
 __all__ = ["MeanAveragePrecision"]
@@ -180,9 +182,9 @@ def _means(rows: np.ndarray) -> np.ndarray:
 
 def _classes(images: ImageBoxes) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The labels that occur, and for each detection and truth the position of its label among them."""
-    labels = {group: images.field(group, "labels").astype(np.int64) for group in (DETECTIONS, TRUTHS)}
-    classes = np.union1d(*labels.values())
-    return classes, {group: np.searchsorted(classes, each) for group, each in labels.items()}
+    labels = [images.field(group, "labels").astype(np.int64) for group in (DETECTIONS, TRUTHS)]
+    classes, index = np.unique(np.concatenate(labels), return_inverse=True)
+    return classes, {DETECTIONS: index[: len(labels[0])], TRUTHS: index[len(labels[0]) :]}
 
 
 def _as_one_class(labels: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], int]:
@@ -205,12 +207,16 @@ def _precision(found: DetectionMatches, classes: int, recalls: Array) -> Array:
     """The highest precision at each recall or above: `(areas, thresholds, classes, recalls)`."""
     areas, thresholds, _ = found.hits.shape
     order = np.lexsort((-found.scores, found.labels))
-    scores, hits, misses = found.scores[order], found.hits[:, :, order], found.misses[:, :, order]
-    starts = np.searchsorted(found.labels[order], np.arange(classes + 1))
+    scores, labels = found.scores[order], found.labels[order]
+    hits, misses = (np.take(each, order, 2) for each in (found.hits, found.misses))
+    last = np.append((scores[1:] != scores[:-1]) | (labels[1:] != labels[:-1]), True)[: len(order)]
+    starts = np.searchsorted(labels, np.arange(classes + 1))
     values = np.full((areas, thresholds, classes, len(recalls)), np.nan)
+    if library() is not None:
+        native.precision(values, hits, misses, last, starts, found.positives, recalls)
+        return values
     for k, (start, stop) in enumerate(pairwise(starts)):
-        own = scores[start:stop]
-        steps = np.append(np.flatnonzero(own[1:] != own[:-1]), stop - start - 1)[: stop - start]
+        steps = np.flatnonzero(last[start:stop])
         for a in np.flatnonzero(found.positives[:, k]):
             right = hits[a, :, start:stop].cumsum(1)[:, steps]
             wrong = misses[a, :, start:stop].cumsum(1)[:, steps]

@@ -160,7 +160,7 @@ def matches(
     order, rank = order[rank < most], rank[rank < most]
 
     sorted_keys = keys[DETECTIONS][order], keys[TRUTHS][truths]
-    groups = np.intersect1d(*sorted_keys)
+    groups = _common(*sorted_keys)
     places = [_positions(each, groups) for each in sorted_keys]
     overlaps = overlaps_of(images, iou_type).select(order, truths)
     crowd, areas = images.field(TRUTHS, "iscrowd")[truths] != 0, images.truth_areas[truths]
@@ -181,6 +181,13 @@ def matches(
     return DetectionMatches(
         labels[DETECTIONS][order], scores[order], rank, flags == 1, (flags == 0) & within[:, None], positives
     )
+
+
+def _common(first: Indices, second: Indices) -> Indices:
+    """The distinct numbers that are in both of two sorted arrays."""
+    one, other = (each[np.append(True, each[1:] != each[:-1])[: len(each)]] for each in (first, second))
+    place = np.searchsorted(other, one)
+    return np.asarray(one[np.append(other, -1)[place] == one])
 
 
 def _positions(keys: Indices, groups: Indices) -> tuple[Indices, Indices]:
