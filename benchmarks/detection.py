@@ -79,7 +79,7 @@ def segments(generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def cost(candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Cost]:
-    """One call of each in every round, in a random order; they take seconds, so that none is repeated. A backend may use threads."""
+    """One call of each in every round, in a random order: they take seconds. A backend may use threads."""
     shuffled = random.Random(0)
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(ROUNDS):

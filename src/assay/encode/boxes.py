@@ -171,21 +171,23 @@ def _check_image(place: str, image: Any, names: Sequence[str]) -> None:
         if not isinstance(tensor, Tensor):
             got = f"{type_name(tensor)}; keys {', '.join(map(str, image)) or 'none'}"
             raise ShapeError(describe(f"{place}[{name!r}]", got, "a tensor", f"Give {', '.join(names)}"))
-        _check_tensor(f"{place}[{name!r}]", name, tensor, rows)
-        rows = tensor.shape[0] if rows is None else rows
+        rows = _check_tensor(place, name, tensor, rows)
 
 
-def _check_tensor(place: str, name: str, tensor: Tensor, rows: int | None) -> None:
-    if tensor.ndim and not tensor.shape[0] and not rows:
-        return  # as torch.tensor([]), of any shape and dtype
-    if tensor.dtype not in WHOLE and (tensor.dtype not in FLOATS or name in ("labels", "iscrowd")):
-        whole = name in ("labels", "iscrowd")
+def _check_tensor(image: str, name: str, tensor: Tensor, rows: int | None) -> int:
+    """Raise unless a tensor has so many rows of the right shape and dtype; how many it has."""
+    shape, dtype = tensor.shape, tensor.dtype
+    if shape and not shape[0] and not rows:
+        return 0  # as torch.tensor([]), of any shape and dtype
+    if dtype not in WHOLE and (dtype not in FLOATS or name in ("labels", "iscrowd")):
+        place, whole = f"{image}[{name!r}]", name in ("labels", "iscrowd")
         expected = f"{'' if whole else 'floats, '}int64, a narrower signed integer, uint8 or bool"
-        raise DtypeError(describe(place, tensor.dtype, expected, f"Pass {place}.{'long' if whole else 'float'}()"))
-    count = "N" if rows is None else rows
-    if not tensor.ndim or tensor.shape[1:] != _TAILS[name] or rows not in (None, tensor.shape[0]):
+        raise DtypeError(describe(place, dtype, expected, f"Pass {place}.{'long' if whole else 'float'}()"))
+    if not shape or shape[1:] != _TAILS[name] or rows not in (None, shape[0]):
+        count = "N" if rows is None else rows
         expected = f"shape ({count}, 4)" if name == "boxes" else f"shape ({count},), one number a box"
-        raise ShapeError(describe(place, f"shape {tuple(tensor.shape)}", expected, "Give one row a box"))
+        raise ShapeError(describe(f"{image}[{name!r}]", f"shape {tuple(shape)}", expected, "Give one row a box"))
+    return shape[0] if rows is None else rows
 
 
 def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
@@ -195,9 +197,7 @@ def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
         return _default(name, _flat("labels", images))
     tensors = [_field(name, image) for image in images]
     # Images without boxes may have tensors of any dtype and device.
-    filled = [each.detach() for each in tensors if each.shape[0]]
-    if not filled:
-        filled = [each.detach().reshape(0, *tail) for each in tensors[:1]]
+    filled = [each for each in tensors if each.shape[0]] or [each.reshape(0, *tail) for each in tensors[:1]]
     if not filled:
         return torch.empty(0, *tail)
     devices, dtypes = {each.device for each in filled}, {each.dtype for each in filled}
@@ -207,7 +207,8 @@ def _flat(name: str, images: Sequence[Mapping[str, Any]]) -> Tensor:
     if len(dtypes) > 1:
         dtype = reduce(common_dtype, sorted(dtypes, key=str))
         filled = [each.to(dtype) for each in filled]
-    return torch.cat(filled)
+    with torch.no_grad():
+        return torch.cat(filled)
 
 
 def _field(name: str, image: Mapping[str, Any]) -> Tensor:

@@ -83,8 +83,10 @@ class SegmentMatches(RowTerm):
         many = own.count.maximum(true.count) > most
         unknown = torch.zeros_like(many) if self.unknown_preds else (own.slot == 0).any(1)
         # Slot 0 is of pixels without a category; those of preds are as if nothing were predicted there.
-        table = _counted(own.slot * (most + 1) + true.slot, (most + 1) ** 2).view(-1, most + 1, most + 1)
-        own_area, true_area, void = table.sum(2), table.sum(1), table[:, :, 0]
+        narrow = torch.int32 if own.slot.shape[1] < 1 << 29 else torch.int64  # twice as fast
+        table = _counted(own.slot * (most + 1) + true.slot, (most + 1) ** 2, narrow).view(-1, most + 1, most + 1)
+        own_area, true_area = (table.sum(dim, dtype=narrow) for dim in (2, 1))
+        void = table[:, :, 0]
         union = (own_area - void)[:, :, None] + (true_area[:, None] - table)
         matched = 2 * table > union
         if self.modified:
@@ -93,6 +95,7 @@ class SegmentMatches(RowTerm):
         matched &= own.category[:, :, None] == category[:, None]
         both, partner = (table * matched).max(2)
         found = both > 0
+        both, own_area, true_area, void = (each.to(torch.int64) for each in (both, own_area, true_area, void))
         overlap = fixed_quotient(both, own_area - void + true_area.gather(1, partner) - both)
         false_alarm = own.present & ~found & (2 * void <= own_area)
         missed = true.present & (matched.sum(1) == 0)
@@ -178,7 +181,7 @@ def _ranks(values: Tensor, highest: int) -> tuple[Tensor, Tensor]:
     return torch.zeros_like(order).scatter_add_(1, order, steps.clamp(max=highest)), steps[:, -1] + 1
 
 
-def _counted(index: Tensor, size: int) -> Tensor:
+def _counted(index: Tensor, size: int, dtype: torch.dtype = torch.int64) -> Tensor:
     """How often each number below `size` is in each row."""
-    zeros = torch.zeros(len(index), size, dtype=torch.int64, device=index.device)
-    return zeros.scatter_add_(1, index, torch.ones_like(index))
+    zeros = torch.zeros(len(index), size, dtype=dtype, device=index.device)
+    return zeros.scatter_add_(1, index, torch.ones_like(index, dtype=dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
@@ -140,7 +140,7 @@ class MeanAveragePrecision(BoxMetric):
         ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
         recalls = np.linspace(0, 1, 101) if self.rec_thresholds is None else np.array(self.rec_thresholds)
         found = matches(images, iou_type, labels, classes, self.max_detection_thresholds[-1], ious)
-        recall = np.stack([_recall(found, classes, k) for k in self.max_detection_thresholds], 1)
+        recall = _recalls(found, classes, self.max_detection_thresholds)
         return DetectionCurves(ious, self.max_detection_thresholds, _precision(found, classes, recalls), recall)
 
 
@@ -191,16 +191,16 @@ def _as_one_class(labels: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarra
     return {group: np.zeros_like(each) for group, each in labels.items()}, 1
 
 
-def _recall(found: DetectionMatches, classes: int, most: int) -> Array:
-    """The recall of the `most` first detections of each image: `(areas, classes, thresholds)`."""
-    counted = found.rank < most
-    codes = found.labels[counted]
-    hits = found.hits[:, :, counted]
-    totals = np.stack([[np.bincount(codes[hit], minlength=classes) for hit in each] for each in hits])
-    positives = found.positives[:, :, None]
-    shape = (len(hits), classes, hits.shape[1])
-    undefined = np.full(shape, np.nan)
-    return np.asarray(np.divide(totals.transpose(0, 2, 1), positives, out=undefined, where=positives > 0))
+def _recalls(found: DetectionMatches, classes: int, most: Sequence[int]) -> Array:
+    """The recall of the first detections of each image, for each of `most`: `(areas, most, classes, thresholds)`."""
+    areas, thresholds, detections = found.hits.shape
+    row, hit = np.divmod(np.flatnonzero(found.hits), max(1, detections))
+    cells, rank = row * classes + found.labels[hit], found.rank[hit]
+    shape = areas, thresholds, classes
+    totals = [np.bincount(cells[rank < k], minlength=math.prod(shape)).reshape(shape).transpose(0, 2, 1) for k in most]
+    positives = found.positives[:, None, :, None]
+    undefined = np.full((areas, len(most), classes, thresholds), np.nan)
+    return np.asarray(np.divide(np.stack(totals, 1), positives, out=undefined, where=positives > 0))
 
 
 def _precision(found: DetectionMatches, classes: int, recalls: Array) -> Array:
