@@ -12,7 +12,7 @@ from torch import Tensor
 
 PATH = Path(__file__).with_name("_native.so")
 FUNCTIONS = (
-    *("sum_products", "count_scores", "count_confidence", "count_invalid_scores", "match"),
+    *("sum_products", "count_scores", "count_confidence", "count_invalid_scores", "match", "precision"),
     *("edit_counts", "extended_edits"),
     *("first_largest", "target_rank", "expand_weight", "multiply_weight", "multiplies_pairs", "order_inputs"),
 )
