@@ -35,7 +35,7 @@ class AudioMetric(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatioMetric(AudioMetric):
+class SignalRatioMetric(AudioMetric):
     """The mean over signals of a ratio in decibels.
 
     Shapes: `preds` and `target` are `(N, ..., T)`: each vector of the last dimension is a signal and counts once.

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from assay.encode.base import Encoder
 from assay.encode.waves import BestOrder
 from assay.errors import ConfigError, describe
-from assay.metrics.audio.base import RatioMetric, WaveMetric
+from assay.metrics.audio.base import SignalRatioMetric, WaveMetric
 from assay.metrics.audio.distortion import SignalDistortionRatio
 from assay.metrics.audio.ratios import (
     ComplexScaleInvariantSignalNoiseRatio,
@@ -38,7 +38,7 @@ _BY_NAME: dict[str, type[EnergyRatioMetric] | type[SignalDistortionRatio]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PermutationInvariantTraining(RatioMetric):
+class PermutationInvariantTraining(SignalRatioMetric):
     """Mean over samples of the ratio of their sources, assigned to the targets in the order in which it is best.
 
     `max over permutations of mean_k ratio(preds[order[k]], target[k])`, the number that permutation-invariant training
@@ -77,7 +77,8 @@ class PermutationInvariantTraining(RatioMetric):
     )
 
     metric: Annotated[
-        RatioMetric | WaveMetric | str, "a ratio of signals, such as SignalNoiseRatio(), or the name of its class."
+        SignalRatioMetric | WaveMetric | str,
+        "a ratio of signals, such as SignalNoiseRatio(), or the name of its class.",
     ] = _DEFAULT
     mode: Annotated[
         Literal["speaker-wise", "permutation-wise"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from assay.metrics.audio.base import RatioMetric
+from assay.metrics.audio.base import SignalRatioMetric
 from assay.metrics.base import Change, Examples
 from assay.tally.audio_terms import EnergyRatio
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnergyRatioMetric(RatioMetric):
+class EnergyRatioMetric(SignalRatioMetric):
     """A ratio of energies that an `EnergyRatio` describes."""
 
     @property
