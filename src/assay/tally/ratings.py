@@ -44,8 +44,8 @@ class RatingSums:
 class Ratings(Tally):
     """Sums of the numbers of ratings in each of `num_classes` categories, and of their squares.
 
-    State: that of `Sums` of one term with `num_classes + 3` outputs, and `invalid`, int64 of shape `(1,)`: how many
-    ratings are negative or NaN. Numbers of ratings are below 3e9.
+    State: that of `Sums` of one term with `num_classes + 3` outputs, and `invalid_ratings`, int64 of shape `(1,)`: how
+    many ratings are negative or NaN. Numbers of ratings are below 3e9.
 
     With `mode="counts"`, `preds (N, num_classes)` are integers: how many raters chose the category. With "probs",
     `preds (N, num_classes, raters)` are scores, and each rater chose the category with the highest.
