@@ -88,6 +88,7 @@ from assay.metrics.samples import (
     public_metrics,
     tokens,
 )
+from assay.tally.feature_moments import FeatureMoments
 from assay.tally.groups import GroupedLabels
 from assay.tally.queries import QueryDocuments
 from assay.tally.row_store import RowStore
@@ -421,7 +422,7 @@ def within(metric: Metric) -> Iterator[Metric]:
 def keeps_samples(metric: Metric) -> bool:
     """Whether what an update does depends on how many there were: it then cannot be compiled or captured."""
     return any(
-        isinstance(tally, GroupedLabels | RowStore | SampleTally | QueryDocuments)
+        isinstance(tally, FeatureMoments | GroupedLabels | RowStore | SampleTally | QueryDocuments)
         or (isinstance(tally, ScoreTally) and tally.keep != 0)
         for tally in (each.tally(False) for each in within(metric))
     )
