@@ -69,7 +69,8 @@ class FunctionEncoder(Encoder):
         """The numbers of each sample: on the device of `preds` for tensors, else on the CPU."""
         self.check(preds, target)
         if self.on_cpu:
-            lists = (list(each) if isinstance(each, Tensor) else each for each in (preds, target))
+            sides = preds, preds if target is None else target  # without a target, the function takes none
+            lists = (list(each) if isinstance(each, Tensor) else each for each in sides)
             return to_host(self._rows(*raw_samples(*lists), columns))
         tensors = self._tensors({"preds": preds, "target": target, **columns})
         samples, others = tensors.pop("preds"), tensors.pop("target", None)
