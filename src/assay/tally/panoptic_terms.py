@@ -13,7 +13,7 @@ from assay.tally.layout_checks import check_weights, shown_or_nothing
 from assay.tally.mask_terms import fixed_quotient
 from assay.tally.row_sums import RowTerm, RowValues, SumShape
 
-_CELLS = 1 << 17  # of the tables of images that are counted together, where 2**15 elements stay in the cache
+_CELLS = 1 << 18  # of the tables of images that are counted together, where 2**15 elements stay in the cache
 
 
 @dataclass(frozen=True)
