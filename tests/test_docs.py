@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.migrate import rewrite
+
 ROOT = Path(__file__).parents[1]
 WRONG_NUMBERS = ROOT / "docs" / "wrong_numbers_elsewhere.md"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -61,6 +63,30 @@ def test_wrong_numbers_are_printed_as_the_page_says(title: str) -> None:
         right = next(each for each in expected[expected.index(expectation) :] if "~" not in each)
         assert label == expectation.partition("~")[0]
         assert float(number) != pytest.approx(float(right.split()[-1]), rel=0.05)
+
+
+def test_the_wrong_numbers_of_the_readme_are_those_of_the_page() -> None:
+    _, table, _ = re.split(r"<!-- /?wrong_numbers -->", (ROOT / "README.md").read_text("utf-8"))
+    rows = re.findall(r"\.md#([\w-]+)\).*?\| (\S+) \| (\S+) \|", table)
+    outputs = {_anchor(title): output for title, (_, output) in REPRODUCTIONS.items()}
+    assert len(rows) == 5
+    for anchor, wrong, right in rows:
+        numbers = outputs[anchor].split()
+        assert wrong in numbers
+        assert numbers.count(right) >= 2, f"{anchor}: {right} is to be the oracle's and assay's"
+
+
+def _anchor(title: str) -> str:
+    """The anchor that GitHub gives a heading; unlike `\\w`, it has no superscripts."""
+    return re.sub(r"[^\w -]", "", title.lower().replace("²", "")).replace(" ", "-")
+
+
+def test_the_change_that_the_readme_shows_is_that_of_migrate() -> None:
+    (diff,) = re.findall(r"```diff\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    before, after = (
+        "".join(line[1:] or "\n" for line in diff.splitlines(keepends=True) if line[0] != other) for other in "+-"
+    )
+    assert rewrite(before).after == after
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
