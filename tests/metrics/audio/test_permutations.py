@@ -52,7 +52,7 @@ def best(preds, target, of_one, choose):
         (SignalNoiseRatio(), oracles.snr),
         (ScaleInvariantSignalNoiseRatio(), lambda p, t: oracles.si_sdr(p, t, True)),
     ],
-    ids=repr,
+    ids=["SNR", "SI-SNR"],
 )
 def test_it_is_the_best_of_all_permutations(metric, of_one, sources):
     for seed in range(8):
