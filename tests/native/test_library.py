@@ -1,8 +1,7 @@
-"""The compiled library is taken as a whole or not at all: an older one is as none, and everything runs in torch."""
+"""The compiled library is of these sources or counts as none: everything then runs in torch."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,24 +11,23 @@ import pytest
 import torch
 
 from assay.metrics import Accuracy
-from assay.native import library as module
-from assay.native import weights
-from assay.native.library import FUNCTIONS, MISSING, library, takes
+from assay.native import compilation, weights
+from assay.native.library import MISSING, library, takes
 
 PREDS, TARGET = torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1])
 
 
 @pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Build a library of empty functions, and take it for the compiled one."""
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Compile C code, and take it for the library."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler on this machine")
 
-    def make(*names: str) -> None:
-        source, built = tmp_path / "empty.c", tmp_path / "_native.so"
-        source.write_text("".join(f"void assay_{name}(void) {{}}\n" for name in names))
+    def make(code: str) -> None:
+        source, built = tmp_path / "other.c", tmp_path / "_native.so"
+        source.write_text(code)
         subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(built)], check=True)
-        monkeypatch.setattr(module, "PATH", built)
+        monkeypatch.setattr(compilation, "LIBRARY", built)
         library.cache_clear()
 
     yield make
@@ -37,22 +35,28 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     library.cache_clear()
 
 
-@pytest.mark.parametrize("absent", FUNCTIONS)
-def test_a_library_that_lacks_a_function_is_as_none(absent: str, build: Callable[..., None]) -> None:
-    build(*(name for name in FUNCTIONS if name != absent))
+@pytest.mark.parametrize("digest", ["", "0" * 64, "0" * 200])
+def test_a_library_of_other_sources_is_as_none(digest: str, build: Callable[[str], None]) -> None:
+    build(f'const char assay_sources[] = "{digest}";' if digest else "int other;")
     assert library() is None
     assert not takes(PREDS)
     assert weights.why_not(32) == MISSING
     assert Accuracy(num_classes=2)(PREDS, TARGET).item() == 0.5
 
 
-def test_a_library_with_every_function_is_loaded(build: Callable[..., None]) -> None:
-    build(*FUNCTIONS, "another")
+def test_a_library_of_these_sources_is_loaded(build: Callable[[str], None]) -> None:
+    build(f'const char assay_sources[] = "{compilation.digest()}";')
     assert library() is not None
     assert weights.why_not(32) == ""
 
 
-def test_the_functions_are_those_of_the_sources() -> None:
-    sources = Path(module.__file__).parent.glob("*.c")
-    defined = {name for source in sources for name in re.findall(r"^\w.*?\bassay_(\w+)\(", source.read_text(), re.M)}
-    assert set(FUNCTIONS) == defined
+def test_the_digest_is_of_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = {compilation.digest()}
+    for file in (*compilation.HOME.glob("*.c"), *compilation.HOME.glob("*.h")):
+        shutil.copytree(compilation.HOME, tmp_path / file.stem, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        with (tmp_path / file.stem / file.name).open("a") as source:
+            source.write("/* changed */")
+        with monkeypatch.context() as patch:
+            patch.setattr(compilation, "HOME", tmp_path / file.stem)
+            digests.add(compilation.digest())
+    assert len(digests) == 1 + len([*compilation.HOME.glob("*.[ch]")])

@@ -5,30 +5,27 @@ from __future__ import annotations
 import ctypes
 import os
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-PATH = Path(__file__).with_name("_native.so")
-FUNCTIONS = (
-    *("sum_products", "count_scores", "count_confidence", "count_invalid_scores", "match", "precision"),
-    *("edit_counts", "extended_edits"),
-    *("first_largest", "target_rank", "expand_weight", "multiply_weight", "multiplies_pairs", "order_inputs"),
-)
+from assay.native import compilation
+
 MISSING = "assay has no compiled code here; install it again where there is a C compiler"
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The compiled library, or None where there is none, or one without a function of these sources."""
-    if os.environ.get("ASSAY_NATIVE") == "0" or not PATH.exists():
+    """The compiled library, or None where there is none, or one of other sources."""
+    if os.environ.get("ASSAY_NATIVE") == "0" or not compilation.LIBRARY.exists():
         return None
+    sources = compilation.digest().encode()
     try:
-        compiled = ctypes.CDLL(str(PATH))
-    except OSError:  # built for another machine
+        compiled = ctypes.CDLL(str(compilation.LIBRARY))
+        own = (ctypes.c_char * len(sources)).in_dll(compiled, "assay_sources").value
+    except (OSError, ValueError):  # built for another machine, or without a digest
         return None
-    return compiled if all(hasattr(compiled, f"assay_{name}") for name in FUNCTIONS) else None
+    return compiled if own == sources else None
 
 
 def takes(*tensors: Tensor) -> bool:
