@@ -124,7 +124,7 @@ def _swap(case: Case, data: Data) -> tuple[Data, Data] | None:
 
 def _repeat(case: Case, data: Data) -> tuple[Data, Data] | None:
     """Every sample twice."""
-    unclear = _named(case, "Quantile") or case.draw in (wide, wide_values, documents)
+    unclear = _named(case, "PerceptualPathLength", "Quantile") or case.draw in (wide, wide_values, documents)
     return None if unclear else (data, data.rows([*range(data.count)] * 2))
 
 
@@ -136,6 +136,8 @@ def _double_weights(case: Case, data: Data) -> tuple[Data, Data] | None:
 def _renumber(case: Case, data: Data) -> tuple[Data, Data] | None:
     """Classes or labels. Rows with equal scores are left out: of these, the lowest class is decided for."""
     classes, ignored = _option(case, "num_classes"), _option(case, "ignore_index")
+    if _option(case, "criteria") == "overlap":
+        return None  # two of three labels are of any others
     if _option(case, "num_labels"):
         return data, data.map(lambda x: x.roll(1, 1) if x.ndim > 1 else x)
     if classes is None or case.draw is many_classes or ignored not in (None, IGNORED) or data.target is None:
@@ -165,6 +167,8 @@ def _is_symmetric(case: Case) -> bool:
         return bool(_option(case, "num_classes")) and average in ("micro", *["macro"] * _named(case, "StatScores"))
     if _named(case, "HammingDistance"):  # of classes: one less the mean recall
         return _option(case, "num_classes") is None
+    if _named(case, "PanopticQuality"):  # of categories that are all known
+        return 7 in case.metric.stuffs
     if _named(case, "VMeasureScore"):
         return _option(case, "beta") == 1
     if _option(case, "multidim_average") == "samplewise" and case.draw is multiclass:
@@ -173,6 +177,10 @@ def _is_symmetric(case: Case) -> bool:
         return True
     squared = _option(case, "power") == 0 and not _named(case, "D2TweedieScore")
     return ("swap" in case.metric.unchanged_by and average != "weighted") or squared
+
+
+def _compares_kernels(case: Case) -> bool:
+    return _named(case, "HSIC", "MaximumMeanDiscrepancy")
 
 
 def _is_a_total(case: Case) -> bool:
@@ -219,7 +227,9 @@ INVARIANCES = {
     "scale and shift of both": Invariance(_map_both_affinely, _is_affine),
     "shift of the predictions": Invariance(_shift_predictions, _unchanged("affine", "shift")),
     "scale of the predictions": Invariance(_scale_predictions, _unchanged("affine", "scale")),
-    "predictions and targets swapped": Invariance(_swap, _is_symmetric),
+    "predictions and targets swapped": Invariance(
+        _swap, lambda case: _is_symmetric(case) or _compares_kernels(case), _compares_kernels
+    ),
     "every sample twice": Invariance(_repeat, lambda case: not _counts_samples(case)),
     "weights times 2": Invariance(_double_weights, lambda case: not _is_a_total(case) and not counts_pairs(case)),
     "other numbers of classes": Invariance(

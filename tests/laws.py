@@ -57,6 +57,7 @@ from assay.metrics import (
     PearsonCorrCoef,
     PerOutput,
     Perplexity,
+    PerSample,
     Precision,
     PrecisionRecallCurve,
     R2Score,
@@ -430,7 +431,7 @@ def keeps_samples(metric: Metric) -> bool:
 
 def rounds(metric: Metric) -> bool:
     """Whether terms are rounded before they are summed, in the dtype they come in."""
-    if metric.encoders or metric.inputs == "masks":
+    if (metric.encoders and not isinstance(metric, PerSample)) or metric.inputs in ("masks", "segments"):
         return False  # raw samples have no dtype, and indices of classes are no floats
     scaled = metric.inputs == "labels" and getattr(metric, "logits", False) and not isinstance(metric, LabelMetric)
     of_classes = getattr(metric, "num_classes", None) is not None  # whose log-odds are ranked

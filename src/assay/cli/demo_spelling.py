@@ -73,7 +73,7 @@ def misspell(sentence: str, rng: random.Random) -> str:
 
     Example:
         >>> misspell("Return the name of the file that was opened last.", random.Random(3))
-        'Return th name of the file that was opened last.'
+        'Return the name of the file phat was opened last.'
     """
     return _WORD.sub(lambda word: _with_slip(word[0], rng) if rng.random() < _SLIPS else word[0], sentence)
 

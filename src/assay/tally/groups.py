@@ -129,7 +129,8 @@ class GroupedLabels(Tally):
         names, group = np.unique(store.column(GROUPS).numpy(), return_inverse=True)
         weights, unit = np.ones(store.rows, dtype=np.int64), 0
         if self.weighted:
-            weights, unit = integer_weights(store.column("weights").numpy())
+            column = store.column("weights")
+            weights, unit = integer_weights((column.double() if column.is_floating_point() else column).numpy())
             weights = weights.astype(object)
         shape = Confusion(self.labels).shape
         counts = np.zeros((len(names), math.prod(shape)), dtype=weights.dtype)

@@ -107,13 +107,16 @@ class Divergence(RowTerm):
     def __call__(self, batch: Batch) -> RowValues:
         dtype = torch.float64 if torch.float64 in (batch.preds.dtype, batch.needed_target.dtype) else torch.float32
         p, q = (side.to(dtype).contiguous() for side in (batch.preds, batch.needed_target))  # as sums have an order
-        terms = torch.where(p == -math.inf, 0, p.exp() * (p - q)) if self.log_prob else self._of_probabilities(p, q)
+        terms = self._of_logarithms(p, q) if self.log_prob else self._of_probabilities(p, q)
         undefined = terms.isnan().any(1)
         if self.log_prob:
             for masses in (p.exp(), q.exp()):
                 undefined |= ~((masses > 0).any(1) & (masses < math.inf).all(1))
         negative = torch.zeros_like(undefined) if self.log_prob else (torch.minimum(p, q) < 0).any(1)
         return RowValues(terms, invalid=torch.stack([(undefined & ~negative).sum(), negative.sum()]))
+
+    def _of_logarithms(self, p: Tensor, q: Tensor) -> Tensor:
+        return torch.where(p == -math.inf, 0, p.exp() * (p - q))
 
     def _of_probabilities(self, p: Tensor, q: Tensor) -> Tensor:
         share, log_p = shares(p)

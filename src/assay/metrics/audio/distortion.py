@@ -32,7 +32,7 @@ class SignalDistortionRatio(WaveMetric):
     Audio, Speech and Language Processing 14 (2006); equal to `mir_eval.separation.bss_eval_sources` of one source.
     """
 
-    examples = ({"filter_length": 4}, {"filter_length": 6, "zero_mean": True, "load_diag": 1e-3})
+    examples = ({"filter_length": 4}, {"filter_length": 6, "zero_mean": True, "load_diag": 2**-10})
 
     filter_length: Annotated[int, "how many coefficients the filter has."] = 512
     zero_mean: Annotated[bool, "subtract from each signal its mean over time first."] = False

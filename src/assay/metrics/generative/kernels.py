@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Change, Examples, Metric, number
+from assay.metrics.base import Examples, Metric, number
 from assay.metrics.distances import chunks, squared_distances
 from assay.metrics.generative.features import FeatureMetric, repetitions
 from assay.tally.base import Tally
@@ -117,7 +117,6 @@ class SamplePairMetric(Metric):
     exact_terms: ClassVar[bool] = False
     terms_in_float64: ClassVar[bool] = True
     counts_pairs: ClassVar[bool] = True
-    unchanged_by: ClassVar[frozenset[Change]] = frozenset(["swap"])
     defined_for = "two rows or more"
     examples: ClassVar[Examples] = ({"num_features": 3},)
 
