@@ -133,7 +133,7 @@ class Coverage:
             (again, self.repeated),
         )
         return Table(
-            "Every sample once", ("samples", "count"), rows, note=f"{self}; samples are identified by {self.by}."
+            "Every sample once", ("samples", "count"), rows, note=f"{self}; each sample is identified by {self.by}."
         )
 
 
