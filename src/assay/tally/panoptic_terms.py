@@ -59,8 +59,8 @@ class SegmentMatches(RowTerm):
         right = target is not None and preds.tail == target.tail and len(preds.tail) >= 2 and preds.tail[-1] == 2
         if not right or 0 in preds.tail:
             got = f"shape {shown(preds.tail)} with target {shown_or_nothing(target)}"
-            do = "Stack the category and the instance id of each pixel with torch.stack((category, instance), -1)"
-            raise ShapeError(describe("preds", got, "both (N, ..., 2)", do))
+            do = "Resize to one size, and stack each pixel as torch.stack((category, instance), -1)"
+            raise ShapeError(describe("preds", got, "both of one shape (N, ..., 2)", do))
         assert target is not None, "it was compared"
         for name, column in (("preds", preds), ("target", target)):
             if column.dtype.is_floating_point or column.dtype.is_complex or column.dtype == torch.bool:

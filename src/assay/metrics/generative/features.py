@@ -16,7 +16,26 @@ __all__: list[str] = []
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureMetric(Metric):
+class RowsMetric(Metric):
+    """A metric of rows of `num_features` numbers, which are compared with each other in float64."""
+
+    family: ClassVar[str] = "generative"
+    exact_terms: ClassVar[bool] = False
+    terms_in_float64: ClassVar[bool] = True
+    counts_pairs: ClassVar[bool] = True
+    examples: ClassVar[Examples] = ({"num_features": 3},)
+
+    num_features: Annotated[int, "how many numbers a row of `preds` has."]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_features < 1:
+            do = "Give the size of dimension 1 of preds"
+            raise ConfigError(describe("num_features", self.num_features, "1 or more", do))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureMetric(RowsMetric):
     """A metric of the features that the caller's network computes of generated and of real samples.
 
     Shapes:
@@ -32,22 +51,9 @@ class FeatureMetric(Metric):
             negative or no integer.
     """
 
-    family: ClassVar[str] = "generative"
     inputs: ClassVar[str] = "features"
     higher_is_better: ClassVar[bool | None] = False
-    exact_terms: ClassVar[bool] = False
-    terms_in_float64: ClassVar[bool] = True
-    counts_pairs: ClassVar[bool] = True
     defined_for = "two generated and two real samples or more"
-    examples: ClassVar[Examples] = ({"num_features": 3},)
-
-    num_features: Annotated[int, "the number of features of a sample, `D`."]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.num_features < 1:
-            do = "Give the size of dimension 1 of preds"
-            raise ConfigError(describe("num_features", self.num_features, "1 or more", do))
 
     def tally(self, weighted: bool) -> Tally:
         return FeatureGroups((self.num_features,), (), weighted)

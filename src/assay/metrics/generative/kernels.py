@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
-from assay.metrics.base import Examples, Metric, number
+from assay.metrics.base import Examples, number
 from assay.metrics.distances import chunks, squared_distances
-from assay.metrics.generative.features import FeatureMetric, repetitions
+from assay.metrics.generative.features import FeatureMetric, RowsMetric, repetitions
 from assay.tally.base import Tally
 from assay.tally.finite_rows import FiniteRows, PointArrays
 
@@ -96,7 +96,7 @@ class KernelInceptionDistance(FeatureMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplePairMetric(Metric):
+class SamplePairMetric(RowsMetric):
     """A metric of the rows of `preds` and those of `target`, for which all of them are kept.
 
     All of them are kept, and the time grows as the square of their number. A row of integer weight w counts as w equal
@@ -112,21 +112,8 @@ class SamplePairMetric(Metric):
         InvalidValuesError: by `compute`, if a value is NaN or infinite, or a weight is negative or no integer.
     """
 
-    family: ClassVar[str] = "generative"
     inputs: ClassVar[str] = "related vectors"
-    exact_terms: ClassVar[bool] = False
-    terms_in_float64: ClassVar[bool] = True
-    counts_pairs: ClassVar[bool] = True
     defined_for = "two rows or more"
-    examples: ClassVar[Examples] = ({"num_features": 3},)
-
-    num_features: Annotated[int, "the number of values in a row of `preds`."]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.num_features < 1:
-            do = "Give the size of dimension 1 of preds"
-            raise ConfigError(describe("num_features", self.num_features, "1 or more", do))
 
     def tally(self, weighted: bool) -> Tally:
         return FiniteRows((self.num_features,), (self.num_features,), weighted)
