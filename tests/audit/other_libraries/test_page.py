@@ -38,9 +38,9 @@ def lines_found(library: str, targets: tuple[str, ...]) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("library", "targets"),
     [
-        ("torcheval", ("torcheval.metrics",)),
+        pytest.param("torcheval", ("torcheval.metrics",), marks=pytest.mark.slow),
         ("ignite", ("ignite.metrics:PSNR", "ignite.metrics:RocCurve")),
-        (
+        pytest.param(
             "torchmetrics",
             (
                 "torchmetrics.audio:SignalDistortionRatio",
@@ -49,6 +49,7 @@ def lines_found(library: str, targets: tuple[str, ...]) -> set[tuple[str, str]]:
                 "torchmetrics.image:MemorizationInformedFrechetInceptionDistance",
                 "torchmetrics.text:ExtendedEditDistance",
             ),
+            marks=pytest.mark.slow,
         ),
     ],
 )
