@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 from assay.errors import DtypeError, ShapeError, describe
+from assay.native.audio import signal_ratios
+from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 from assay.tally.float_terms import difference
 from assay.tally.layout_checks import check_weights, shown_or_nothing
@@ -50,11 +52,14 @@ class AudioTerm(RowTerm):
         )
 
     def __call__(self, batch: Batch) -> RowValues:
-        values, faults = self.measure(batch.preds, batch.needed_target)
+        values, faults = self.measure(batch.preds, batch.needed_target, batch.compiled)
         return RowValues(values, counted=~faults.any(0), invalid=faults.sum(1))
 
-    def measure(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """The numbers `(rows,)`, and whether each is undefined for one of the reasons of `invalid`: `(3, rows)`."""
+    def measure(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+        """The numbers `(rows,)`, and whether each is undefined for one of the reasons of `invalid`: `(3, rows)`.
+
+        `compiled` says that compiled code may read the tensors.
+        """
         raise NotImplementedError
 
 
@@ -94,17 +99,43 @@ class EnergyRatio(AudioTerm):
         tail = (*side.tail, 2) if side.dtype.is_complex else side.tail
         return None if len(tail) < _DIMS[self.layout] or (spectra and tail[-1] != 2) else tail
 
-    def measure(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        preds, target = (torch.view_as_real(x) if x.is_complex() else x for x in (preds, target))
-        channels = preds.shape[-2] if self.layout == "sources" else 1
-        size = math.prod(preds.shape[-_DIMS[self.layout] :])
-        preds, target = (x.reshape(-1, channels, size // channels) for x in (preds, target))
-        measure, rows = self._projected if self.scale_invariant else self._plain, max(1, _CACHED // size)
-        parts = [measure(*some) for some in zip(torch.split(preds, rows), torch.split(target, rows), strict=True)]
-        values, faults = zip(*parts, strict=True)
-        return torch.cat(values), torch.cat(faults, 1)
+    def measure(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+        channels = self._real(preds).shape[-2] if self.layout == "sources" else 1
+        size = math.prod(self._real(preds).shape[-_DIMS[self.layout] :])
+        groups = [self._real(x).reshape(-1, 1, channels, size // channels) for x in (preds, target)]
+        values, faults = self._decibels(*groups, compiled)
+        return values.flatten(), faults.flatten(1)
 
-    def _plain(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def measure_pairs(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+        """The same of each target with each of the preds: of `(N, S, ...)` `(N, S, S)` and `(3, N, S, S)`."""
+        sources = preds.shape[1]
+        groups = [self._real(x).reshape(len(x), sources, 1, -1) for x in (preds, target)]
+        return self._decibels(*groups, compiled)
+
+    @staticmethod
+    def _real(x: Tensor) -> Tensor:
+        return torch.view_as_real(x) if x.is_complex() else x
+
+    def _decibels(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+        """Of each target and each of the preds, of `(rows, sources, channels, T)`."""
+        if compiled and takes(preds, target):
+            ratios = signal_ratios(preds, target, self.scale_invariant, self.zero_mean)
+        else:
+            ratios = self._ratios(preds, target)
+        ratio, exponent, faults = ratios
+        return _in_decibels(ratio, exponent).masked_fill(faults.any(0), math.nan), faults
+
+    def _ratios(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The form of `signal_ratios` for any device and dtype."""
+        rows, sources, *tail = preds.shape
+        pairs = rows, sources, sources, *tail
+        own, true = preds[:, None].expand(pairs).flatten(0, 2), target[:, :, None].expand(pairs).flatten(0, 2)
+        measure, size = self._projected if self.scale_invariant else self._plain, max(1, _CACHED // math.prod(tail))
+        parts = [measure(*some) for some in zip(torch.split(own, size), torch.split(true, size), strict=True)]
+        ratio, exponent, faults = (torch.cat(each, -1) for each in zip(*parts, strict=True))
+        return ratio.view(pairs[:3]), exponent.view(pairs[:3]), faults.view(3, *pairs[:3])
+
+    def _plain(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         own, true = _Extent.of(_float(preds, target)), _Extent.of(_float(target, preds))
         largest = torch.maximum(own.largest, true.largest)
         scale, exponent = _unit(true.largest)
@@ -114,10 +145,10 @@ class EnergyRatio(AudioTerm):
             signal, error = _centred(true.shifted(signal, scale)), _centred(error - error[..., :1])
         silent = true.is_silent(self.zero_mean)
         ratio = _energy(signal) / _energy(error.mul_(_RAISED))
-        values = _in_decibels(ratio, 2 * (exponent - taken + _RAISED_BITS))
-        return _judged(values, _is_finite(largest), silent, torch.zeros_like(silent))
+        faults = _faults(_is_finite(largest), silent, torch.zeros_like(silent))
+        return ratio.flatten(), 2 * (exponent - taken + _RAISED_BITS).flatten(), faults
 
-    def _projected(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _projected(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         p, t = _float(preds, target), _float(target, preds)
         extents = _Extent.of(t), _Extent.of(p)
         t, p = (self._scaled(extent, x) for extent, x in zip(extents, (t, p), strict=True))
@@ -128,12 +159,13 @@ class EnergyRatio(AudioTerm):
         error = _centred(error.sub_(error[..., :1].clone())) if self.zero_mean else error
         rest = _sum_each(error * y) / energy  # what the rounding of the factor left of the target
         error = error.sub_(rest * y).mul_(_RAISED)
-        factor = factor + rest
-        scale, exponent = _unit(factor.abs())
+        factor = (factor + rest).abs()
+        scale, exponent = _unit(factor)
         factor = factor * scale
-        values = _in_decibels(factor * factor * energy / _energy(error), 2 * (exponent + _RAISED_BITS))
+        ratio = factor * factor * energy / _energy(error)
         finite = _is_finite(torch.maximum(extents[0].largest, extents[1].largest))
-        return _judged(values, finite, *(extent.is_silent(self.zero_mean) for extent in extents))
+        faults = _faults(finite, *(extent.is_silent(self.zero_mean) for extent in extents))
+        return ratio.flatten(), 2 * (exponent + _RAISED_BITS).flatten(), faults
 
     def _scaled(self, extent: _Extent, x: Tensor) -> Tensor:
         """Signals near 1, and near 0 where their mean is subtracted."""
@@ -173,43 +205,37 @@ class PermutedRatio(AudioTerm):
             do = "Use a metric of single signals, such as SignalNoiseRatio" if self.together else "Give fewer sources"
             raise ShapeError(describe("preds", f"{sources} sources", f"at most {most}", do))
 
-    def measure(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        return self._of_orders(preds, target) if self.together else self._of_pairs(preds, target)
+    def measure(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
+        return (self._of_orders if self.together else self._of_pairs)(preds, target, compiled)
 
-    def _of_orders(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _of_orders(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """The best of all orders, each measured as a whole."""
-        best, faults = self.term.measure(preds, target)
+        best, faults = self.term.measure(preds, target, compiled)
         orders = list(permutations(range(preds.shape[1])))[1:]
         for some in (orders[k : k + _TOGETHER] for k in range(0, len(orders), _TOGETHER)):
             picked = torch.stack([preds[:, k] for order in some for k in order], 1)
             ordered = picked.view(len(preds), len(some), *preds.shape[1:])
-            values, _ = self.term.measure(ordered, target[:, None].expand_as(ordered))
+            values, _ = self.term.measure(ordered, target[:, None].expand_as(ordered), compiled)
             several = values.view(len(preds), -1)
             best = torch.maximum(best, several.amax(1)) if self.largest else torch.minimum(best, several.amin(1))
         return best, faults
 
-    def _of_pairs(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _of_pairs(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """The best assignment of preds to targets, from the ratio of each pair."""
         sources = preds.shape[1]
-        shifted = torch.stack([preds.roll(-k, 1) for k in range(sources)])
-        values, faults = self.term.measure(shifted, target.expand_as(shifted))
+        values, faults = self.term.measure_pairs(preds, target, compiled)
         sign = 1 if self.largest else -1
-        by_shift = values.view(sources, -1, sources) * sign
-        faults = faults.view(3, sources, -1, sources).any(3).any(1)
-
-        def ratio(row: int, source: int) -> Tensor:
-            return by_shift[(source - row) % sources][:, row]
-
-        best = {0: torch.zeros_like(by_shift[0][:, 0])}  # for the first targets, with each set of as many preds
+        ratios = values * sign
+        best = {0: torch.zeros_like(ratios[:, 0, 0])}  # for the first targets, with each set of as many preds
         for taken in range(1, 1 << sources):
             row = taken.bit_count() - 1
             ways = [
-                (best[taken ^ 1 << k] + ratio(row, k)).nan_to_num(-math.inf, math.inf, -math.inf)
+                (best[taken ^ 1 << k] + ratios[:, row, k]).nan_to_num(-math.inf, math.inf, -math.inf)
                 for k in range(sources)
                 if taken >> k & 1
             ]
             best[taken] = torch.stack(ways).amax(0)
-        return best[(1 << sources) - 1] * (sign / sources), faults
+        return best[(1 << sources) - 1] * (sign / sources), faults.flatten(2).any(2)
 
 
 def _sides(preds: TensorLayout, target: TensorLayout | None) -> tuple[tuple[str, TensorLayout | None], ...]:
@@ -312,7 +338,7 @@ def sum_by_halves(x: Tensor) -> Tensor:
 
 
 def _in_decibels(ratio: Tensor, exponent: Tensor) -> Tensor:
-    """`10 log10(ratio 2**exponent)`, of shape `(rows,)`; -inf for 0.
+    """`10 log10(ratio 2**exponent)`; -inf for 0.
 
     Only the significand of the ratio goes through the logarithm, so a power of two that moves between both arguments
     changes no bit.
@@ -322,12 +348,10 @@ def _in_decibels(ratio: Tensor, exponent: Tensor) -> Tensor:
     significand = ((field & ((1 << bits) - 1)) | (bias << bits)).view(ratio.dtype)
     whole = (field >> bits) - bias + exponent
     values = significand.log() * _DECIBELS + whole.to(ratio.dtype) * (_DECIBELS * math.log(2))
-    values = torch.where(ratio == 0, -math.inf, torch.where(ratio == math.inf, math.inf, values))
-    return values.flatten()
+    return torch.where(ratio == 0, -math.inf, torch.where(ratio == math.inf, math.inf, values))
 
 
-def _judged(values: Tensor, finite: Tensor, *silent: Tensor) -> tuple[Tensor, Tensor]:
-    """Values, and for which rows each fault is the first."""
-    no_target, no_preds = (each & finite for each in silent)
-    faults = torch.stack([each.flatten() for each in (~finite, no_target, no_preds & ~no_target)])
-    return values.masked_fill(faults.any(0), math.nan), faults
+def _faults(finite: Tensor, no_target: Tensor, no_preds: Tensor) -> Tensor:
+    """For which rows each fault is the first, of signals that are finite and of those that are silent: `(3, rows)`."""
+    no_target, no_preds = no_target & finite, no_preds & finite
+    return torch.stack([each.flatten() for each in (~finite, no_target, no_preds & ~no_target)])

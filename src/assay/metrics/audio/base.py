@@ -66,7 +66,7 @@ class SignalRatioMetric(AudioMetric):
         return RowSums(self.term, weighted)
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
-        values, _ = self.term.measure(batch.preds, batch.needed_target)
+        values, _ = self.term.measure(batch.preds, batch.needed_target, batch.compiled)
         if len(values) != len(batch.preds):
             return None  # several signals a sample
         return SampleTerms.of(f"{self.term.name} of {self!r}", values)
