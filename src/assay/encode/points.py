@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from assay.encode.pairs import Floats, PairEncoder
+from assay.encode.pairs import Floats, PairEncoder, as_batch
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,44 @@ class ProcrustesDistance(PairEncoder):
     dims: ClassVar[int] = 2
 
     def number(self, preds: Floats, target: Floats) -> float:
-        x, y = (_standardized(name, each) for name, each in (("preds", preds), ("the target", target)))
-        left, values, right = np.linalg.svd(x.T @ y)
-        aligned = values.sum() * y @ (left[:, : len(values)] @ right[: len(values)]).T
-        return float(np.sum((x - aligned) ** 2))
+        return float(_disparities(preds[None], target[None])[0])
+
+    def rows(self, preds: Sequence[Any], target: Sequence[Any] | None) -> Tensor:
+        assert target is not None, "it was checked"
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for k, cloud in enumerate(preds):
+            by_shape.setdefault(tuple(cloud.shape), []).append(k)
+        numbers = np.empty((len(preds), 1))
+        try:
+            for places in by_shape.values():
+                numbers[places, 0] = _disparities(*(as_batch([side[k] for k in places]) for side in (preds, target)))
+        except ValueError:
+            return super().rows(preds, target)  # which names the sample
+        return torch.from_numpy(numbers)
+
+
+def _disparities(preds: Floats, target: Floats) -> Floats:
+    """Of clouds of one shape, `(N, M, D)`."""
+    x, y = _standardized("preds", preds), _standardized("the target", target)
+    left, values, right = np.linalg.svd(x @ y.swapaxes(1, 2))
+    aligned = values.sum(1)[:, None, None] * (left @ right @ y)
+    return _sums((x - aligned) ** 2)
 
 
 def _standardized(name: str, points: Floats) -> Floats:
-    """The points around 0, with a sum of squares of 1."""
-    points = points - (points.min(0) * 0.5 + points.max(0) * 0.5)
-    points = points - points.mean(0)
-    largest = np.abs(points).max()
-    if largest == 0:
+    """The points, as columns, around 0, with a sum of squares of 1."""
+    points = np.ascontiguousarray(points.swapaxes(1, 2))
+    points -= (points.min(2) * 0.5 + points.max(2) * 0.5)[..., None]
+    points -= points.mean(2)[..., None]
+    largest = np.abs(points).max((1, 2))
+    if not largest.all():
         raise ValueError(f"all points of {name} are the same")
-    points = points / largest
-    standardized: Floats = points / np.linalg.norm(points)
-    return standardized
+    points /= largest[:, None, None]
+    points /= np.sqrt(_sums(points * points))[:, None, None]
+    return points
+
+
+def _sums(points: Floats) -> Floats:
+    """Of the numbers of each cloud, in an order that the number of clouds does not change."""
+    sums: Floats = points.reshape(len(points), -1).sum(1)
+    return sums

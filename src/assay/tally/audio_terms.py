@@ -102,15 +102,15 @@ class EnergyRatio(AudioTerm):
     def measure(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         channels = self._real(preds).shape[-2] if self.layout == "sources" else 1
         size = math.prod(self._real(preds).shape[-_DIMS[self.layout] :])
-        groups = [self._real(x).reshape(-1, 1, channels, size // channels) for x in (preds, target)]
-        values, faults = self._decibels(*groups, compiled)
+        own, true = (self._real(x).reshape(-1, 1, channels, size // channels) for x in (preds, target))
+        values, faults = self._decibels(own, true, compiled)
         return values.flatten(), faults.flatten(1)
 
     def measure_pairs(self, preds: Tensor, target: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """The same of each target with each of the preds: of `(N, S, ...)` `(N, S, S)` and `(3, N, S, S)`."""
         sources = preds.shape[1]
-        groups = [self._real(x).reshape(len(x), sources, 1, -1) for x in (preds, target)]
-        return self._decibels(*groups, compiled)
+        own, true = (self._real(x).reshape(len(x), sources, 1, -1) for x in (preds, target))
+        return self._decibels(own, true, compiled)
 
     @staticmethod
     def _real(x: Tensor) -> Tensor:

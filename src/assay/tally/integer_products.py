@@ -18,7 +18,8 @@ LIMB_BITS = 24
 """Of the lower one of the two int64 limbs that sums are kept in, so that 2 ** 39 rows fit."""
 
 _BLOCKS = {"int8": 1024, "float64": 4096, "float32": 256}
-"""Rows that are multiplied in one go: 3 * 256 products of digits are below 2 ** 24, up to which float32 is exact."""
+"""Rows that are put into the table in one go. For float32, as 3 * 256 products of digits are below 2 ** 24."""
+_EXACT_ROWS = 128  # 128 * LARGEST ** 2 is below 2 ** 53
 _SLAB = 128  # rows of the table of products that are there at a time
 _ALIGNED = 32  # products of int8 on CUDA want sizes that are multiples of 8, and more than 16 rows
 
@@ -121,21 +122,24 @@ class _Digits:
         return total
 
 
-class _Halves:
-    """Numbers and their halves of 12 bits in float64, in which sums of 2 ** 19 products are exact."""
+class _Doubles:
+    """Numbers in float64, in which sums of 128 of their products are exact: these are below 2 ** 53."""
 
     def __init__(self, values: Tensor) -> None:
-        high = (values + 2048) >> 12
-        self.values, self.high, self.low = values.double(), high.double(), (values - (high << 12)).double()
+        self.values = values.double()
 
     def __call__(self, columns: slice) -> Tensor:
-        left = self.values[:, columns].T
-        low, high = (left @ side[:, columns.start :] for side in (self.low, self.high))
-        return (high.to(torch.int64) << 12).add_(low.to(torch.int64))
+        width = self.values.shape[1] - columns.start
+        total = torch.zeros(columns.stop - columns.start, width, dtype=torch.int64)
+        product, whole = torch.empty(total.shape, dtype=torch.float64), torch.empty_like(total)
+        for some in torch.split(self.values, _EXACT_ROWS):
+            torch.mm(some[:, columns].T, some[:, columns.start :], out=product)
+            total += whole.copy_(product)
+        return total
 
 
 _FACTORS: Mapping[Kernel, Callable[[Tensor], Callable[[slice], Tensor]]] = {
     "int8": lambda values: _Digits(values, torch.int8),
     "float32": lambda values: _Digits(values, torch.float32),
-    "float64": _Halves,
+    "float64": _Doubles,
 }

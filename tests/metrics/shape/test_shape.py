@@ -109,3 +109,12 @@ def test_a_map_without_indices_is_one_clear_error(mouth):
 def test_meshes_of_other_shapes_are_one_clear_error(preds, target):
     with pytest.raises(InputError, match=r"preds|target"):
         LipVertexError(mouth_map=[3])(preds, target)
+
+
+def test_clouds_have_the_same_bits_alone_and_with_others():
+    generator = torch.Generator().manual_seed(0)
+    clouds = [torch.randn(size, 3, generator=generator) for size in (5, 9, 5, 5, 2)]
+    others = [cloud + torch.randn(cloud.shape, generator=generator) for cloud in clouds]
+    encoder = ProcrustesDisparity().encoder
+    alone = [encoder.rows([cloud], [other]) for cloud, other in zip(clouds, others, strict=True)]
+    assert torch.equal(encoder.rows(clouds, others), torch.cat(alone))
