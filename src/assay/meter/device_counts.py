@@ -27,27 +27,37 @@ class DeviceCounts:
         self._policy = policy(device)
         self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
         self._compiled = policy(self._device).compiled.value
+        self._chunk_elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in tallies)
         self._staged = 0
         self._capacity = 0
         self._buffers: list[Tensor] = []
         self._staged_rows: tuple[Any, ...] = ()
         self.layout: tuple[Any, ...] = ()
+        self.rows_of_layout = 0
         self._broken = ""
-        with torch.inference_mode(False):
-            self._states = [tally.zero(self._device) for tally in tallies]
-            self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
+        self._states: list[State] = []
+        self._rows_of_graphs: Tensor | None = None
 
-    def restart(self) -> None:
-        """Forget what was counted, but not which layout is expected."""
+    @property
+    def is_open(self) -> bool:
+        """Whether there are states: not before the first `push`."""
+        return self._rows_of_graphs is not None
+
+    def _open(self) -> None:
+        """Make the states and the buffers, where there are none."""
         with torch.inference_mode(False):
-            self._states = [tally.zero(self._device) for tally in self._tallies]
-        self._rows = self._staged = 0
-        self._rows_of_graphs.zero_()
+            if self._rows_of_graphs is None:
+                self._states = [tally.zero(self._device) for tally in self._tallies]
+                self._rows_of_graphs = torch.zeros((), dtype=torch.int64, device=self._device)
+            tails = [] if self._buffers or not self._capacity else [each for each in self._staged_rows[0] if each]
+            self._buffers += [
+                torch.empty(self._capacity, *tail, dtype=dtype, device=self._device) for dtype, tail in tails
+            ]
 
     @property
     def rows(self) -> int:
         """How many samples were given."""
-        return self._rows + int(self._rows_of_graphs)
+        return self._rows + (0 if self._rows_of_graphs is None else int(self._rows_of_graphs))
 
     def expect(self, batch: Arguments) -> None:
         """Stage batches of this layout from now on; what is staged of another one is counted first."""
@@ -58,18 +68,14 @@ class DeviceCounts:
             tensors = [t for t in batch.tensors if t is not None]
             row_bytes = sum(math.prod(t.shape[1:]) * t.element_size() for t in tensors)
             self._capacity = 0 if batch.ragged else self._stage_bytes // max(1, row_bytes)
-            self._staged_rows = rows
-            with torch.inference_mode(False):
-                self._buffers = [
-                    torch.empty(self._capacity, *t.shape[1:], dtype=t.dtype, device=self._device) for t in tensors
-                ]
+            self._staged_rows, self._buffers = rows, []
         self._slots: dict[int, list[Tensor]] = {}
-        self._rows_of_layout = len(batch.preds)
+        self.rows_of_layout = len(batch.preds)
         self.layout = layout_of(batch)
 
     def push(self, batch: Arguments) -> None:
         """Stage a batch of the expected layout, or count it at once when it is large."""
-        rows = self._rows_of_layout
+        rows = self.rows_of_layout
         if not self._capacity:
             self.count_on_device(batch)
             return
@@ -82,6 +88,7 @@ class DeviceCounts:
         tensors = [t.detach() if t.requires_grad else t for t in batch.tensors if t is not None]
         slot = self._slots.get(self._staged)
         if slot is None:  # a view of the buffer costs as much as the copy into it: it is kept for the next round
+            self._open()
             slot = self._slots[self._staged] = [b[self._staged : self._staged + rows] for b in self._buffers]
         for into, tensor in zip(slot, tensors, strict=True):
             into.copy_(tensor)
@@ -91,6 +98,7 @@ class DeviceCounts:
     def count_on_device(self, batch: Arguments) -> None:
         """Count a batch with nothing left to Python, whose numbers stand still when a graph is replayed."""
         self._count(batch)
+        assert self._rows_of_graphs is not None, "counting opens it"
         self._rows_of_graphs += len(batch.preds)
 
     def _flush(self) -> None:
@@ -107,12 +115,14 @@ class DeviceCounts:
         again.
         """
         if is_compiling():
-            self._count_chunks(batch)
+            with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
+                self._add(self._states, batch)  # a loop over chunks would be a graph for each number of rows
             return
         self._refuse_if_broken()
+        self._open()
         self._reserve(batch.nbytes)
         try:
-            self._count_chunks(batch)
+            self._count_chunks(self._states, batch)
         except BaseException as error:
             self._broken = type(error).__name__
             self.layout = ()  # so that the next update comes to be refused
@@ -129,41 +139,54 @@ class DeviceCounts:
             do = "Call reset() and count again, or load the last state that was saved"
             raise StateError(describe("meter", got, "whole batches", do))
 
-    def _count_chunks(self, batch: Arguments) -> None:
-        rows, elements = len(batch.preds), max(1, batch.preds.numel())
-        chunk = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in self._tallies)
-        size = max(1, chunk * rows // elements)
-        with torch.no_grad(), torch.autocast(batch.preds.device.type, enabled=False):
-            if is_compiling():  # a loop over chunks would be a graph for each number of rows
-                self._add(batch)
-                return
-            for start in range(0, rows, size):
-                self._add(batch.rows(slice(start, start + size)))
+    def states_of(self, batch: Arguments) -> list[State]:
+        """The states on the CPU of a batch of the expected layout alone, which is not counted here."""
+        states = [tally.zero(self._device) for tally in self._tallies]
+        self._count_chunks(states, batch)
+        return _on_host(states)
 
-    def _add(self, batch: Arguments) -> None:
-        preds, target, weights, *columns = batch.map(lambda each: readable(each.detach().to(self._device))).tensors
+    def _count_chunks(self, states: Sequence[State], batch: Arguments) -> None:
+        kind = batch.preds.device.type
+        if torch.is_autocast_enabled(kind):
+            with torch.autocast(kind, enabled=False):
+                self._count_chunks(states, batch)
+            return
+        rows, elements = len(batch.preds), max(1, batch.preds.numel())
+        size = max(1, self._chunk_elements * rows // elements)
+        for start in range(0, rows, size):
+            self._add(states, batch if rows <= size else batch.rows(slice(start, start + size)))
+
+    def _add(self, states: Sequence[State], batch: Arguments) -> None:
+        """Count rows that are few enough for the cache."""
+        tensors = [None if each is None else readable(each.detach().to(self._device)) for each in batch.tensors]
+        preds, target, weights, *columns = tensors
         assert preds is not None
         rows = Batch(
             preds,
             target,
             weights,
-            cache_elements=self._policy.chunk_elements.value // 4,
-            compiled=self._compiled and not is_compiling(),
-            columns={name: each for name, each in zip(batch.names, columns, strict=True) if each is not None},
-            ragged=batch.ragged,
+            self._policy.chunk_elements.value // 4,
+            self._compiled and not is_compiling(),
+            {name: each for name, each in zip(batch.names, columns, strict=True) if each is not None},
+            batch.ragged,
         )
-        for tally, state in zip(self._tallies, self._states, strict=True):
+        for tally, state in zip(self._tallies, states, strict=True):
             tally.add(state, rows)
 
     def flushed(self) -> list[State]:
         """The states on the device, with everything that was staged."""
         self._refuse_if_broken()
+        self._open()
         self._flush()
         return self._states
 
     def host_states(self) -> list[State]:
         """The states on the CPU, with everything that was staged."""
-        return [
-            {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
-            for state in self.flushed()
-        ]
+        return _on_host(self.flushed())
+
+
+def _on_host(states: Sequence[State]) -> list[State]:
+    return [
+        {name: to_host(value) if isinstance(value, Tensor) else value for name, value in state.items()}
+        for state in states
+    ]

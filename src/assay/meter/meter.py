@@ -81,7 +81,6 @@ class Meter:
         self.weighted, self.strict, self.stage_bytes = weighted, strict, stage_bytes
         self._plan = tally_plan(self.metrics, weighted)
         self._busy = Lock()
-        self._of_batch: Meter | None = None  # what `forward` counts a batch with
         self._forget()
 
     def reset(self) -> None:
@@ -127,7 +126,7 @@ class Meter:
         Staged rows are counted first. What was merged or loaded is on no device.
         """
         with self._alone():
-            return {device: counts.flushed() for device, counts in self._by_device.items()}
+            return {device: counts.flushed() for device, counts in self._by_device.items() if counts.is_open}
 
     def update(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
@@ -149,10 +148,13 @@ class Meter:
             ShapeError, DtypeError, DeviceError: from metadata, at once; nothing has then been counted.
             StateError: another thread is updating or reading this meter; nothing has then been counted.
         """
+        self.count(self._arguments(preds, target, weights, columns))
+
+    def _arguments(self, preds: Any, target: Any, weights: Tensor | None, columns: Mapping[str, Any]) -> Arguments:
+        """The same as `arguments`, faster where there are just tensors."""
         if columns or self._plan.encoders:
-            self.count(self.arguments(preds, target, weights, columns))
-        else:
-            self.count(Arguments._make(((preds, target, weights), (), NO_RAGGED)))  # faster than the class itself
+            return self.arguments(preds, target, weights, columns)
+        return Arguments._make(((preds, target, weights), (), NO_RAGGED))  # faster than the class itself
 
     def forward(
         self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
@@ -172,17 +174,12 @@ class Meter:
             >>> meter.compute()["loss"]
             tensor(3., dtype=torch.float64)
         """
+        batch = self._arguments(preds, target, weights, columns)
         with self._alone():
-            if self._of_batch is None:
-                self._of_batch = self.fresh(stage_bytes=0)
-            batch, self._of_batch = self._of_batch, None  # after an error there is none
-            for counts in batch._by_device.values():
-                counts.restart()
-            batch.update(preds, target, weights=weights, **columns)
-            states, rows = batch._states()
-            values = compute_values(batch.metrics, batch.metrics, batch._plan, states, rows)
+            counts, batch = self._ready(batch)
+            states, rows = self._canonical(counts.states_of(batch), counts.rows_of_layout)
+            values = compute_values(self.metrics, self.metrics, self._plan, states, rows)
             self._merged.add_in_place(states, rows)
-            self._of_batch = batch
         return values
 
     def arguments(
@@ -245,7 +242,7 @@ class Meter:
         """The update under `torch.compile`: metadata is checked while tracing, and what remains is the counting."""
         batch = self._checked(batch)
         device = batch.preds.device
-        if device not in self._by_device:
+        if device not in self._by_device or not self._by_device[device].is_open:
             got, expected = f"the first batch of {device}", "one of a device that the meter knows"
             do = "Call update once outside of the compiled function, with no rows if you like"
             raise StateError(describe("update under torch.compile", got, expected, do))
@@ -295,8 +292,11 @@ class Meter:
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one canonical host state per tally, and the number of rows."""
-        merged, rows = self._counts()
-        return [tally.canonicalize(state, rows) for tally, state in zip(self._plan.tallies, merged, strict=True)], rows
+        return self._canonical(*self._counts())
+
+    def _canonical(self, states: Sequence[State], rows: int) -> tuple[list[State], int]:
+        """The canonical form of the states of so many rows."""
+        return [tally.canonicalize(state, rows) for tally, state in zip(self._plan.tallies, states, strict=True)], rows
 
     def _counts(self) -> tuple[list[State], int]:
         """The same, in a form that depends on how it was counted; the value does not."""
@@ -311,7 +311,7 @@ class Meter:
         return self._counts() if self._merged.states is None else self._states()
 
     def _merge_states(self) -> list[State]:
-        parts = [counts.host_states() for counts in self._by_device.values()]
+        parts = [counts.host_states() for counts in self._by_device.values() if counts.is_open]
         if self._merged.states is not None:
             parts.append(self._merged.states)
         if not parts:

@@ -19,7 +19,12 @@ _DTYPES = {
     *(torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128),
     *(dtype for name, dtype in vars(torch).items() if name.startswith("float8_")),
 }
-_WIDER = {torch.bool: torch.uint8, torch.uint16: torch.int32, torch.uint32: torch.int64}
+_WIDER = {
+    torch.bool: torch.uint8,
+    torch.uint16: torch.int32,
+    torch.uint32: torch.int64,
+    **{dtype: torch.float32 for dtype in _DTYPES if dtype.is_floating_point and dtype.itemsize == 1},
+}
 
 
 def check_inputs(arguments: Mapping[str, Any], weighted: bool, strict: bool) -> dict[str, Tensor]:
@@ -134,7 +139,5 @@ def readable(tensor: Tensor) -> Tensor:
     Few take float8, uint16 and uint32, or subtract bool.
     """
     tensor = plain(tensor)
-    dtype = tensor.dtype
-    if dtype.is_floating_point and dtype.itemsize == 1:
-        return tensor.float()
-    return tensor.to(_WIDER.get(dtype, dtype))
+    wider = _WIDER.get(tensor.dtype)
+    return tensor if wider is None else tensor.to(wider)
