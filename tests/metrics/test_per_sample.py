@@ -57,7 +57,7 @@ def reason(case):
     if getattr(metric, "reduction", "mean") == "sum":
         return "is a sum"
     if getattr(metric, "multidim_average", "global") == "samplewise":
-        return "has a value a class" if metric.average is None else ""
+        return "has a value a class" if getattr(metric, "average", "") is None else ""
     if getattr(metric, "per_class", False):
         return "has a value a class"
     if name == "PeakSignalNoiseRatio" and not metric.per_image:

@@ -17,6 +17,7 @@ from assay.errors import ConfigError, InvalidValuesError, ShapeError
 from assay.metrics import (
     Accuracy,
     DiceScore,
+    ExactMatch,
     F1Score,
     FBetaScore,
     HammingDistance,
@@ -25,6 +26,7 @@ from assay.metrics import (
     Precision,
     Recall,
     Specificity,
+    StatScores,
 )
 from assay.metrics.per_sample import per_sample_values
 
@@ -161,6 +163,82 @@ def test_it_is_the_mean_of_what_torchmetrics_gives(kind, average):
         torch.testing.assert_close(ours, given.double().mean(), rtol=1e-6, atol=1e-6)
 
 
+def drawn_labels(task, rng):
+    """Arguments and labels of a task, most of them right, some ignored."""
+    arguments, preds, target = drawn(task, rng)
+    preds = torch.where(torch.tensor(rng.choices([0, 1], k=target.numel())).view(target.shape) == 0, preds, target)
+    hidden = torch.tensor(rng.choices([0, 0, 0, 1], k=target.numel())).view(target.shape) == 1
+    hidden.view(len(target), -1)[:, 0] = False  # TorchMetrics counts samples of ignored labels only
+    return arguments, preds, target.masked_fill(hidden, -1) if rng.random() < 0.5 else target
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+def test_counts_are_the_means_of_those_of_torchmetrics(task):
+    rng = random.Random(task)
+    theirs = getattr(torchmetrics_classes, f"{task.title()}StatScores")
+    for _ in range(40):
+        arguments, preds, target = drawn_labels(task, rng)
+        if target.ndim < 2 + (task == "multilabel") or len(target) == 1:
+            continue  # TorchMetrics wants positions, and drops the dimension of a single sample
+        average = rng.choice(("micro", "macro", None) if task == "multilabel" else AVERAGES)
+        options = arguments | ({} if task == "binary" else {"average": average})
+        options |= {"multidim_average": "samplewise", "ignore_index": -1}
+        value = torch.stack(StatScores(**options)(preds, target), -1)
+        wanted = theirs(**options)(preds, target).double().mean(0)
+        torch.testing.assert_close(value, wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_counts_weighted_by_support_are_means_of_fractions(task):
+    rng = random.Random(f"{task} by support")
+    for _ in range(40):
+        arguments, preds, target = drawn_labels(task, rng)
+        weights = [rng.choice([0, 1, 2.5]) for _ in preds]
+        values = []
+        for row in zip(rows_of(preds), rows_of(target), strict=True):
+            of = [(tp, fp, tn, fn, tp + fn) for tp, fp, fn, tn, _ in counts_of(task, *row, -1)]
+            total = sum(each[4] for each in of)
+            values.append([Fraction(sum(each[k] * each[4] for each in of), total) if total else None for k in range(5)])
+        expected = mean_of_samples(values, list(map(Fraction, weights)))
+        metric = StatScores(**arguments, average="weighted", multidim_average="samplewise", ignore_index=-1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = torch.stack(metric(preds, target, weights=torch.tensor(weights)))
+        wanted = torch.tensor(expected, dtype=torch.float64)
+        torch.testing.assert_close(value, wanted, rtol=1e-15, atol=1e-16, equal_nan=True)
+
+
+def test_long_samples_have_exact_counts_weighted_by_support():
+    target = torch.zeros(1, 3_000_001, dtype=torch.int64)
+    target[:, -1] = 1
+    value = StatScores(num_classes=3, average="weighted", multidim_average="samplewise")(target, target)
+    assert value.tp == float(Fraction(3_000_000**2 + 1, 3_000_001))
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_exact_match_is_the_mean_of_those_of_torchmetrics(task):
+    rng = random.Random(task)
+    theirs = getattr(torchmetrics_classes, f"{task.title()}ExactMatch")
+    for _ in range(40):
+        arguments, preds, target = drawn_labels(task, rng)
+        if target.ndim != 2 + (task == "multilabel"):
+            continue
+        target = target.clamp(min=0)
+        options = arguments | {"multidim_average": "samplewise"}
+        value = ExactMatch(**options)(preds, target)
+        assert float(value) == pytest.approx(float(theirs(**options)(preds, target).double().mean()))
+
+
+def test_exact_match_is_of_the_positions_that_are_not_ignored():
+    target = torch.tensor([[[1, 0, -1], [1, -1, -1]], [[-1, -1, -1], [-1, -1, -1]], [[0, 0, 0], [0, 0, 0]]])
+    preds = torch.tensor([[[1, 1, 0], [1, 1, 0]], [[0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]])
+    metric = ExactMatch(num_labels=2, multidim_average="samplewise", ignore_index=-1)
+    assert metric(preds, target) == (1 / 2 + 1) / 2
+    each = per_sample_values(metric, preds, target)
+    assert each.terms[each.numerator].tolist() == [0.5, 0, 1]
+    assert each.terms[each.denominator].tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize(
     ("kind", "theirs"),
     [(F1Score, f1_score), (JaccardIndex, jaccard_score), (Precision, precision_score), (Recall, recall_score)],
@@ -228,3 +306,6 @@ def test_bad_input_raises():
     huge = FBetaScore(beta=3e6, multidim_average="samplewise")
     with pytest.raises(ShapeError, match="labels a sample"):
         huge(labels, labels)
+    endless = torch.zeros(1, dtype=torch.int64).expand(1, 1 << 31)
+    with pytest.raises(ShapeError, match="labels a sample"):
+        StatScores(num_classes=3, multidim_average="samplewise")(endless, endless)

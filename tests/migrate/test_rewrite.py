@@ -135,17 +135,17 @@ def test_collections_keep_the_names_of_their_values(held, more):
 
 def test_a_collection_stays_whole_where_one_metric_is_not_sure():
     code = (
-        "from torchmetrics import MetricCollection, PeakSignalNoiseRatio\n"
-        "from torchmetrics.classification import BinaryAccuracy, MultilabelExactMatch\n"
+        "from torchmetrics import KendallRankCorrCoef, MetricCollection, PeakSignalNoiseRatio\n"
+        "from torchmetrics.classification import BinaryAccuracy\n"
         'm = MetricCollection({"a": BinaryAccuracy(), "b": PeakSignalNoiseRatio()})\n'
-        'n = MetricCollection({"a": MultilabelExactMatch(3, multidim_average="samplewise")})\n'
+        'n = MetricCollection({"a": KendallRankCorrCoef(t_test=True)})\n'
         "o = MetricCollection(made)\n"
     )
     assert after(code) == code
     assert [note.reason for note in todo(code)] == [
         "TorchMetrics MetricCollection: it has metrics that stay as they are",
-        'TorchMetrics MetricCollection: MultilabelExactMatch: multidim_average="samplewise" has no counterpart, and '
-        "without it the value is another",
+        "TorchMetrics MetricCollection: KendallRankCorrCoef: t_test=True has no counterpart, and without it the value "
+        "is another",
         "TorchMetrics MetricCollection: its metrics are not written out",
     ]
 
@@ -220,7 +220,7 @@ def test_arguments_that_have_no_counterpart_leave_the_call_as_it_is():
     ("call", "lost"),
     [
         ("F1Score('binary', zero_division=ZERO)", "zero_division=ZERO"),
-        ("ExactMatch('multilabel', num_labels=3, multidim_average='samplewise')", "multidim_average='samplewise'"),
+        ("RetrievalAUROC(top_k=3)", "top_k=3"),
         ("R2Score(multioutput=MODE)", "multioutput=MODE"),
         ("KendallRankCorrCoef(variant='a')", "variant='a'"),
         ("CosineSimilarity(reduction='none')", "reduction='none'"),

@@ -12,9 +12,28 @@ from torch import Tensor
 from assay.tally import exact
 from assay.tally.base import Batch, BatchLayout, State
 from assay.tally.confusion import LabelTally
+from assay.tally.labels import Labels
 from assay.tally.layout_checks import check_weights
 
 IGNORED, RIGHT, WRONG, BAD_TARGET, BAD_PREDICTION = range(5)
+
+
+def sample_results(labels: Labels, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Whether each sample is `IGNORED`, `RIGHT` or `WRONG`, and how many targets and predictions are invalid."""
+    last = labels.num_classes
+    row = labels.rows(batch)
+    column = labels.predicted(batch) + 1
+    ignored = row.clamp(min=last + 1).sub_(last + 1)
+    result = torch.ne(column, row, out=torch.empty_like(row)).add_(RIGHT).sub_(ignored, alpha=WRONG)
+    known = row.clamp(1, last).eq_(row)
+    bad_target = (1 - known).sub_(ignored).sum()
+    bad_prediction = column.clamp(1, last).ne_(column).mul_(known).sum()
+    result = result.view(batch.needed_target.shape)
+    if labels.num_labels is not None:
+        result = result.amax(1)
+    elif result.ndim > 1:
+        result = result.flatten(1).amax(1)
+    return result, torch.stack([bad_target, bad_prediction])
 
 
 @dataclass(frozen=True)
@@ -45,25 +64,13 @@ class SampleHits(LabelTally):
     def add(self, state: State, batch: Batch) -> None:
         if not batch.needed_target.numel():
             return
-        last = self.labels.num_classes
-        row = self.labels.rows(batch)
-        column = self.labels.predicted(batch) + 1
-        ignored = row.clamp(min=last + 1).sub_(last + 1)
-        outcome = torch.ne(column, row, out=torch.empty_like(row)).add_(RIGHT).sub_(ignored, alpha=WRONG)
-        sample = self._by_sample(outcome.view(batch.needed_target.shape))
+        sample, invalid = sample_results(self.labels, batch)
         counts = state["counts"]
         counts.scatter_add_(0, sample.reshape(-1), torch.ones_like(sample).view(-1))
-        known = row.clamp(1, last).eq_(row)
-        counts[BAD_TARGET] += (1 - known).sub_(ignored).sum()
-        counts[BAD_PREDICTION] += column.clamp(1, last).ne_(column).mul_(known).sum()
+        counts[BAD_TARGET:] += invalid
         if self.weighted:
             weights = self._sample_weights(batch, sample)
             exact.add_to(state["weights"], self._finite(state, weights), sample.reshape(-1))
-
-    def _by_sample(self, outcome: Tensor) -> Tensor:
-        if self.labels.num_labels is not None:
-            return outcome.amax(1)
-        return outcome.flatten(1).amax(1) if outcome.ndim > 1 else outcome
 
     def _sample_weights(self, batch: Batch, sample: Tensor) -> Tensor:
         assert batch.weights is not None, "the layout was checked"

@@ -22,10 +22,13 @@ from assay.metrics.classification.label_metrics import (
     outcomes,
 )
 from assay.metrics.classification.rates import F1Score, Precision, Recall
+from assay.metrics.classification.samplewise import ONE, MultidimField, SampleMatches, SampleOutcomes
+from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends, wilson
 from assay.tally.base import Batch, Tally
 from assay.tally.confusion import ClassTotals, Confusion, Counts
+from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.sample_hits import SampleHits, SampleTotals
 
 __all__ = ["ClassReport", "ConfusionMatrix", "ExactMatch", "StatScores"]
@@ -106,11 +109,11 @@ class StatScores(TopKMetric):
     """True positives, false positives, true negatives, false negatives and support.
 
     Of class `k`: `tp = M_kk`, `fn` the rest of row `k` of the confusion matrix, `fp` the rest of column `k`, `tn` all
-    else, `support = tp + fn`.
+    else, `support = tp + fn`. By sample, the mean over the samples with a label that is not ignored.
 
     Returns:
-        `Stats` of int64 tensors (float64 when weighted or averaged by "macro" or "weighted"), of shape `(C,)` or
-        `(num_labels,)` with `average=None`, else `()`.
+        `Stats` of int64 tensors (float64 when weighted, averaged by "macro" or "weighted", or by sample), of shape
+        `(C,)` or `(num_labels,)` with `average=None`, else `()`.
 
     Example:
         >>> import torch
@@ -126,6 +129,9 @@ class StatScores(TopKMetric):
         'None counts per class; "micro" sums over classes; "macro" is the mean over all classes; "weighted" weighs '
         "them by support.",
     ] = None
+    multidim_average: MultidimField = "global"
+
+    examples = ({}, {"num_classes": 4, "average": "weighted", "multidim_average": "samplewise"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,7 +141,16 @@ class StatScores(TopKMetric):
     def estimates(self) -> bool:
         return False
 
-    def compute(self, counts: Counts | ClassTotals) -> Stats:
+    @property
+    def sample_term(self) -> SampleOutcomes:
+        return SampleOutcomes(self, self.average if self.num_classes or self.num_labels else "micro")
+
+    def tally(self, weighted: bool) -> Tally:
+        return super().tally(weighted) if self.multidim_average == "global" else RowSums(self.sample_term, weighted)
+
+    def compute(self, counts: Counts | ClassTotals | RowTotals) -> Stats:
+        if isinstance(counts, RowTotals):
+            return Stats(*self.sample_term.means(counts))
         of = self.outcomes(counts)
         every = (of.tp, of.fp, of.tn, of.fn, of.support)
         if self.num_classes is None and self.num_labels is None:
@@ -158,8 +173,9 @@ class ExactMatch(LabelMetric):
     """The share of samples whose labels are all right.
 
     `samples with every label right / samples`. A sample of multiclass or binary data `(N, ...)` is a row with all its
-    positions; of multilabel data `(N, num_labels, ...)` a position with all its labels. Ignored labels are neither
-    right nor wrong, and a sample of nothing else is left out.
+    positions; of multilabel data `(N, num_labels, ...)` a position with all its labels, and with "samplewise" the value
+    is the mean over rows of the share of positions. Ignored labels are neither right nor wrong, and a sample of nothing
+    else is left out.
 
     Example:
         >>> import torch
@@ -170,15 +186,23 @@ class ExactMatch(LabelMetric):
     Source: Sorower, A literature survey on algorithms for multi-label learning (2010), section 7.
     """
 
+    multidim_average: MultidimField = "global"
+
+    examples = ({}, {"num_labels": 3, "multidim_average": "samplewise"})
     higher_is_better = True
     unchanged_by = frozenset({"swap"})
 
     def tally(self, weighted: bool) -> Tally:
-        return SampleHits(self.labels, weighted)
+        return RowSums(SampleMatches(self), weighted) if self._by_position else SampleHits(self.labels, weighted)
+
+    @property
+    def _by_position(self) -> bool:
+        """Whether a row has a share of its positions."""
+        return self.multidim_average == "samplewise" and self.num_labels is not None
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.num_labels is not None and batch.needed_target.ndim > 2:
-            return None  # a sample is a position of a row
+            return self._of_positions(batch) if self._by_position else None  # else a sample is a position of a row
         answers = self.answers(batch)
         right = answers["correct"] if answers.counts is None else answers["correct"] | ~answers.counts
         if right.ndim == 1:
@@ -189,15 +213,25 @@ class ExactMatch(LabelMetric):
         some = answers.counts.flatten(1).any(1)
         return SampleTerms.of(name, right.flatten(1).all(1) & some, "some label counted" + answers.condition, some)
 
+    def _of_positions(self, batch: Batch) -> SampleTerms:
+        shares = SampleMatches(self)(batch)
+        assert shares.counted is not None, "samples of nothing but ignored labels are left out"
+        name = f"value of {self!r}"
+        return SampleTerms.of(name, shares.values[0][:, 0] / ONE, f"has a {name}", shares.counted)
+
     @property
     def closed_form(self) -> str:
-        return "Wilson's interval"
+        return "" if self._by_position else "Wilson's interval"
 
-    def interval(self, counts: SampleTotals, confidence_level: float, rows: int) -> Ends | None:
+    def interval(self, counts: SampleTotals | RowTotals, confidence_level: float, rows: int) -> Ends | None:
+        if isinstance(counts, RowTotals):
+            return None
         samples = counts.right + counts.wrong
         return wilson(counts.right, samples, confidence_level) if samples <= rows else None
 
-    def compute(self, counts: SampleTotals) -> Tensor:
+    def compute(self, counts: SampleTotals | RowTotals) -> Tensor:
+        if isinstance(counts, RowTotals):
+            return number(rounded(quotient(means(counts)[0], ONE)))
         samples = counts.right + counts.wrong
         return number(counts.right / samples if samples else nan)
 

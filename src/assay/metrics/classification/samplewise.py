@@ -1,7 +1,7 @@
-"""Shares of outcomes: of the labels of all samples together, or of each sample's own labels, averaged over samples.
+"""Values of the labels of all samples together, or of each sample's own labels, averaged over samples.
 
-The shares of single samples are divided on the device, in integers, to 60 binary digits. So the mean over samples is
-that of exact shares, rounded once, and has the same bits on every device and for every split of the samples.
+The quotients of single samples are divided on the device, in integers, to 60 binary digits. So the mean over samples
+is that of exact quotients, rounded once, and has the same bits on every device and for every split of the samples.
 """
 
 from __future__ import annotations
@@ -9,23 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, prod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, ShapeError, describe
 from assay.metrics.base import number, vector
-from assay.metrics.classification.label_metrics import Average, Outcomes, RatioMetric
-from assay.metrics.exact_arithmetic import quotient, rounded
+from assay.metrics.classification.label_metrics import Average, LabelMetric, Outcomes, RatioMetric
+from assay.metrics.exact_arithmetic import means, quotient, rounded
 from assay.metrics.per_sample import SampleTerms
 from assay.tally.base import Batch, BatchLayout, Tally
 from assay.tally.confusion import ClassTotals, Counts
 from assay.tally.labels import Labels
 from assay.tally.layout_checks import check_weights
 from assay.tally.row_sums import RowSums, RowTerm, RowTotals, RowValues, SumShape
+from assay.tally.sample_hits import RIGHT, WRONG, sample_results
 
-MultidimAverage = Literal["global", "samplewise"]
+MultidimField: TypeAlias = Annotated[
+    Literal["global", "samplewise"],
+    '"global" counts the labels of all samples together. "samplewise" is the mean over samples, the rows of '
+    "dimension 0, of the value of each sample's own labels, as of an image or a sequence; samples without a value "
+    "are left out, and weights are `(N,)`.",
+]
 
 DIGIT = 20  # bits of a digit of a share: float32 gives a digit of a quotient to within 1
 ONE = 1 << 3 * DIGIT
@@ -36,12 +42,7 @@ LARGEST = 1 << 61 - DIGIT  # so much in a denominator leaves room for a digit in
 class SamplewiseMetric(RatioMetric):
     """A quotient of outcomes that is a share, of all samples together or of each sample."""
 
-    multidim_average: Annotated[
-        MultidimAverage,
-        '"global" counts the labels of all samples together. "samplewise" is the mean over samples, the rows of '
-        "dimension 0, of the value of each sample's own labels, as of an image or a sequence; samples without a value "
-        "are left out, and weights are `(N,)`.",
-    ] = "global"
+    multidim_average: MultidimField = "global"
 
     @property
     def class_average(self) -> Average | None:
@@ -60,13 +61,17 @@ class SamplewiseMetric(RatioMetric):
     def outcomes(self, counts: Counts | ClassTotals) -> Outcomes:
         return self.of_classes(super().outcomes(counts))
 
+    @property
+    def sample_term(self) -> SampleShares:
+        return SampleShares(self)
+
     def tally(self, weighted: bool) -> Tally:
-        return super().tally(weighted) if self.multidim_average == "global" else RowSums(SampleShares(self), weighted)
+        return super().tally(weighted) if self.multidim_average == "global" else RowSums(self.sample_term, weighted)
 
     def compute(self, counts: Any) -> Tensor:
         if not isinstance(counts, RowTotals):
             return super().compute(counts)
-        values = [rounded(quotient(total, samples) / ONE) for total, samples in zip(*counts.sums, strict=True)]
+        values = sample_means(counts)
         return vector(values) if self.class_average is None and not self.binary else number(values[0])
 
     @property
@@ -76,7 +81,7 @@ class SamplewiseMetric(RatioMetric):
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         if self.multidim_average == "global":
             return super().per_sample(batch)
-        shares = SampleShares(self)
+        shares = self.sample_term
         if shares.width > 1:
             return None
         values, counts = (each.view(-1) for each in shares(batch).values)
@@ -113,21 +118,22 @@ class ZeroDivisionMetric(SamplewiseMetric):
 
 
 @dataclass(frozen=True)
-class SampleShares(RowTerm):
-    """The value of a metric for the labels of each sample, in units of `1 / ONE`, and whether it has one."""
+class SampleTerm(RowTerm):
+    """Numbers of the labels of each sample."""
 
-    metric: SamplewiseMetric
+    metric: LabelMetric
 
     chunk_scale = 8
 
     @property
-    def width(self) -> int:
-        """How many values a sample has."""
-        return (self.metric.num_classes or self.metric.num_labels or 1) if self.metric.class_average is None else 1
+    def classes(self) -> int:
+        """How many classes or labels there are; 1 for binary data."""
+        return self.metric.num_classes or self.metric.num_labels or 1
 
     @property
-    def sums(self) -> tuple[SumShape, ...]:
-        return SumShape(self.width), SumShape(self.width)
+    def most(self) -> int:
+        """How many labels a sample may have."""
+        return LARGEST
 
     @property
     def invalid(self) -> tuple[str, ...]:
@@ -137,9 +143,29 @@ class SampleShares(RowTerm):
         self.metric.labels.check(layout)
         check_weights(layout.weights)
         assert layout.target is not None, "the labels were checked"
-        size, most = prod(layout.target.tail), LARGEST // self.metric.factor
-        if size > most:
-            raise ShapeError(describe("target", f"{size} labels a sample", f"at most {most}", "Split the samples"))
+        size = prod(layout.target.tail)
+        if size > self.most:
+            raise ShapeError(describe("target", f"{size} labels a sample", f"at most {self.most}", "Split the samples"))
+
+
+@dataclass(frozen=True)
+class SampleShares(SampleTerm):
+    """The value of a metric for the labels of each sample, in units of `1 / ONE`, and whether it has one."""
+
+    metric: SamplewiseMetric
+
+    @property
+    def width(self) -> int:
+        """How many values a sample has."""
+        return self.classes if self.metric.class_average is None else 1
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        return SumShape(self.width), SumShape(self.width)
+
+    @property
+    def most(self) -> int:
+        return LARGEST // self.metric.factor
 
     def __call__(self, batch: Batch) -> RowValues:
         metric = self.metric
@@ -155,7 +181,7 @@ class SampleShares(RowTerm):
             return RowValues(values * defined, defined.to(torch.int8), invalid=invalid)
         weights = (of.support if average == "weighted" else 1) * defined
         total = weights.sum(1, keepdim=True)
-        digits = [(((values >> low) & mask) * weights).sum(1, keepdim=True) for low, mask in _DIGITS]
+        digits = [(digit * weights).sum(1, keepdim=True) for digit in _digits(values)]
         values, defined = _divided(digits, total), total != 0
         if average == "weighted" and not isnan(metric.unweighted):
             none = of.present.any(1, keepdim=True) & ~defined
@@ -163,7 +189,65 @@ class SampleShares(RowTerm):
         return RowValues(values * defined, defined.to(torch.int8), invalid=invalid)
 
 
-_DIGITS = ((2 * DIGIT, (1 << DIGIT + 1) - 1), (DIGIT, (1 << DIGIT) - 1), (0, (1 << DIGIT) - 1))
+@dataclass(frozen=True)
+class SampleOutcomes(SampleTerm):
+    """True and false positives, true and false negatives and support in each sample.
+
+    For each class, or summed over them. Means weighted by support have an integer part and one in units of `1 / ONE`.
+    """
+
+    average: Average | None
+
+    @property
+    def sums(self) -> tuple[SumShape, ...]:
+        width = self.classes if self.average is None else 1
+        return (SumShape(5 * width),) * (1 + (self.average == "weighted"))
+
+    @property
+    def most(self) -> int:
+        return 1 << 30  # its square has three digits
+
+    def __call__(self, batch: Batch) -> RowValues:
+        of, invalid = sample_outcomes(self.metric.labels, batch)
+        outcomes = torch.stack([of.tp, of.fp, of.tn, of.fn, of.support], 1)
+        if self.average != "weighted":
+            outcomes = outcomes.flatten(1) if self.average is None else outcomes.sum(2)
+            return RowValues(outcomes, counted=of.total.any(1), invalid=invalid)
+        total = of.support.sum(1, keepdim=True)
+        digits = _digits((outcomes * of.support[:, None]).sum(2))
+        whole, rest = _divmod(digits, total.clamp(min=1))
+        fraction = _divided((rest << DIGIT, 0, 0), total)
+        return RowValues(whole, fraction, counted=total[:, 0] != 0, invalid=invalid)
+
+    def means(self, totals: RowTotals) -> Tensor:
+        """The means over samples: `(5, classes)` without an average, else `(5,)`."""
+        classes = self.classes if self.average == "macro" else 1
+        parts = [means(totals, k) for k in range(len(totals.sums))]
+        sums = [whole + sum(each / ONE for each in fractions) for whole, *fractions in zip(*parts, strict=True)]
+        values = vector(rounded(quotient(each, classes)) for each in sums)
+        return values.view(5, -1) if self.average is None else values
+
+
+@dataclass(frozen=True)
+class SampleMatches(SampleTerm):
+    """The share of the positions of each sample whose labels are all right, in units of `1 / ONE`."""
+
+    def __call__(self, batch: Batch) -> RowValues:
+        results, invalid = sample_results(self.metric.labels, batch)
+        right, wrong = ((results == kind)[:, None].flatten(1).sum(1) for kind in (RIGHT, WRONG))
+        share = _divided((right << DIGIT, 0, 0), right + wrong)
+        return RowValues(share, counted=right + wrong != 0, invalid=invalid)
+
+
+def _digits(x: Tensor) -> list[Tensor]:
+    """The three digits of integers from 0 to `ONE`, the first of which may be one bit longer."""
+    mask = (1 << DIGIT) - 1
+    return [x >> 2 * DIGIT, (x >> DIGIT) & mask, x & mask]
+
+
+def sample_means(totals: RowTotals) -> list[float]:
+    """The means over samples of shares."""
+    return [rounded(quotient(total, samples) / ONE) for total, samples in zip(*totals.sums, strict=True)]
 
 
 def _units(value: float) -> int:
@@ -171,12 +255,16 @@ def _units(value: float) -> int:
 
 
 def _divided(digits: Sequence[Tensor | int], below: Tensor) -> Tensor:
-    """What is given in digits, the last in units of `1 / ONE`, divided by integers and rounded down; by 1 for 0.
+    """What is given in digits divided by integers and rounded down; by 1 for 0."""
+    return _divmod(digits, below.clamp(min=1))[0]
 
-    The quotients are at most 1. Float32 estimates each digit, which leaves a rest of -0.5 to 1.5 times the divisor for
-    the next; the last is corrected.
+
+def _divmod(digits: Sequence[Tensor | int], below: Tensor) -> tuple[Tensor, Tensor]:
+    """What is given in digits divided by positive integers, rounded down, and the rest.
+
+    No digit of a quotient is above `1 << DIGIT`. Float32 estimates each digit, which leaves a rest of -0.5 to 1.5 times
+    the divisor for the next; the last is corrected.
     """
-    below = below.clamp(min=1)
     scale = below.float()
     rest = quotients = torch.zeros_like(below)
     for digit in digits:
@@ -184,7 +272,8 @@ def _divided(digits: Sequence[Tensor | int], below: Tensor) -> Tensor:
         estimate = (rest.float() / scale).floor_().to(torch.int64)
         rest = rest - estimate * below
         quotients = (quotients << DIGIT) + estimate
-    return quotients + (rest >= below).to(torch.int8) - (rest < 0).to(torch.int8)
+    last = (rest >= below).to(torch.int64) - (rest < 0).to(torch.int64)
+    return quotients + last, rest - last * below
 
 
 def sample_outcomes(labels: Labels, batch: Batch) -> tuple[Outcomes, Tensor]:
