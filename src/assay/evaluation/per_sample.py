@@ -22,7 +22,7 @@ from assay.metrics.per_sample import SampleTerms, predictions, row_values
 from assay.report import RawSample, Samples
 from assay.report.samples import MOST_SAMPLES
 from assay.report.worst import LIMIT, severity, worst_rows
-from assay.stats.sampling import mixed, numbers_of
+from assay.stats.sampling import numbers_of, row_numbers
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
 _PRINTED = 4096  # bytes of a target
@@ -105,7 +105,7 @@ class PerSampleRecorder:
         for name, tensor in tensors.items():
             self._series.setdefault(name, []).append(_array(tensor))
         if rows.target is not None and rows.target.ndim > 1 and rows.target[0].nbytes <= _PRINTED:
-            self._series.setdefault(_PRINT, []).append(_prints(_array(rows.target)))
+            self._series.setdefault(_PRINT, []).append(row_numbers(_array(rows.target)))
         if rows.raw is not None:
             targets = [target if isinstance(target, str) else repr(target) for _, target in rows.raw]
             self._series.setdefault(_PRINT, []).append(numbers_of(targets))
@@ -237,14 +237,6 @@ def _array(tensor: Tensor) -> Array:
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.float()
     return np.array(to_host(tensor).numpy())
-
-
-def _prints(rows: Array) -> Array:
-    """A number of 64 bits for each row, which tells rows apart that are too long to be kept."""
-    raw = np.ascontiguousarray(rows.reshape(len(rows), -1)).view(np.uint8)
-    words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)
-    values: Array = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(np.int64)
-    return values
 
 
 def _columns(metric: Metric, batch: Arguments) -> dict[str, Tensor]:

@@ -6,23 +6,18 @@ import math
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
 from assay.meter.resample import LEAST, GroupStates
 from assay.metrics.base import Metric, named_numbers
-from assay.stats.bootstrap import Whole, expanded_tail, poisson_draws
+from assay.stats.bootstrap import Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
 from assay.stats.intervals import skewed_ends
 from assay.tally.base import InvalidValues
-
-Floats: TypeAlias = NDArray[np.float64]
 
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
@@ -282,11 +277,8 @@ def _alike(filled: Sequence[Meter], groups: Sequence[Meter]) -> Sequence[Meter]:
 
 
 def _spread(value: float, known: Floats, confidence_level: float, groups: int) -> tuple[float, float]:
-    """The error of the standard deviation is that of few groups and that of few draws together."""
-    freedom = 1 / (1 / (groups - 1) + 1 / (len(known) - 1))
-    with np.errstate(invalid="ignore"):  # of infinite values
-        deviation = float(known.std(ddof=1))
-    half = deviation * math.sqrt(groups / (groups - 1)) * student_quantile((1 + confidence_level) / 2, freedom)
+    error, freedom = replicate_error(known, groups)
+    half = error * student_quantile((1 + confidence_level) / 2, freedom)
     return value - half, value + half
 
 
@@ -296,11 +288,10 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
     None are further out where replicates are infinite.
     """
     with np.errstate(invalid="ignore"):
-        deviation = float(known.std(ddof=1))
-        apart = (known - known.mean()) / deviation
+        apart = (known - known.mean()) / known.std(ddof=1)
     if not np.isfinite(apart).all():
         return math.inf, -math.inf
-    error, skewness = deviation * math.sqrt(groups / (groups - 1)), float((apart**3).mean())
+    error, skewness = replicate_error(known, groups)[0], float((apart**3).mean())
     skewness = math.copysign(max(0.0, abs(skewness) - math.sqrt(6 / len(known))), skewness)
     return skewed_ends(value, error, skewness, groups, confidence_level)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,64 @@ def groups_of(numbers: NDArray[np.int64], seed: int, count: int) -> NDArray[np.i
     with np.errstate(over="ignore"):
         salted = numbers.astype(np.int64).view(np.uint64) + salt
     return (mixed(salted) % np.uint64(count)).astype(np.int64)
+
+
+def row_numbers(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """An integer of 64 bits for each row of an array, which tells rows apart.
+
+    Args:
+        rows: `(N, ...)`, of numbers.
+    """
+    raw = np.ascontiguousarray(rows.reshape(len(rows), -1)).view(np.uint8)
+    words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64)
+    values: NDArray[np.int64] = (words @ (mixed(np.arange(words.shape[1], dtype=np.uint64)) | np.uint64(1))).view(
+        np.int64
+    )
+    return values
+
+
+@dataclass(frozen=True)
+class SampleDigest:
+    """Which samples were counted, in whatever order: digests that add up.
+
+    Args:
+        count: how many.
+        ids: the sum of the hashes of their ids, modulo 2^64.
+        ids_xor: the exclusive or of the same.
+        targets: the sum of hashes of id and target; None where samples have no targets that can be hashed.
+    """
+
+    count: int = 0
+    ids: int = 0
+    ids_xor: int = 0
+    targets: int | None = 0
+
+    @classmethod
+    def of(cls, ids: NDArray[np.int64], targets: NDArray[np.int64] | None) -> SampleDigest:
+        """The digest of some samples.
+
+        Args:
+            ids: integers `(N,)`, see `numbers_of`.
+            targets: integers `(N,)`, see `row_numbers`.
+
+        Example:
+            >>> ids, targets = np.arange(4), np.array([1, 0, 0, 1])
+            >>> first, second = SampleDigest.of(ids[:1], targets[:1]), SampleDigest.of(ids[1:], targets[1:])
+            >>> second + first == SampleDigest.of(ids[::-1], targets[::-1])
+            True
+        """
+        hashes = mixed(ids.view(np.uint64))
+        total = int(hashes.sum(dtype=np.uint64))
+        both = None
+        if targets is not None:
+            with np.errstate(over="ignore"):
+                both = int(mixed(hashes + targets.view(np.uint64)).sum(dtype=np.uint64))
+        return cls(len(ids), total, int(np.bitwise_xor.reduce(hashes)), both)
+
+    def __add__(self, other: SampleDigest) -> SampleDigest:
+        targets = None if self.targets is None or other.targets is None else (self.targets + other.targets) % 2**64
+        ids, xor = (self.ids + other.ids) % 2**64, self.ids_xor ^ other.ids_xor
+        return SampleDigest(self.count + other.count, ids, xor, targets)
 
 
 def _digest(text: str) -> int:
