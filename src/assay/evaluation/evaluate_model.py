@@ -248,10 +248,12 @@ def _observers(
     if options.keep_samples and (source.shares is not None or preparation.reader.has_ids):
         expected = 0 if source.shares is None else int(source.shares.expected.sum())
         recorder = observers["samples"] = PerSampleRecorder(preparation.metrics, expected)
+    groups = None
     if options.confidence_level is not None:
-        observers["groups"] = BootstrapGroups(like, recorder, options.seed, ranks.alone)
+        groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, ranks.alone)
     if preparation.slices.slices:
-        observers["slices"] = Slicer(preparation.slices.slices, like, MOST_SAMPLES if recorder is not None else 0)
+        most = MOST_SAMPLES if recorder is not None else 0
+        observers["slices"] = Slicer(preparation.slices.slices, like, most, groups)
     return observers
 
 

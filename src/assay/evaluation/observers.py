@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -18,12 +19,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from assay.devices.placement import to_host
 from assay.errors import ShapeError, describe
 from assay.evaluation.batch import Reader
 from assay.evaluation.forward import Predicted
 from assay.evaluation.nested_batch import structure
 from assay.evaluation.ranks import Ranks
 from assay.meter.arguments import Arguments, layout_of
+from assay.stats.sampling import numbers_of, row_numbers
 
 Array: TypeAlias = NDArray[Any]
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -34,6 +37,8 @@ FIRST_ROWS = 1 << 8
 MOST_ROWS = 1 << 18
 MOST_RAW_ROWS = 1 << 14
 """Of raw samples, which are held as they are until their rows are handed over."""
+MOST_TARGET_BYTES = 4096
+"""Of the target of one sample, up to which it is hashed."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,21 @@ class SampleRows:
         """Whether a row is one sample, and not an image of many, say."""
         values = self.preds if self.target is None else self.target
         return math.prod(values.shape[1:]) == 1
+
+    @cached_property
+    def id_numbers(self) -> Array | None:
+        """Their ids or indices as integers of 64 bits; None where they have neither."""
+        return self.index if self.ids is None else numbers_of(self.ids)
+
+    @cached_property
+    def target_numbers(self) -> Array | None:
+        """An integer of 64 bits for each target, on the CPU; None where there are none, or too large ones."""
+        if self.raw is not None:
+            return numbers_of(target if isinstance(target, str) else repr(target) for _, target in self.raw)
+        if self.target is None or self.target[0].nbytes > MOST_TARGET_BYTES:
+            return None
+        wide = torch.float64 if self.target.is_floating_point() else torch.int64
+        return row_numbers(to_host(self.target).to(wide).numpy())
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from assay.evaluation.batch import Selector
 from assay.evaluation.ranks import TIMEOUT_S
 from assay.evaluation.slices import Slices
 from assay.meter import Meter
-from assay.meter.resample import LEAST
 from assay.metrics.base import Metric
 from assay.report import Report
+from assay.stats.bootstrap import LEAST
 
 P = ParamSpec("P")
 

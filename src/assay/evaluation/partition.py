@@ -24,7 +24,7 @@ class Partition:
     """
 
     def __init__(self, like: Meter) -> None:
-        self._like = like
+        self.like = like
         self.meters: dict[Label, Meter] = {}
 
     def count(self, rows: SampleRows, codes: Array, label_of: Callable[[int], Label]) -> None:
@@ -41,7 +41,7 @@ class Partition:
     def _meter(self, label: Label) -> Meter:
         meter = self.meters.get(label)
         if meter is None:
-            meter = self.meters[label] = self._like.fresh(stage_bytes=STAGE_BYTES)
+            meter = self.meters[label] = self.like.fresh(stage_bytes=STAGE_BYTES)
         return meter
 
     def state(self) -> dict[str, Tensor]:
@@ -54,6 +54,6 @@ class Partition:
     def add_state(self, tensors: Tensors) -> None:
         """Add what `state` gave."""
         for number, label in enumerate(from_bytes(tensors["labels"])):
-            counted = self._like.fresh()
+            counted = self.like.fresh()
             counted.load_state_dict(part_of(str(number), tensors))
             self._meter(tuple(label)).merge(counted)

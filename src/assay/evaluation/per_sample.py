@@ -22,10 +22,8 @@ from assay.metrics.per_sample import SampleTerms, predictions, row_values
 from assay.report import RawSample, Samples
 from assay.report.samples import MOST_SAMPLES
 from assay.report.worst import LIMIT, severity, worst_rows
-from assay.stats.sampling import numbers_of, row_numbers
 
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
-_PRINTED = 4096  # bytes of a target
 _CHARACTERS = 200  # of a string that is shown
 
 Candidate: TypeAlias = "tuple[float, Any, int | None, str, str]"
@@ -75,6 +73,11 @@ class PerSampleRecorder:
         return max(self._rows, self._expected) > self._most
 
     @property
+    def keeps_all(self) -> bool:
+        """Whether it is known that every sample will be kept."""
+        return 0 < self._expected <= self._most
+
+    @property
     def idle(self) -> bool:
         """Whether there were too many samples on this process already."""
         return self.full
@@ -104,11 +107,8 @@ class PerSampleRecorder:
             tensors[_TARGET] = rows.target
         for name, tensor in tensors.items():
             self._series.setdefault(name, []).append(_array(tensor))
-        if rows.target is not None and rows.target.ndim > 1 and rows.target[0].nbytes <= _PRINTED:
-            self._series.setdefault(_PRINT, []).append(row_numbers(_array(rows.target)))
-        if rows.raw is not None:
-            targets = [target if isinstance(target, str) else repr(target) for _, target in rows.raw]
-            self._series.setdefault(_PRINT, []).append(numbers_of(targets))
+        if (rows.raw is not None or _TARGET not in tensors) and rows.target_numbers is not None:
+            self._series.setdefault(_PRINT, []).append(rows.target_numbers)
         if rows.index is not None:
             self._series.setdefault(_INDEX, []).append(rows.index)
         self._ids += rows.ids or ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from assay.evaluation.bootstrap_groups import BootstrapGroups
+from assay.evaluation.bootstrap_groups import BootstrapGroups, Resampled
 from assay.evaluation.diagnostics import Diagnostics, residuals
 from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
@@ -14,8 +14,10 @@ from assay.evaluation.report_values import IntervalSources, rest_of, values_of
 from assay.evaluation.slices import Slicer, SliceResult
 from assay.meter import Meter
 from assay.meter.intervals import closed_forms
+from assay.meter.resample import READ_ELEMENTS
 from assay.metrics.base import Metric
 from assay.report import Section, Slice, Table
+from assay.report.packed_array import PackedArray
 from assay.report.worst_slices import slices_of
 
 SECTION = "Evaluation"  # the same of every model and title: reports are compared section by section
@@ -49,11 +51,15 @@ def build_section(
     groups: BootstrapGroups | None = observed.get("groups")
     sources = IntervalSources(options.confidence_level, per_sample.samples, per_sample.terms)
     if options.confidence_level is not None:
-        intervals = {} if groups is None else groups.intervals(options.confidence_level, options.n_resamples)
-        sources = replace(sources, closed=closed_forms(total, options.confidence_level), drawn=intervals)
+        drawn = Resampled()
+        if groups is not None:
+            drawn = groups.resampled(options.confidence_level, options.n_resamples, per_sample.terms)
+        sources = replace(sources, closed=closed_forms(total, options.confidence_level), drawn=drawn)
     values = tuple(sources.with_interval(value) for _, value in values_of(results, metrics, total.rows))
     slicer: Slicer | None = observed.get("slices")
-    slices = () if slicer is None else _slices(slicer.results(per_sample.order), results, metrics, sources)
+    slices = ()
+    if slicer is not None:
+        slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options.n_resamples)
     own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)
     more_tables, more_plots, notes = diagnostics.figures(total)
     if options.diagnostics:
@@ -67,6 +73,7 @@ def build_section(
         samples=per_sample.samples,
         slices=slices,
         min_slice_size=options.min_slice_size,
+        resampling=sources.drawn.resampling,
     )
     notes += per_sample.notes
     if groups is not None and groups.nameless and any(value.lower is None for value in values):
@@ -78,21 +85,26 @@ def build_section(
 
 
 def _slices(
-    results: Sequence[SliceResult], whole: Mapping[str, Any], metrics: Mapping[str, Metric], of_all: IntervalSources
+    results: Sequence[SliceResult],
+    whole: Mapping[str, Any],
+    metrics: Mapping[str, Metric],
+    of_all: IntervalSources,
+    n_resamples: int,
 ) -> tuple[Slice, ...]:
     """The slices with the values that the section has, and their intervals."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
     slices = []
+    level = of_all.confidence_level
     for each in results:
         rows = each.meter.rows
-        closed = {} if of_all.confidence_level is None else closed_forms(each.meter, of_all.confidence_level)
         terms = of_all.terms if each.members is not None else {}
-        sources = replace(of_all, members=each.members, closed=closed, drawn={}, terms=terms)
-        values = [sources.with_interval(value) for _, value in values_of(each.values(names), metrics, rows)]
-        if each.members is None:
-            slices.append(Slice(each.name, rows, tuple(values)))
-        else:
-            slices.append(Slice.of(each.name, tuple(values), each.members))
+        sources = replace(of_all, members=each.members, closed={}, drawn=Resampled(), terms=terms)
+        if level is not None:
+            drawn = each.resampled(level, n_resamples, terms, READ_ELEMENTS // len(results))
+            sources = replace(sources, closed=closed_forms(each.meter, level), drawn=drawn)
+        values = tuple(sources.with_interval(value) for _, value in values_of(each.values(names), metrics, rows))
+        members = None if each.members is None else PackedArray.of(each.members)
+        slices.append(Slice(each.name, rows, values, members, sources.drawn.resampling))
     return tuple(slices)
 
 

@@ -7,14 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from assay.errors import ConfigError
+from assay.evaluation.bootstrap_groups import Resampled
 from assay.evaluation.observers import Array
 from assay.meter.intervals import ConfidenceInterval
 from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
 from assay.report.inference import MeasuredValue, interval_of
+from assay.report.packed_array import PackedArray
 from assay.stats.intervals import wilson
 
 MOST_CLASSES = 100
@@ -30,7 +33,7 @@ class IntervalSources:
         terms: by metric, its numerator and its denominator, as columns of the samples.
         members: which samples count; all by default.
         closed: closed-form intervals, by value.
-        drawn: intervals of the bootstrap.
+        drawn: intervals and replicates of the bootstrap.
     """
 
     confidence_level: float | None = None
@@ -38,18 +41,24 @@ class IntervalSources:
     terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     members: Array | None = None
     closed: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
-    drawn: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
+    drawn: Resampled = field(default_factory=Resampled)
 
     def with_interval(self, value: Value) -> Value:
-        """A value with its column and its interval, as far as there are any."""
-        value = self._with_terms(value)
+        """A value with its column or its replicates, and its interval, as far as there are any."""
+        value = self._with_replicates(self._with_terms(value))
         if self.confidence_level is None or math.isnan(value.value):
             return value
         if value.name in self.closed:
             return _between(value, self.closed[value.name])
         if value.numerator and (ends := self._of_terms(value, self.confidence_level)) is not None:
             return _between(value, ends)
-        return _between(value, self.drawn[value.name]) if value.name in self.drawn else value
+        return _between(value, self.drawn.intervals[value.name]) if value.name in self.drawn.intervals else value
+
+    def _with_replicates(self, value: Value) -> Value:
+        replicates = self.drawn.replicates.get(value.name)
+        if value.numerator or replicates is None or math.isnan(value.value):
+            return value
+        return replace(value, replicates=PackedArray.of((replicates - value.value).astype(np.float32)))
 
     def _with_terms(self, value: Value) -> Value:
         if value.name not in self.terms or self.samples is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
+from assay.evaluation.bootstrap_groups import SLICE_GROUPS, SLICE_RESAMPLES, BootstrapGroups, Resampled
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.partition import Label, Partition
 from assay.meter import Meter
@@ -110,10 +111,14 @@ class Slicer:
         slices: by name, the parts that are crossed.
         like: the meter that those of the slices are made like.
         most: how many samples' places are kept; 0 for none.
+        groups: like which the groups of each slice are made, for the bootstrap; None for none.
     """
 
-    def __init__(self, slices: Mapping[str, tuple[str, ...]], like: Meter, most: int) -> None:
-        self.slices, self._like, self._most = slices, like, most
+    def __init__(
+        self, slices: Mapping[str, tuple[str, ...]], like: Meter, most: int, groups: BootstrapGroups | None = None
+    ) -> None:
+        self.slices, self._like, self._most, self._groups_like = slices, like, most, groups
+        self._groups = {} if groups is None else {name: groups.empty(SLICE_GROUPS) for name in slices}
         self._codings = {part: Coding(part) for parts in slices.values() for part in parts}
         self._partitions = {name: Partition(like) for name in slices}
         self._places: dict[str, list[Array]] = {part: [] for part in self._codings}
@@ -121,15 +126,17 @@ class Slicer:
 
     def empty(self) -> Slicer:
         """One that has counted nothing."""
-        return Slicer(self.slices, self._like, self._most)
+        return Slicer(self.slices, self._like, self._most, self._groups_like)
 
     def count(self, rows: SampleRows) -> None:
         """Count rows into the meters of their slices."""
         codes = {part: coding.codes(_values(rows.parts[part], part)) for part, coding in self._codings.items()}
         for name, parts in self.slices.items():
-            combined = sum(codes[part] * _BASE**k for k, part in enumerate(parts))
-            self._partitions[name].count(rows, np.asarray(combined), self._labels(parts))
+            combined = np.asarray(sum(codes[part] * _BASE**k for k, part in enumerate(parts)))
+            self._partitions[name].count(rows, combined, self._labels(parts))
             self._check_cells(name)
+            if name in self._groups:
+                self._groups[name].count(rows, combined, self._labels(parts))
         self._keep(codes, len(rows))
 
     def _labels(self, parts: tuple[str, ...]) -> Callable[[int], Label]:
@@ -156,6 +163,8 @@ class Slicer:
             tensors[f"place {part}"] = torch.from_numpy(np.concatenate(places or [np.empty(0, np.uint8)]))
         for name, partition in self._partitions.items():
             tensors.update(prefixed(f"meters {name}", partition.state()))
+        for name, groups in self._groups.items():
+            tensors.update(prefixed(f"groups {name}", groups.state()))
         return tensors
 
     def add_state(self, tensors: Tensors) -> None:
@@ -169,6 +178,8 @@ class Slicer:
         for name, partition in self._partitions.items():
             partition.add_state(part_of(f"meters {name}", tensors))
             self._check_cells(name)
+        for name, groups in self._groups.items():
+            groups.add_state(part_of(f"groups {name}", tensors))
 
     def results(self, order: Array | None) -> list[SliceResult]:
         """The slices, those of one name in the order of their values.
@@ -191,17 +202,36 @@ class Slicer:
                         [texts[part][placed[part]] == text for part, text in zip(parts, label, strict=True)]
                     )
                 title = ", ".join(f"{part} = {text}" for part, text in zip(parts, label, strict=True))
-                results.append(SliceResult(title, meters[label], members))
+                results.append(SliceResult(title, meters[label], members, label, self._groups.get(name)))
         return results
 
 
 @dataclass(frozen=True)
 class SliceResult:
-    """One slice: its name, what was counted of it, and which samples it has where that is known."""
+    """One slice.
+
+    Attributes:
+        name: which samples.
+        meter: what was counted of it.
+        members: which samples it has, where that is known.
+        label: what it is called among the groups.
+        groups: the groups of all slices by the same parts; None where there are none.
+    """
 
     name: str
     meter: Meter
     members: Array | None
+    label: Label = ()
+    groups: BootstrapGroups | None = None
+
+    def resampled(
+        self, confidence_level: float, n_resamples: int, without: Collection[str], elements: int
+    ) -> Resampled:
+        """Intervals and replicates of the values that have no others."""
+        if self.groups is None:
+            return Resampled()
+        n_resamples = min(n_resamples, SLICE_RESAMPLES)
+        return self.groups.resampled(confidence_level, n_resamples, without, self.label, elements)
 
     def values(self, names: Iterable[str]) -> dict[str, Any]:
         """What metrics read of it; one that has too little data returns NaN, which is no warning here."""

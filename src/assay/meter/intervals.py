@@ -6,19 +6,22 @@ import math
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
-from assay.meter.resample import LEAST, GroupStates
+from assay.meter.resample import READ_ELEMENTS, GroupStates
 from assay.metrics.base import Metric, named_numbers
-from assay.stats.bootstrap import Floats, Whole, expanded_tail, poisson_draws, replicate_error
+from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
 from assay.stats.intervals import skewed_ends
 from assay.tally.base import InvalidValues
 
+GROUPS = 128
+"""Of samples, to resample; with more, intervals hardly get better."""
 FEWEST_GROUPS = 10
 """Groups with samples, below which nothing is drawn."""
 FEW_DRAWS = 200
@@ -109,7 +112,7 @@ def needing_bootstrap(
     """
     closed = independent and not meter.weighted
     sizes = {
-        name: _state_bytes(meter.fresh({name: metric}))
+        name: state_bytes(meter.fresh({name: metric}))
         for name, metric in meter.metrics.items()
         if metric.estimates and not (closed and metric.closed_form) and name not in without
     }
@@ -129,7 +132,7 @@ def _is_numbers(meter: Meter) -> bool:
     return any(True for _ in named_numbers(name, value))
 
 
-def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = 128, least: int = 16) -> int:
+def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = GROUPS, least: int = 16) -> int:
     """How many groups of samples to count apart, so that their counts fit a budget.
 
     Samples that metrics keep are not part of it: all groups together keep each of them once.
@@ -148,11 +151,11 @@ def group_count(meter: Meter, budget_bytes: int = 64 << 20, most: int = 128, lea
         >>> [group_count(Meter(CohenKappa(num_classes=n, weights="linear"))) for n in (10, 1000)]
         [128, 0]
     """
-    count = min(most, budget_bytes // max(1, _state_bytes(meter)))
+    count = min(most, budget_bytes // max(1, state_bytes(meter)))
     return count if count >= least else 0
 
 
-def _state_bytes(meter: Meter) -> int:
+def state_bytes(meter: Meter) -> int:
     """What the counts of one group take, without samples and without what is absent at first."""
     nowhere = torch.device("meta")
     values = [value for tally in meter._plan.tallies for value in tally.zero(nowhere).values()]
@@ -208,19 +211,27 @@ def bootstrap(
     filled = sum(group.rows > 0 for group in groups)
     intervals = {}
     for name, (value, *others) in drawn_values(groups, n_resamples, seed).items():
-        interval = _interval_of(value, others, confidence_level, filled)
+        interval = replicate_interval(value, others, confidence_level, filled)
         if interval is not None:
             intervals[name] = interval
     return intervals
 
 
-def drawn_values(groups: Sequence[Meter], n_resamples: int = 400, seed: int = 0) -> dict[str, list[float]]:
+def drawn_values(
+    groups: Sequence[Meter],
+    n_resamples: int = 400,
+    seed: int = 0,
+    names: Collection[str] | None = None,
+    elements: int = READ_ELEMENTS,
+) -> dict[str, list[float]]:
     """The values themselves that `bootstrap` makes intervals of.
 
     Args:
         groups: meters of equal metrics; their sum is what was measured.
         n_resamples: how often is drawn.
         seed: where the draws start.
+        names: of which metrics; all by default.
+        elements: how many kept samples, or cells of large tables, the replicates of one tally may read in all.
 
     Returns:
         By name, first the value that was measured, and then that of each replicate. Nothing where fewer than ten groups
@@ -235,13 +246,20 @@ def drawn_values(groups: Sequence[Meter], n_resamples: int = 400, seed: int = 0)
     if len(filled) < FEWEST_GROUPS:
         return {}
     draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(n_resamples, len(filled), seed)])
-    return dict(sorted(_replicates(filled, draws).items()))
+    return dict(sorted(_replicates(filled, draws, groups[0].metrics if names is None else names, elements).items()))
 
 
-def _interval_of(
+def replicate_interval(
     value: float, others: Sequence[float], confidence_level: float, groups: int
 ) -> ConfidenceInterval | None:
-    """The interval of a value from replicates; None where they say nothing."""
+    """The interval of a value from its replicates, see `bootstrap`; None where they say nothing.
+
+    Args:
+        value: what was measured.
+        others: the replicates of it.
+        confidence_level: between 0 and 1.
+        groups: how many groups have samples.
+    """
     known = np.sort([other for other in others if not math.isnan(other)])
     undefined = len(others) - len(known)
     if undefined > len(known) or len(known) < LEAST:
@@ -296,7 +314,7 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
     return skewed_ends(value, error, skewness, groups, confidence_level)
 
 
-def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]:
+def _replicates(groups: Sequence[Meter], draws: Whole, only: Collection[str], elements: int) -> dict[str, list[float]]:
     """The numbers that every metric reads of each row of draws."""
     plan, metrics = groups[0]._plan, groups[0].metrics
     rows = np.array([group.rows for group in groups])
@@ -304,9 +322,9 @@ def _replicates(groups: Sequence[Meter], draws: Whole) -> dict[str, list[float]]
     replicates: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssayWarning)
-        for source, wanted, names in plan.readings(name for name in metrics if metrics[name].estimates):
+        for source, wanted, names in plan.readings(name for name in only if metrics[name].estimates):
             counted = GroupStates(source.tally, [source.state(state) for state in states], rows)
-            chosen = draws[: 1 + counted.affordable(len(draws) - 1)]
+            chosen = draws[: 1 + counted.affordable(len(draws) - 1, elements)]
             for k, state in enumerate(counted.replicates(chosen, wanted)):
                 if not k:
                     _refuse(wanted.invalid_values(state), names)

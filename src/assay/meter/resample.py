@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.stats.bootstrap import Whole
+from assay.stats.bootstrap import LEAST, Whole
 from assay.tally.base import State, Tally, merge
 from assay.tally.composite import CompositeTally
 from assay.tally.sample_store import SampleStore
@@ -22,8 +22,6 @@ from assay.tally.sample_store import SampleStore
 CHUNK_BYTES = 1 << 26  # of the states of replicates that are there at a time
 READ_ELEMENTS = 1 << 24
 """How many kept numbers, or cells of large tables, the replicates of one tally may read in all."""
-LEAST = 25
-"""Replicates that are read whatever they cost."""
 
 _EXACT = 1 << 53  # integers up to here are exact in float64, in which products of matrices are fast
 _HALF = 31  # bits
@@ -49,14 +47,14 @@ class GroupStates:
             return self._one_by_one(draws, wanted)
         return self._together(draws, wanted)
 
-    def affordable(self, n_resamples: int) -> int:
+    def affordable(self, n_resamples: int, budget: int = READ_ELEMENTS) -> int:
         """How many replicates to read: fewer where each has to sort many samples or to go through a large table."""
         stores = [value for state in self.states for value in state.values() if isinstance(value, SampleStore)]
         rows = sum(store.rows * sum(math.prod(each.tail) for each in store.columns.values()) for store in stores)
         late = [name for name, rule in self.tally.fields.items() if rule == "late"]
         cells = max((state[name].numel() for state in self.states for name in late if name in state), default=0)
         elements = rows + cells
-        return n_resamples if not elements else min(n_resamples, max(LEAST, READ_ELEMENTS // elements))
+        return n_resamples if not elements else min(n_resamples, max(LEAST, budget // elements))
 
     def _together(self, draws: Whole, wanted: Tally) -> Iterator[State]:
         """Of tables of a fixed shape: many replicates at a time."""

@@ -14,7 +14,7 @@ from assay.report.flips import flips as flips_of
 from assay.report.inference import REPORT, SAMPLES, MeasuredValue, difference, have_equal_samples, why_not_the_same
 from assay.report.packed_array import Array
 from assay.report.report import Report
-from assay.report.samples import Samples, align
+from assay.report.samples import align
 from assay.report.section import Section
 from assay.report.slices import Slice
 from assay.report.value import Value, check_confidence_level
@@ -49,14 +49,20 @@ class _Pairing:
 class _Part:
     """What is compared at a time: a section, or one slice of it."""
 
-    section: str
-    slice: str
-    values: tuple[Value, ...]
-    samples: Samples | None = None
-    members: Array | None = None
+    section: Section
+    slice: Slice | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the slice; empty for all samples."""
+        return "" if self.slice is None else self.slice.name
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return self.section.values if self.slice is None else self.slice.values
 
     def measured(self, name: str) -> MeasuredValue:
-        return MeasuredValue(next(value for value in self.values if value.name == name), self.samples, self.members)
+        return MeasuredValue.of(self.section, name, self.slice)
 
 
 def compare(
@@ -173,8 +179,7 @@ def _section(run: str, a: Section, b: Section, same: bool, settings: _Settings) 
     whole = None if a.samples is None or b.samples is None else align(a.samples, b.samples)
     equal = REPORT if same else SAMPLES if have_equal_samples(a.samples, b.samples, whole) else ""
     pairing = _Pairing(whole, equal)
-    first, second = (_Part(each.name, "", each.values, each.samples) for each in (a, b))
-    yield from _part(run, first, second, pairing, settings)
+    yield from _part(run, _Part(a), _Part(b), pairing, settings)
     if settings.slices is not False and a.slices and b.slices:
         yield from _slices(run, a, b, pairing, settings)
 
@@ -190,13 +195,7 @@ def _slices(
         elif (count := min(firsts[name].count, seconds[name].count)) < least:
             yield Unmatched(run, a.name, "", f"{count:,} samples, fewer than {least:,}", name)
         else:
-            yield from _part(run, _of_slice(a, firsts[name]), _of_slice(b, seconds[name]), pairing, settings)
-
-
-def _of_slice(section: Section, part: Slice) -> _Part:
-    if part.members is None:
-        return _Part(section.name, part.name, part.values)
-    return _Part(section.name, part.name, part.values, section.samples, part.members.values)
+            yield from _part(run, _Part(a, firsts[name]), _Part(b, seconds[name]), pairing, settings)
 
 
 def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) -> Iterator[Delta | Flips | Unmatched]:
@@ -204,11 +203,11 @@ def _part(run: str, a: _Part, b: _Part, pairing: _Pairing, settings: _Settings) 
     for name in dict.fromkeys(firsts + seconds):
         times = firsts.count(name), seconds.count(name)
         if times != (1, 1):
-            yield Unmatched(run, a.section, name, _why_not(times), a.slice)
+            yield Unmatched(run, a.section.name, name, _why_not(times), a.name)
             continue
         first, second = a.measured(name), b.measured(name)
         if why := why_not_the_same(first, second):
-            yield Unmatched(run, a.section, name, f"another metric of the same name: {why}", a.slice)
+            yield Unmatched(run, a.section.name, name, f"another metric of the same name: {why}", a.name)
             continue
         delta = _delta(run, a, first, second, pairing, settings)
         yield delta
@@ -230,7 +229,7 @@ def _delta(run: str, part: _Part, a: MeasuredValue, b: MeasuredValue, pairing: _
     evidence = difference(a, b, settings.confidence_level, settings.seed, pairing.whole, equal=pairing.equal)
     return Delta(
         run,
-        part.section,
+        part.section.name,
         a.value.name,
         a.value.value,
         b.value.value,
@@ -246,7 +245,7 @@ def _delta(run: str, part: _Part, a: MeasuredValue, b: MeasuredValue, pairing: _
         _counts(a, b),
         b.value.higher_is_better if a.value.higher_is_better is None else a.value.higher_is_better,
         note=evidence.note,
-        slice=part.slice,
+        slice=part.name,
     )
 
 

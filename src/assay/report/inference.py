@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from assay.report.packed_array import Array
-from assay.report.samples import MOST_SAMPLES, Samples, align, is_known_to_be_the_same
+from assay.report.resampling import Resampling, why_not_alike
+from assay.report.samples import Samples, align, is_known_to_be_the_same
+from assay.report.section import Section
+from assay.report.slices import Slice
 from assay.report.value import Value, terms_of
 from assay.stats import effect_sizes, hypothesis_tests
+from assay.stats.bootstrap import LEAST, paired_bootstrap
 from assay.stats.distributions import normal_quantile, normal_two_sided
 from assay.stats.intervals import FEWEST, clopper_pearson, mean_interval, paired_proportions, risky_end
 
@@ -60,11 +65,28 @@ class MeasuredValue:
         value: the value.
         samples: the samples of its section.
         members: which of them it rests on, as a mask; all by default.
+        resampling: what its replicates rest on.
     """
 
     value: Value
     samples: Samples | None = None
     members: Array | None = None
+    resampling: Resampling | None = None
+
+    @classmethod
+    def of(cls, section: Section, name: str, part: Slice | None = None) -> MeasuredValue:
+        """A value of a section, or of one of its slices; the first of this name.
+
+        Args:
+            section: the section.
+            name: of the value.
+            part: the slice; None for all samples.
+        """
+        if part is None:
+            return cls(_first(section.values, name), section.samples, None, section.resampling)
+        members = None if part.members is None else part.members.values
+        samples = None if members is None else section.samples
+        return cls(_first(part.values, name), samples, members, part.resampling)
 
     def has_terms(self) -> bool:
         """Whether it is known what each sample contributed."""
@@ -117,6 +139,10 @@ class MeasuredValue:
             return 0.0
         scaled = weights / largest
         return float(scaled.sum() ** 2 / (scaled**2).sum())
+
+
+def _first(values: Sequence[Value], name: str) -> Value:
+    return next(value for value in values if value.name == name)
 
 
 def _yes_or_no(column: Array, least: int) -> Array | None:
@@ -321,7 +347,8 @@ def difference(
     if _have_equal_inputs(a, b, whole, equal):
         return Evidence(0.0, 0.0, 1.0, method="equal inputs", paired=True)
     if not a.has_terms() or not b.has_terms():
-        return _of_intervals(a, b, confidence_level)
+        why = _why_not_resampled_alike(a, b)
+        return _of_intervals(a, b, why, confidence_level) if why else _of_replicates(a, b, confidence_level)
     assert a.samples is not None, a.value.name
     assert b.samples is not None, b.value.name
     terms = a.terms(), b.terms()
@@ -446,27 +473,55 @@ def _risky_of_two(a: MeasuredValue, b: MeasuredValue) -> str:
     return "both" if len(ends) > 1 else "".join(ends)
 
 
-def _of_intervals(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:
+def _why_not_resampled_alike(a: MeasuredValue, b: MeasuredValue) -> str:
+    """Why two values cannot be paired replicate by replicate; empty where they can."""
+    without = [
+        side
+        for each, side in ((a, "the baseline"), (b, "the run"))
+        if each.value.replicates is None or each.resampling is None
+    ]
+    if without:
+        has = "have neither per-sample values nor replicates" if len(without) > 1 else "has no replicates"
+        return f"{' and '.join(without)} {has} (evaluate a data set, or with ids=, and with a confidence level)"
+    assert a.resampling is not None, a.value.name
+    assert b.resampling is not None, b.value.name
+    return why_not_alike(a.resampling, b.resampling)
+
+
+def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) -> Evidence:
+    """Two values whose samples were resampled alike: the spread of their difference over the replicates."""
+    assert a.value.replicates is not None, a.value.name
+    assert b.value.replicates is not None, b.value.name
+    assert a.resampling is not None, a.value.name
+    assert b.resampling is not None, b.value.name
+    count = min(len(a.value.replicates), len(b.value.replicates))  # the first draws are the same ones
+    changes = b.value.replicates.values[:count] - a.value.replicates.values[:count]
+    known, groups, apart = changes[np.isfinite(changes)], a.resampling.filled, b.value.value - a.value.value
+    note = "" if a.resampling.targets and b.resampling.targets else "paired by ids alone: no targets"
+    method = f"paired bootstrap: {count} draws of {groups} groups, Student's interval"
+    if len(known) < max(LEAST, count / 2):
+        return Evidence(paired=True, note="most replicates are undefined on one side")
+    if _are_alike(known, max(abs(a.value.value), abs(b.value.value))):
+        same = (
+            "no replicate differs" if not apart else "all replicates differ by the same, which says nothing of others"
+        )
+        return Evidence(p=None if apart else 1.0, method=method, paired=True, note=same)
+    ends = paired_bootstrap(apart, known, groups, confidence_level)
+    risky = "both" if a.resampling.count < FEWEST else ""
+    return Evidence(*ends, method=method, paired=True, note=note, risky=risky)
+
+
+def _of_intervals(a: MeasuredValue, b: MeasuredValue, why_not_paired: str, confidence_level: float) -> Evidence:
     """Two intervals as if they were of independent and normal values: the most that can be said without samples."""
     for each, side in ((a, "the baseline"), (b, "the run")):
         if why := _why_no_error(each):
             return Evidence(note=f"not tested: {why} ({side})")
     error, apart = math.hypot(_standard_error(a), _standard_error(b)), b.value.value - a.value.value
     half = error * normal_quantile((1 + confidence_level) / 2)
-    note = f"not paired: {_why_not_paired(a, b)}; intervals taken as normal and independent"
+    note = f"not paired: {why_not_paired}; intervals taken as normal and independent"
     risky = "both" if _is_few(a.value.count) or _is_few(b.value.count) else ""
     method = "z test of two intervals"
     return Evidence(apart - half, apart + half, normal_two_sided(apart / error), method=method, note=note, risky=risky)
-
-
-def _why_not_paired(a: MeasuredValue, b: MeasuredValue) -> str:
-    without = [side for each, side in ((a, "the baseline"), (b, "the run")) if each.samples is None]
-    if not without:
-        return "the value is not stored as a mean over samples"
-    is_large = max(a.value.count or 0, b.value.count or 0) > MOST_SAMPLES
-    do = f"at most {MOST_SAMPLES:,} samples" if is_large else "with keep_samples=True and a data set or ids="
-    has = "have" if len(without) > 1 else "has"
-    return f"{' and '.join(without)} {has} no per-sample values (to pair means over samples, evaluate {do})"
 
 
 def _why_no_error(measured: MeasuredValue) -> str:

@@ -224,11 +224,7 @@ def _value_of(section: Section, name: str, part: Slice | None) -> MeasuredValue 
     values: list[Value] = [value for value in (part or section).values if value.name == name]
     if len(values) != 1:
         return f"{len(values)} metrics of this name" if values else "missing"
-    if part is None:
-        return MeasuredValue(values[0], section.samples)
-    if part.members is None:
-        return MeasuredValue(values[0])
-    return MeasuredValue(values[0], section.samples, part.members.values)
+    return MeasuredValue.of(section, name, part)
 
 
 def _names(section: Section) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from assay._records import CellValue, Record
 from assay.errors import ConfigError, ShapeError, describe
 from assay.render.plots import Plot
+from assay.report.resampling import Resampling
 from assay.report.samples import Samples
 from assay.report.slices import Slice
 from assay.report.value import Value
@@ -56,6 +57,7 @@ class Section(Record):
         samples: what each sample contributed, so that reports can be compared sample by sample.
         slices: the same metrics on parts of the samples.
         min_slice_size: slices of fewer samples are shown, but say too little to be called the worst.
+        resampling: which samples the replicates of the values rest on.
 
     Raises:
         ConfigError: two slices have the same name, or a value is not the mean of the column that it names.
@@ -70,6 +72,7 @@ class Section(Record):
     samples: Samples | None = None
     slices: tuple[Slice, ...] = ()
     min_slice_size: int = 1
+    resampling: Resampling | None = None
 
     def _check(self) -> None:
         check_unique("Section.slices", [each.name for each in self.slices])

@@ -10,6 +10,7 @@ import numpy as np
 from assay._records import Record
 from assay.errors import ConfigError, ShapeError, describe
 from assay.report.packed_array import PackedArray
+from assay.report.resampling import Resampling
 from assay.report.samples import Samples
 from assay.report.value import Value
 
@@ -23,6 +24,7 @@ class Slice(Record):
         count: how many they are.
         values: the metrics, under the names that they have in the section.
         members: which samples they are, as booleans in the order of the ids of the section, if that was kept.
+        resampling: which samples the replicates of its values rest on.
 
     Raises:
         ConfigError: a value comes twice.
@@ -37,6 +39,7 @@ class Slice(Record):
     count: int
     values: tuple[Value, ...] = ()
     members: PackedArray | None = None
+    resampling: Resampling | None = None
 
     @classmethod
     def of(cls, name: str, values: Any, members: Any) -> Self:

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay._records import Record
 from assay.errors import ConfigError, describe
-from assay.report.packed_array import Array
+from assay.report.packed_array import Array, PackedArray
 from assay.report.samples import Samples
 
 CLOSE = 1e-5
@@ -32,6 +32,8 @@ class Value(Record):
         higher_is_better: whether higher values are better; None where that is not known.
         numerator: the column of `Samples` that the value is the mean of; empty where it is no mean over samples.
         denominator: the column by whose mean that mean is divided: recall is ``true positives`` over ``positives``.
+        replicates: what the value changes by in each resample of the groups of samples, as float32, so that values of
+            two reports can be paired; see `assay.report.resampling`.
 
     Raises:
         ConfigError: the confidence level is invalid, or there is a ``denominator`` without a ``numerator``.
@@ -51,6 +53,7 @@ class Value(Record):
     higher_is_better: bool | None = None
     numerator: str = ""
     denominator: str = ""
+    replicates: PackedArray | None = None
 
     def _check(self) -> None:
         if self.confidence_level is not None:

@@ -13,6 +13,9 @@ from assay.stats.distributions import normal_cdf, student_quantile, student_two_
 Whole: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
+LEAST = 25
+"""Replicates, below which they say nothing; so many are read whatever they cost."""
+
 
 def poisson_draws(n_resamples: int, groups: int, seed: int) -> Whole:
     """How often each group counts in each replicate: independent draws from Poisson(1), `(n_resamples, groups)`.
