@@ -132,7 +132,7 @@ def choose_diagnostics(
     metrics = {name: each for name, each in metrics.items() if each.inputs == "labels" and hasattr(each, "num_classes")}
     shapes = {(getattr(each, "num_classes", None), getattr(each, "num_labels", None)) for each in metrics.values()}
     if not shapes and detecting:
-        return Diagnostics(classes=tuple(map(str, classes)))
+        return Diagnostics(classes=tuple(map(str, classes)), named=tuple(map(str, classes)))
     if len(shapes) != 1:
         if classes:
             got = f"{len(classes)} names for metrics of {'different numbers of' if shapes else 'no'} classes"

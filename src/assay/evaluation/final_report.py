@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
+import numpy as np
 import torch
 
 from assay.devices.assign import DeviceAssignment
@@ -18,9 +20,13 @@ from assay.evaluation.diagnostics import Diagnostics
 from assay.evaluation.forward import Forward
 from assay.evaluation.loop import Loop
 from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
+from assay.evaluation.pictures import MOST_PICTURES, draw, find_image
 from assay.evaluation.report_section import build_section
 from assay.metrics.base import Metric
-from assay.report import Report, Table
+from assay.render.pictures import Picture
+from assay.report import Report, Section, Table
+from assay.report.worst import worst_positions
 
 
 @dataclass(frozen=True)
@@ -73,13 +79,43 @@ def build_report(evaluation: FinishedEvaluation) -> Report:
     tables = [coverage.table(), _decisions(evaluation, summaries), _run(evaluation, total.rows, counting_s)]
     if failures:
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
-    section, notes = build_section(total, values, evaluation.metrics, evaluation.diagnostics, observed, options, tables)
+    recorder: PerSampleRecorder | None = observed.get("samples")
+    named = evaluation.diagnostics.named
+    per_sample = PerSampleValues() if recorder is None else recorder.result(total.rows, named)
+    section, notes = build_section(
+        total, values, evaluation.metrics, evaluation.diagnostics, observed, per_sample, options, tables
+    )
+    section = _with_pictures(section, per_sample, evaluation)
     for each in caught:
         warn(str(each.message), each.category)
     notes = [str(each.message) for each in caught] + _notes(coverage, evaluation, failures) + notes
     device = f"{summaries[0].device} ({device_name(torch.device(summaries[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     return Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
+
+
+def _with_pictures(section: Section, per_sample: PerSampleValues, evaluation: FinishedEvaluation) -> Section:
+    """The section with pictures of its worst samples, where the model takes images and the data set has indices."""
+    samples, source, ranks = section.samples, evaluation.source, evaluation.loop.ranks
+    takes_images = any(ranks.gather(lambda: evaluation.loop.forward.takes_images))
+    if samples is None or per_sample.index is None or source.shares is None or not takes_images:
+        return section
+    rows = worst_positions(section, MOST_PICTURES)
+    names = {int(per_sample.index[row]): str(samples.ids.values[row]) for row in rows}
+
+    def pictures() -> list[Picture]:
+        own = np.intersect1d(list(names), np.concatenate([np.empty(0, np.int64), *source.shares.lists]))
+        drawn = []
+        for unit in source.read(own.tolist()):
+            image = None if unit.error is not None else find_image(evaluation.loop.reader.read(unit.data)[0])
+            if image is not None and unit.index is not None:
+                name = names[int(unit.index[0])]
+                drawn.append(draw(name, image, per_sample.marks.get(name), evaluation.diagnostics.named))
+        return drawn
+
+    drawn = {each.id: each for each in chain.from_iterable(ranks.gather(pictures))}
+    ordered = tuple(drawn[name] for name in names.values() if name in drawn)
+    return replace(section, samples=replace(samples, pictures=ordered))
 
 
 def _summary(evaluation: FinishedEvaluation) -> RankSummary:

@@ -16,6 +16,7 @@ from assay.devices.policies import can_hold
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, as_column
 from assay.evaluation.nested_batch import mapped
+from assay.evaluation.pictures import find_image
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}
@@ -48,6 +49,9 @@ class Forward:
         assigned: the device.
         precision: the dtype of autocast, as text; None for the model's own.
 
+    Attributes:
+        takes_images: whether the first batch had images; None before that.
+
     Raises:
         ConfigError: there is no such precision, or not on this device.
     """
@@ -57,12 +61,15 @@ class Forward:
     ) -> None:
         self._model, self._reader, self.device = model, reader, assigned.device.value
         self._dtype = autocast_dtype(precision, self.device)
+        self.takes_images: bool | None = None
         self.narrowed: set[torch.dtype] = set()
         self.on_host: set[torch.dtype] = set()
 
     def __call__(self, batch: Any) -> Predicted:
         """The predictions, the target, the weights and the columns of a batch, on one device."""
         (args, kwargs), target, weights = self._reader.read(batch)
+        if self.takes_images is None:
+            self.takes_images = find_image((args, kwargs)) is not None
         if len(args) == 1 and not kwargs and type(args[0]) is Tensor and args[0].device == self.device:
             outputs = self._run(args, kwargs)
         else:

@@ -1,6 +1,6 @@
 """What every sample contributed to the metrics, kept on the CPU, so that reports can be compared sample by sample.
 
-Of raw samples, such as strings, only the worst of each metric are kept besides, shortened.
+Of raw samples, such as strings and boxes, and of masks only the worst of each metric are kept besides, shortened.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from assay.devices.placement import to_host
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
+from assay.evaluation.pictures import Marks, are_masks, box_marks, class_name, mask_marks
 from assay.meter.arguments import Arguments
 from assay.metrics.base import Metric
 from assay.metrics.per_sample import SampleTerms, predictions, row_values
@@ -26,8 +27,8 @@ from assay.report.worst import LIMIT, severity, worst_rows
 _COLUMN, _INDEX, _DECISION, _TARGET, _PRINT = "column ", "index", "decision", "target", "print"
 _CHARACTERS = 200  # of a string that is shown
 
-Candidate: TypeAlias = "tuple[float, Any, int | None, str, str]"
-"""A bad sample: its severity, its id and its index as far as there are any, its prediction and its target."""
+Candidate: TypeAlias = "tuple[float, Any, int | None, str, str, Marks | None]"
+"""A bad sample: its severity, its id and its index as far as there are any, prediction, target, and what is drawn."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,16 @@ class PerSampleValues:
         samples: what each contributed; None where none are kept.
         terms: by metric, its numerator and its denominator, as columns of the samples.
         order: where the samples come in what was kept.
+        index: where each sample is in the data set; None for a stream.
+        marks: what is drawn on the worst images, by the id of the sample.
         notes: what a reader must know.
     """
 
     samples: Samples | None = None
     terms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     order: Array | None = None
+    index: Array | None = None
+    marks: Mapping[str, Marks] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -65,6 +70,7 @@ class PerSampleRecorder:
         self._ids: list[Any] = []
         self.terms: dict[str, tuple[str, str]] = {}
         self._worst: dict[str, list[Candidate]] = {}
+        self._score = ""
         self._rows = 0
 
     @property
@@ -97,7 +103,15 @@ class PerSampleRecorder:
             if each is not None:
                 values.update(each.terms)
                 self.terms[name] = (each.numerator, each.denominator)
-                self._note_worst(rows, metric, each)
+                if metric.higher_is_better is not None:
+                    counts = _array(each.terms[each.denominator]) if each.denominator else None
+                    severities = severity(_array(each.terms[each.numerator]), counts, metric.higher_is_better)
+                    key = f"{each.numerator} / {each.denominator} {metric.higher_is_better}"
+                    self._note_worst(key, rows, metric, severities)
+            elif rows.batch.ragged and (scores := metric.sample_scores(rows.batch.ragged)) is not None:
+                self._score = self._score or scores[0]
+                values[scores[0]] = torch.from_numpy(scores[1])
+                self._note_worst(scores[0], rows, metric, severity(scores[1], None, True))
             if decided is None and rows.target is not None:
                 decided = predictions(metric, rows.preds, rows.target, **_columns(metric, rows.batch))
         tensors = {_COLUMN + name: column for name, column in values.items()}
@@ -113,22 +127,20 @@ class PerSampleRecorder:
             self._series.setdefault(_INDEX, []).append(rows.index)
         self._ids += rows.ids or ()
 
-    def _note_worst(self, rows: SampleRows, metric: Metric, values: SampleTerms) -> None:
-        """Keep the raw samples that are the worst so far by what they contribute to a metric."""
-        if rows.raw is None or metric.higher_is_better is None:
+    def _note_worst(self, key: str, rows: SampleRows, metric: Metric, severities: Array) -> None:
+        """Keep the raw samples and masks that are the worst so far by a metric."""
+        if rows.raw is None and not are_masks(rows.preds, rows.target):
             return
-        counts = _array(values.terms[values.denominator]) if values.denominator else None
-        severities = severity(_array(values.terms[values.numerator]), counts, metric.higher_is_better)
-        names = _id_array(rows.ids) if rows.ids is not None else rows.index
+        worst = self._worst.get(key, [])
+        least = worst[-1][0] if len(worst) == LIMIT else -np.inf
+        names = rows.index if rows.ids is None else _id_array(rows.ids)
         assert names is not None
         candidates: list[Candidate] = []
-        for row in worst_rows(severities, names, LIMIT).tolist():
-            prediction, target = map(_excerpt, rows.raw[row])
+        for row in worst_rows(np.where(severities < least, -np.inf, severities), names, LIMIT).tolist():
             id_ = None if rows.ids is None else rows.ids[row]
             index = None if rows.index is None else int(rows.index[row])
-            candidates.append((float(severities[row]), id_, index, prediction, target))
-        key = f"{values.numerator} / {values.denominator} {metric.higher_is_better}"
-        self._worst[key] = _worst([*self._worst.get(key, []), *candidates])
+            candidates.append((float(severities[row]), id_, index, *_shown(rows, row, metric)))
+        self._worst[key] = _worst([*worst, *candidates])
 
     def _room(self, rows: int) -> bool:
         self._rows += rows
@@ -138,7 +150,7 @@ class PerSampleRecorder:
 
     def state(self) -> dict[str, Tensor]:
         """What was kept, as tensors."""
-        about = {"rows": self._rows, "ids": self._ids, "terms": self.terms, "worst": self._worst}
+        about = {"rows": self._rows, "ids": self._ids, "terms": self.terms, "worst": self._worst, "score": self._score}
         return {"about": as_bytes(about), **{name: torch.from_numpy(all_) for name, all_ in self._whole().items()}}
 
     def add_state(self, tensors: Tensors) -> None:
@@ -148,6 +160,7 @@ class PerSampleRecorder:
         if not self._room(about["rows"]):
             return
         self._ids += about["ids"]
+        self._score = self._score or about["score"]
         self.terms.update({name: tuple(terms) for name, terms in about["terms"].items()})
         for key, candidates in about["worst"].items():
             self._worst[key] = _worst([*self._worst.get(key, []), *map(tuple, candidates)])
@@ -178,6 +191,7 @@ class PerSampleRecorder:
             return PerSampleValues(notes=notes)
         order = np.argsort(names, kind="stable")
         ordered = {name: each[order] for name, each in series.items()}
+        worst = self._worst_by_id(by_id=bool(self._ids) and not notes)
         columns = {name.removeprefix(_COLUMN): each for name, each in ordered.items() if name.startswith(_COLUMN)}
         samples = Samples.pack(
             names[order],
@@ -186,24 +200,48 @@ class PerSampleRecorder:
             target=ordered.get(_TARGET),
             data=hashlib.sha256(ordered[_PRINT].tobytes()).hexdigest()[:16] if _PRINT in ordered else "",
             classes=classes,
-            raw=self._raw(by_id=bool(self._ids) and not notes),
+            raw=[raw for name, each in worst.items() if (raw := _raw(name, each, classes)) is not None],
+            score=self._score if self._score in columns else "",
         )
         terms = {name: each for name, each in self.terms.items() if {*each} - {""} <= columns.keys()}
-        return PerSampleValues(samples, terms, order, notes)
+        marks = {name: each[-1] for name, each in worst.items() if each[-1] is not None}
+        return PerSampleValues(samples, terms, order, ordered.get(_INDEX), marks, notes)
 
-    def _raw(self, by_id: bool) -> list[RawSample]:
-        """The worst raw samples of all metrics, each once."""
+    def _worst_by_id(self, by_id: bool) -> dict[str, Candidate]:
+        """The worst samples of all metrics, each once."""
         worst = [each for candidates in self._worst.values() for each in candidates]
-        named = {str(id_ if by_id else index): (preds, target) for _, id_, index, preds, target in worst}
-        return [RawSample(name, *texts) for name, texts in sorted(named.items())]
+        return dict(sorted((str(each[1] if by_id else each[2]), each) for each in worst))
 
 
 def _worst(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The worst of some candidates, in the order in which a report has them."""
     if not candidates:
         return []
-    names = _id_array([index if id_ is None else id_ for _, id_, index, _, _ in candidates])
+    names = _id_array([index if id_ is None else id_ for _, id_, index, *_ in candidates])
     return [candidates[row] for row in worst_rows(np.array([each[0] for each in candidates]), names, LIMIT)]
+
+
+def _shown(rows: SampleRows, row: int, metric: Metric) -> tuple[str, str, Marks | None]:
+    """What a report shows of a sample: prediction and target as strings, and what is drawn on its image."""
+    if rows.raw is None:
+        assert rows.target is not None  # as they are masks
+        return "", "", mask_marks(rows.preds[row], rows.target[row])
+    prediction, target = rows.raw[row]
+    if rows.batch.ragged:
+        return "", "", box_marks(prediction, target, getattr(metric, "box_format", "xyxy"))
+    return _excerpt(prediction), _excerpt(target), None
+
+
+def _raw(name: str, candidate: Candidate, classes: Sequence[str]) -> RawSample | None:
+    """A bad sample as strings; of boxes, their classes; None of masks."""
+    *_, prediction, target, marks = candidate
+    if marks is None:
+        return RawSample(name, prediction, target)
+    if "boxes" not in marks:
+        return None
+    true, detected = ([each for each in marks["boxes"] if (each[-1] is None) == is_true] for is_true in (True, False))
+    shown = ", ".join(f"{class_name(each[4], classes)} {each[5]:.2f}" for each in detected)
+    return RawSample(name, _excerpt(shown), _excerpt(", ".join(class_name(each[4], classes) for each in true)))
 
 
 def _excerpt(sample: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from assay.evaluation.bootstrap_groups import BootstrapGroups, Resampled
 from assay.evaluation.diagnostics import Diagnostics, residuals
 from assay.evaluation.options import EvaluateOptions
-from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
+from assay.evaluation.per_sample import PerSampleValues
 from assay.evaluation.report_values import IntervalSources, rest_of, values_of
 from assay.evaluation.slices import Slicer, SliceResult
 from assay.meter import Meter
@@ -29,6 +29,7 @@ def build_section(
     metrics: Mapping[str, Metric],
     diagnostics: Diagnostics,
     observed: Mapping[str, Any],
+    per_sample: PerSampleValues,
     options: EvaluateOptions,
     tables: Sequence[Table],
 ) -> tuple[Section, list[str]]:
@@ -40,14 +41,13 @@ def build_section(
         metrics: those that were asked for.
         diagnostics: what else is shown.
         observed: what observed the samples, of all processes.
+        per_sample: what each of them contributed.
         options: how it was run.
         tables: tables that come last.
 
     Returns:
         The section, and what a reader must know of it.
     """
-    recorder: PerSampleRecorder | None = observed.get("samples")
-    per_sample = PerSampleValues() if recorder is None else recorder.result(total.rows, diagnostics.named)
     groups: BootstrapGroups | None = observed.get("groups")
     sources = IntervalSources(options.confidence_level, per_sample.samples, per_sample.terms)
     if options.confidence_level is not None:

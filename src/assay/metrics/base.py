@@ -22,6 +22,7 @@ from assay.metrics.per_sample import SampleTerms
 from assay.stats.intervals import Ends
 from assay.tally.base import Batch, Tally
 from assay.tally.column import of_column
+from assay.tally.ragged import Ragged
 
 __all__ = ["Metric"]
 
@@ -137,6 +138,17 @@ class Metric(Operators, ABC):
         """The values of each row, where the metric is a mean over rows or the quotient of two; see `per_sample_values`.
 
         No value may be read on the CPU. Weights are multiplied in afterwards.
+        """
+        return None
+
+    def sample_scores(self, columns: Mapping[str, Ragged]) -> tuple[str, np.ndarray] | None:
+        """How good each sample is, where the metric is no mean over samples: it finds the worst, and is no value.
+
+        Args:
+            columns: the columns of the metric's encoder. They are copied to the CPU.
+
+        Returns:
+            What the numbers are, and one number a sample, NaN where it is undefined; None where a metric has none.
         """
         return None
 

@@ -14,6 +14,7 @@ from assay.render.document import (
     Document,
     Figures,
     Fold,
+    Gallery,
     GridCell,
     GridColumn,
     GridRow,
@@ -24,6 +25,7 @@ from assay.render.document import (
     Numbers,
     Paragraph,
     Span,
+    Tile,
 )
 from assay.render.viewable import Viewable
 
@@ -35,6 +37,7 @@ __all__ = [
     "Document",
     "Figures",
     "Fold",
+    "Gallery",
     "GridCell",
     "GridColumn",
     "GridRow",
@@ -45,5 +48,6 @@ __all__ = [
     "Numbers",
     "Paragraph",
     "Span",
+    "Tile",
     "Viewable",
 ]

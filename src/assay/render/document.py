@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from assay._records import CellValue
 from assay.render import text
+from assay.render.pictures import Picture
 from assay.render.plots import Dots, Plot
 
 STYLES = ("strong", "faint", "good", "bad", "warn", "info")
@@ -207,6 +208,29 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """A picture, and what is said of it: names with values."""
+
+    picture: Picture
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures beside each other, on pages only: a grid says the same without them.
+
+    Args:
+        tiles: the pictures.
+        name: the heading.
+        notes: lines below it.
+    """
+
+    tiles: tuple[Tile, ...]
+    name: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Fold:
     """Details under a title: folded in Markdown, on a page unless ``is_open``.
 
@@ -223,7 +247,7 @@ class Fold:
     is_open: bool = True
 
 
-Block: TypeAlias = Paragraph | Notes | Bullets | KeyValues | Numbers | DataGrid | Figures | Fold
+Block: TypeAlias = Paragraph | Notes | Bullets | KeyValues | Numbers | DataGrid | Figures | Gallery | Fold
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from itertools import count
 
 from assay._records import CellValue
 from assay.render import text
-from assay.render.document import DataGrid, Document, Figures, GridCell, spans
+from assay.render.document import DataGrid, Document, Figures, Gallery, GridCell, spans
+from assay.render.pictures import Picture, PictureBox, colors_of
 from assay.render.plots import Curves, Distribution, Dots, Plot
 from assay.render.svg import line_style, to_svg
 
@@ -54,6 +55,8 @@ def to_html(document: Document) -> str:
         draw=lambda plot: Markup(to_svg(plot, f"p{next(keys)}")),
         key=lambda: f"k{next(keys)}",
         legend=_legend,
+        labelled=labelled,
+        colors_of=lambda gallery: colors_of([tile.picture for tile in gallery.tiles]),
         whisker=whisker,
         block_kind=lambda block: type(block).__name__,
     )
@@ -73,7 +76,7 @@ def _contents(document: Document) -> list[list[tuple[str, str, str]]]:
         for k, block in enumerate(chapter.blocks, 1):
             if isinstance(block, Figures) and not block.on_page_only:
                 parts.append((f"s{i}-{k}", "Plots", ""))
-            elif isinstance(block, DataGrid) and block.name:
+            elif isinstance(block, DataGrid | Gallery) and block.name:
                 parts.append((f"s{i}-{k}", block.name, ""))
         lists.append(parts)
     return lists if has_chapters or sum(map(len, lists)) > 2 else []
@@ -102,6 +105,23 @@ def _legend(plot: Plot | Dots) -> list[tuple[str, str, str, str]]:
         return []
     areas = ["" if curve.area is None else text.number(curve.area) for curve in plot.curves]
     return [(*line_style(i), curve.name, areas[i]) for i, curve in enumerate(plot.curves)]
+
+
+def labelled(picture: Picture) -> list[PictureBox]:
+    """The detections whose labels can be written: those that would lie on the label of a better one cannot.
+
+    Example:
+        >>> import numpy as np
+        >>> near = [PictureBox(10 + x, 10, 90, 90, "cat", 0.9 - x / 10) for x in range(3)]
+        >>> [box.score for box in labelled(Picture.of("", np.zeros((100, 100), np.uint8), near))]
+        [0.9]
+    """
+    unit = max(picture.width, picture.height) / 100
+    written: list[PictureBox] = []
+    for box in sorted((box for box in picture.boxes if box.score is not None), key=lambda box: -(box.score or 0)):
+        if all(abs(box.left - each.left) > 40 * unit or abs(box.top - each.top) > 8 * unit for each in written):
+            written.append(box)
+    return written
 
 
 def _kind(cell: GridCell, column_kind: str) -> str:

@@ -21,6 +21,7 @@ from assay.render.document import (
     Document,
     Figures,
     Fold,
+    Gallery,
     GridCell,
     GridColumn,
     KeyValues,
@@ -127,7 +128,7 @@ def _chapter(chapter: Chapter, width: int, full: str) -> Iterator[RenderableType
 
 def _is_apart(before: Block | None, block: Block) -> bool:
     """Whether a blank line stands between two blocks."""
-    if before is None or isinstance(before, Paragraph) or isinstance(block, Notes | Paragraph):
+    if before is None or isinstance(before, Paragraph) or isinstance(block, Notes | Paragraph | Gallery):
         return False
     return not isinstance(block, Figures) or not block.on_page_only
 

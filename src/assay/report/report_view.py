@@ -12,12 +12,14 @@ from assay.render.document import (
     DataGrid,
     Document,
     Figures,
+    Gallery,
     GridCell,
     GridColumn,
     GridRow,
     Notes,
     Number,
     Numbers,
+    Tile,
 )
 from assay.report.section import Section, Table
 from assay.report.value import Value, methods
@@ -64,6 +66,8 @@ def _blocks(section: Section) -> Iterator[Block]:
         if dots := dots_of(section):
             yield Figures(dots, on_page_only=True)
     if worst := worst_errors(section):
+        if gallery := _gallery(section, worst):
+            yield gallery
         yield table_grid(worst, _ERRORS)
     yield from map(table_grid, section.tables)
 
@@ -113,6 +117,23 @@ def _slice_value(value: Value | None, is_worst: bool) -> GridCell:
         return GridCell(text.UNDEFINED, float("nan"))
     below = text.interval(value.lower, value.upper)
     return GridCell(text.number(value.value), value.value, below, "worst" if is_worst else "")
+
+
+def _gallery(section: Section, worst: Table) -> Gallery | None:
+    """The pictures of the worst errors, each with its row of their table."""
+    pictures = {} if section.samples is None else {each.id: each for each in section.samples.pictures}
+    tiles = []
+    for (name, *_), shown in zip(worst.rows, text.rows(worst.rows), strict=True):
+        picture = pictures.get(str(name))
+        if picture is not None:
+            drawn = ("target", "prediction") if picture.boxes else ()
+            lines = [line for line in zip(worst.columns, shown, strict=True) if line[0] not in drawn]
+            tiles.append(Tile(picture, tuple(lines)))
+    if not tiles:
+        return None
+    notes = dict.fromkeys(tile.picture.note for tile in tiles)
+    scale = "Values of an image that are not all between 0 and 1 are scaled from its least to its largest."
+    return Gallery(tuple(tiles), "Pictures of the worst errors", (*filter(None, notes), scale))
 
 
 def table_grid(table: Table, limit: int | None = None) -> DataGrid:

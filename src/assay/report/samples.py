@@ -14,6 +14,7 @@ import numpy as np
 
 from assay._records import Record
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
+from assay.render.pictures import Picture
 from assay.report.packed_array import Array, PackedArray
 
 MOST_SAMPLES = 2_000_000
@@ -35,7 +36,7 @@ class Column(Record):
 
 @dataclass(frozen=True, eq=False)
 class RawSample(Record):
-    """A sample as strings, shortened.
+    """A raw sample as strings, shortened; of images, the classes of their boxes.
 
     Args:
         id: which sample it is.
@@ -59,12 +60,14 @@ class Samples(Record):
         target: what would have been right, or the true value.
         data: what tells the data set from others (a digest, a name with a version), empty where that is not known.
         classes: the names of the classes, where decision and target are class numbers and these are known.
-        raw: the worst samples of metrics of strings.
+        raw: the worst samples of metrics of strings or of boxes.
+        score: the column that tells how good each sample is, where no metric is a mean over samples; empty for none.
+        pictures: the worst samples, where they are images.
 
     Raises:
         ShapeError: the parts have not one value for each id.
         DtypeError: ids are neither integers nor strings, or a column holds strings.
-        ConfigError: an id or the name of a column comes twice.
+        ConfigError: an id or the name of a column comes twice; or there is no such column as `score`.
     """
 
     ids: PackedArray
@@ -74,6 +77,8 @@ class Samples(Record):
     data: str = ""
     classes: tuple[str, ...] = ()
     raw: tuple[RawSample, ...] = ()
+    score: str = ""
+    pictures: tuple[Picture, ...] = ()
 
     @classmethod
     def pack(
@@ -86,6 +91,7 @@ class Samples(Record):
         data: str = "",
         classes: Sequence[str] = (),
         raw: Sequence[RawSample] = (),
+        score: str = "",
     ) -> Self:
         """Keep samples, in as few bytes as they need.
 
@@ -96,7 +102,8 @@ class Samples(Record):
             target: as many targets, if there are any.
             data: what tells the data set from others.
             classes: the names of the classes that decisions and targets are numbers of.
-            raw: the worst samples of metrics of strings.
+            raw: the worst samples of metrics of strings or of boxes.
+            score: the column that tells how good each sample is, where no metric is a mean over samples.
 
         Raises:
             ShapeError: the parts have not one value for each id.
@@ -116,6 +123,7 @@ class Samples(Record):
             data,
             tuple(classes),
             tuple(raw),
+            score,
         )
 
     def __len__(self) -> int:
@@ -134,6 +142,8 @@ class Samples(Record):
         raise ConfigError(describe("column", repr(name), f"one of the columns ({there})", "Name a column of Samples"))
 
     def _check(self) -> None:
+        if self.score:
+            self.column(self.score)
         parts = {f"columns[{column.name!r}]": column.values for column in self.columns}
         if len(parts) < len(self.columns):
             names = [column.name for column in self.columns]

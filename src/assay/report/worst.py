@@ -29,6 +29,11 @@ class _Order:
     what: str
     by_score: bool = False
 
+    def rows(self, samples: Samples, limit: int) -> Array:
+        """The positions of the worst samples."""
+        severities = np.where(self.wrong, -self.size if self.by_score else self.size, -np.inf)
+        return worst_rows(severities, samples.ids.values, limit)
+
 
 def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     """The samples on which a model was most wrong, the worst first.
@@ -37,7 +42,7 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     ordered by the first loss of the section that is a mean over samples, else by confidence, else by id. A loss that is
     NaN comes first. Where there are no decisions, samples are ordered by what they contribute to the first metric that
     is a mean over samples or the quotient of two: the most errors first, as of a word error rate, or the lowest scores,
-    as of the queries of a ranking.
+    as of the queries of a ranking; where there is none, by the score of the samples, as of images with boxes.
 
     Args:
         section: what was measured, with its samples.
@@ -59,8 +64,7 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     order = None if samples is None or not len(samples) else _order(section, samples)
     if samples is None or order is None or not order.wrong.any():
         return None
-    severities = np.where(order.wrong, -order.size if order.by_score else order.size, -np.inf)
-    rows = worst_rows(severities, samples.ids.values, limit)
+    rows = order.rows(samples, limit)
     named = {
         "id": _plain(samples.ids, rows),
         "target": _class_names(samples.target, rows, class_names(section)),
@@ -74,6 +78,13 @@ def worst_errors(section: Section, limit: int = LIMIT) -> Table | None:
     by = f"by {order.name}, the {end} first" if order.name else "by id: no loss of single samples was kept"
     note = f"{len(rows):,} of {total:,} {order.what}, {by}."
     return Table("Worst errors", tuple(columns), tuple(zip(*columns.values(), strict=True)), note)
+
+
+def worst_positions(section: Section, limit: int) -> Array:
+    """Where the samples of `worst_errors` stand among those of the section."""
+    samples = section.samples
+    order = None if samples is None or not len(samples) else _order(section, samples)
+    return np.empty(0, np.int64) if samples is None or order is None else order.rows(samples, limit)
 
 
 def _sizes(values: Array) -> list[CellValue]:
@@ -136,18 +147,21 @@ def _order(section: Section, samples: Samples) -> _Order | None:
 
 
 def _by_contribution(section: Section, samples: Samples) -> _Order | None:
-    """By what samples contribute to the first metric that they have terms of."""
+    """By what samples contribute to the first metric that they have terms of; else by their score."""
     for value in section.values:
-        if not value.numerator or value.higher_is_better is None:
-            continue
-        counts = samples.column(value.denominator) if value.denominator else None
-        size = severity(samples.column(value.numerator), counts, value.higher_is_better)
-        if value.higher_is_better:
-            is_counted = size != -np.inf
-            wrong = is_counted & (size > size.min(where=is_counted, initial=np.inf))  # below the best
-            return _Order(wrong, -size, value.numerator, "samples below the best", by_score=True)
-        return _Order(size != -np.inf, size, value.numerator, "samples")
-    return None
+        if value.numerator and value.higher_is_better is not None:
+            counts = samples.column(value.denominator) if value.denominator else None
+            size = severity(samples.column(value.numerator), counts, value.higher_is_better)
+            if not value.higher_is_better:
+                return _Order(size != -np.inf, size, value.numerator, "samples")
+            return _below_the_best(size, value.numerator)
+    return _below_the_best(severity(samples.column(samples.score), None, True), samples.score) if samples.score else None
+
+
+def _below_the_best(size: Array, name: str) -> _Order:
+    is_counted = size != -np.inf
+    wrong = is_counted & (size > size.min(where=is_counted, initial=np.inf))
+    return _Order(wrong, -size, name, "samples below the best", by_score=True)
 
 
 def _raw(samples: Samples, rows: Array) -> dict[str, list[CellValue] | None]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.tally.base import Batch, BatchLayout, Rule, State, Tally, TensorLayout
 from assay.tally.ragged import Lengths, Ragged
@@ -27,6 +28,15 @@ class RaggedArrays:
 
     items: Mapping[str, Mapping[str, np.ndarray]]
     lengths: Mapping[str, Lengths]
+
+    @classmethod
+    def of(cls, column: Ragged) -> RaggedArrays:
+        """The samples of a column, copied to the CPU."""
+        items = {
+            group: {name: _array(to_host(tensor)) for name, tensor in fields.items()}
+            for group, fields in column.items.items()
+        }
+        return cls(items, column.lengths)
 
     def __len__(self) -> int:
         return len(next(iter(self.lengths.values())))
@@ -87,11 +97,7 @@ class RaggedStore(Tally):
 
     def compute(self, state: State) -> RaggedArrays:
         """The samples as arrays."""
-        column = self._column(state)
-        items = {
-            group: {name: _array(tensor) for name, tensor in fields.items()} for group, fields in column.items.items()
-        }
-        return RaggedArrays(items, column.lengths)
+        return RaggedArrays.of(self._column(state))
 
     def _column(self, state: State) -> Ragged:
         """All samples on the CPU."""

@@ -19,6 +19,7 @@ from assay.metrics.detection.base import BoxMetric, ImageBoxes
 from assay.metrics.detection.matching import AREAS, Array, DetectionMatches, matches
 from assay.native import matching as native
 from assay.native.library import library
+from assay.tally.ragged import Ragged
 from assay.tally.ragged_store import RaggedArrays
 
 __all__ = ["MeanAveragePrecision"]
@@ -121,6 +122,23 @@ class MeanAveragePrecision(BoxMetric):
             result |= {f"{prefix}{name}": value for name, value in values.items()}
         return result | {"classes": torch.from_numpy(classes)} if self.class_metrics else result
 
+    def sample_scores(self, columns: Mapping[str, Ragged]) -> tuple[str, np.ndarray]:
+        """The average precision of each image at the lowest IoU threshold, the mean over the classes of its truths."""
+        images = self.images(RaggedArrays.of(columns[self.encoder.column]))
+        iou = (self.iou_thresholds or (0.5,))[0]
+        classes, labels = _classes(images)
+        count = len(classes) + 1
+        keys = {group: images.image(group) * count + each * (self.average == "macro") for group, each in labels.items()}
+        distinct, index = np.unique(np.concatenate(list(keys.values())), return_inverse=True)
+        start = len(keys[DETECTIONS])
+        of_images = {DETECTIONS: index[:start], TRUTHS: index[start:]}
+        curves = self._curves(images, self._iou_types[0], of_images, len(distinct), np.array([iou]))
+        values = _means(curves.precision[0].transpose(1, 0, 2))
+        image, there = distinct // count, ~np.isnan(values)
+        sums, counts = (np.bincount(image[there], each, len(images.arrays)) for each in (values[there], None))
+        means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+        return f"average precision at IoU {iou:g}", means
+
     def _values(
         self, images: ImageBoxes, iou_type: IouType, labels: dict[str, np.ndarray], classes: int
     ) -> dict[str, Tensor]:
@@ -135,9 +153,15 @@ class MeanAveragePrecision(BoxMetric):
         return values
 
     def _curves(
-        self, images: ImageBoxes, iou_type: IouType, labels: dict[str, np.ndarray], classes: int
+        self,
+        images: ImageBoxes,
+        iou_type: IouType,
+        labels: dict[str, np.ndarray],
+        classes: int,
+        ious: Array | None = None,
     ) -> DetectionCurves:
-        ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
+        if ious is None:
+            ious = np.linspace(0.5, 0.95, 10) if self.iou_thresholds is None else np.array(self.iou_thresholds)
         recalls = np.linspace(0, 1, 101) if self.rec_thresholds is None else np.array(self.rec_thresholds)
         found = matches(images, iou_type, labels, classes, self.max_detection_thresholds[-1], ious)
         recall = _recalls(found, classes, self.max_detection_thresholds)
