@@ -1,4 +1,4 @@
-"""``assay demo``: small models, a report, the worst scenes of a detector, and the same bits however samples are fed."""
+"""``assay demo``: small models, a report with their worst errors, and the same bits however samples are fed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from assay.cli.demo_bits import same_bits, where_float32_ends
 from assay.cli.demo_models import Example, one_thread, tasks
-from assay.cli.demo_scenes import SceneExample, draw_worst
+from assay.cli.demo_scenes import SceneExample
 from assay.cli.demo_spelling import SpellingExample
 from assay.cli.options import DemoCommand
 from assay.cli.output import write_report
@@ -20,7 +20,7 @@ from assay.report import Report
 
 
 def run(options: DemoCommand, max_epochs: int | None = None) -> Report:
-    """Train, evaluate, write the report as JSON and as a page and the worst scenes as a picture, and print the report.
+    """Train, evaluate, write the report as JSON and as a page, and print it.
 
     Returns:
         The report.
@@ -28,19 +28,17 @@ def run(options: DemoCommand, max_epochs: int | None = None) -> Report:
     options.out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
     start = time.perf_counter()
-    rows, scenes, spelling = tasks(), SceneExample(), SpellingExample()
-    picture = options.out / "worst_scenes.png"
+    rows = tasks()
+    examples = (*rows, SceneExample(), SpellingExample())
     with one_thread(), _progress(console) as progress:
-        for example in (*rows, scenes, spelling):
+        for example in examples:
             epochs = min(example.epochs, max_epochs or example.epochs)
             for _ in progress.track(example.train(epochs), epochs, description=f"Training: {example.title}"):
                 pass
-        examples = (*rows, scenes, spelling)
         reports = [measure(each) for each in progress.track(examples, description="Measuring")]
         sections = [section for each in reports for section in each.sections]
         for build in progress.track((same_bits, where_float32_ends), description="Feeding the same samples again"):
             sections.append(build(*rows[-1].predictions()))
-        draw_worst(scenes, picture)
     report = Report(
         "assay demo",
         tuple(sections),
@@ -58,7 +56,7 @@ def run(options: DemoCommand, max_epochs: int | None = None) -> Report:
     finally:
         show(report.to_document(), console)
     console.print(f"\nWritten in {time.perf_counter() - start:.0f} s:")
-    for path in (*written, picture):
+    for path in written:
         console.print(f"  {path}", markup=False, soft_wrap=True)
     return report
 

@@ -85,7 +85,7 @@ class Task(Example):
 
     Args:
         title: which data.
-        data: the data set, as scikit-learn has it.
+        data: the data set, as scikit-learn has it; of images their pixels, else features of one scale.
         classes: the names of the classes; none for a regression.
         slices: by what samples are grouped.
     """
@@ -105,8 +105,11 @@ class Task(Example):
         target = torch.as_tensor(data.target, dtype=torch.int64 if classes else torch.float32)
         order = torch.randperm(len(target), generator=torch.Generator().manual_seed(SEED))
         train, held_out = order[::2], order[1::2]
-        mean, scale = features[train].mean(0), features[train].std(0).clamp_min(1e-6)
-        features = (features - mean) / scale
+        if hasattr(data, "images"):
+            features = torch.as_tensor(data.images, dtype=torch.float32)[:, None] / data.images.max()
+        else:
+            mean, scale = features[train].mean(0), features[train].std(0).clamp_min(1e-6)
+            features = (features - mean) / scale
         self._train = features[train], target[train]
         self._held_out = TensorDataset(features[held_out], target[held_out], held_out)
         shift, spread = (0.0, 1.0) if classes else (float(target[train].mean()), float(target[train].std()))
@@ -131,7 +134,8 @@ class Task(Example):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             outputs = len(self.classes) or 1
-            net = nn.Sequential(nn.Linear(features.shape[1], 64), nn.GELU(), nn.Linear(64, outputs))
+            inputs = features[0].numel()
+            net = nn.Sequential(nn.Flatten(), nn.Linear(inputs, 64), nn.GELU(), nn.Linear(64, outputs))
             self.model.net = net
             optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=1e-2)
             for _ in range(epochs):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,17 +17,11 @@ from assay.metrics import MeanAveragePrecision
 from assay.metrics.base import Metric
 from assay.render.plots import Floats
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 SHAPES = ("circle", "square", "triangle")
 SIZE = 64
 STRIDE = 4
 CELLS = SIZE // STRIDE
 TRAINED, HELD_OUT = 512, 200
-MIN_SCORE = 0.3
-"""The score from which on a detection is drawn."""
-COLORS = ("#0072b2", "#d55e00", "#009e73")
 MOST = 12
 """Detections of a scene, at most; a scene has at most five shapes."""
 
@@ -221,54 +214,3 @@ class SceneExample(Example):
                     optimizer.step()
                     schedule.step()
                 yield
-
-    def worst(self, count: int) -> list[tuple[float, Scene, dict[str, Tensor]]]:
-        """The scenes with the lowest average precision at an IoU of 0.5, and what was detected there."""
-        metric = MeanAveragePrecision(iou_thresholds=(0.5,))
-        images, truths, _ = _batch(self.scenes)
-        with torch.inference_mode():
-            detections = self.model.eval()(images)
-        values = [float(metric([each], [truth])["map"]) for each, truth in zip(detections, truths, strict=True)]
-        ordered = sorted(zip(values, self.scenes, detections, strict=True), key=lambda each: (each[0], each[1].number))
-        return ordered[:count]
-
-
-def draw_worst(example: SceneExample, path: Path) -> None:
-    """Draw the worst scenes with true and detected boxes into a PNG file."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    worst = example.worst(8)
-    with rc_context({"font.family": "sans-serif", "font.size": 12.0}):
-        figure = Figure(figsize=(10, 6.2), dpi=120, layout="constrained", facecolor="white")
-        FigureCanvasAgg(figure)
-        for axes, (value, scene, detected) in zip(figure.subplots(2, 4).flat, worst, strict=True):
-            axes.imshow(scene.image.permute(1, 2, 0).numpy(), extent=(0, SIZE, SIZE, 0), interpolation="nearest")
-            axes.set(xticks=[], yticks=[], xlim=(-1.5, SIZE + 1.5), ylim=(SIZE + 1.5, -1.5))
-            axes.spines[:].set_visible(False)
-            axes.set_title(f"scene {scene.number}: {value:.2f}", fontsize=12)
-            for box in scene.truth["boxes"].tolist():
-                _draw_box(axes, box, "white", lw=3.5)
-                _draw_box(axes, box, "black", lw=1.8, ls=(0, (3, 2)))
-            is_drawn = detected["scores"] >= MIN_SCORE
-            for box, label in zip(
-                detected["boxes"][is_drawn].tolist(), detected["labels"][is_drawn].tolist(), strict=True
-            ):
-                _draw_box(axes, box, COLORS[label], lw=2.4)
-        lines = [Line2D([], [], color="black", lw=1.6, ls=(0, (3, 2)), label="true box")]
-        lines += [
-            Line2D([], [], color=color, lw=2.2, label=f"detected {shape}")
-            for shape, color in zip(SHAPES, COLORS, strict=True)
-        ]
-        figure.legend(handles=lines, loc="outside lower center", ncols=4, frameon=False)
-        figure.suptitle("The worst scenes: average precision at an IoU of 0.5", fontsize=13)
-        figure.savefig(path, format="png")
-
-
-def _draw_box(axes: Axes, box: Sequence[float], color: str, **style: Any) -> None:
-    from matplotlib.patches import Rectangle
-
-    left, top, right, bottom = box
-    axes.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, ec=color, **style))

@@ -97,14 +97,15 @@ def build_report(evaluation: FinishedEvaluation) -> Report:
 def _with_pictures(section: Section, per_sample: PerSampleValues, evaluation: FinishedEvaluation) -> Section:
     """The section with pictures of its worst samples, where the model takes images and the data set has indices."""
     samples, source, ranks = section.samples, evaluation.source, evaluation.loop.ranks
+    shares = source.shares
     takes_images = any(ranks.gather(lambda: evaluation.loop.forward.takes_images))
-    if samples is None or per_sample.index is None or source.shares is None or not takes_images:
+    if samples is None or per_sample.index is None or shares is None or not takes_images:
         return section
     rows = worst_positions(section, MOST_PICTURES)
     names = {int(per_sample.index[row]): str(samples.ids.values[row]) for row in rows}
 
     def pictures() -> list[Picture]:
-        own = np.intersect1d(list(names), np.concatenate([np.empty(0, np.int64), *source.shares.lists]))
+        own = np.intersect1d(list(names), np.concatenate([np.empty(0, np.int64), *shares.lists]))
         drawn = []
         for unit in source.read(own.tolist()):
             image = None if unit.error is not None else find_image(evaluation.loop.reader.read(unit.data)[0])

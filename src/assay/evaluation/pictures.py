@@ -120,8 +120,8 @@ def _numbers(sample: Mapping[str, Tensor], box_format: str) -> list[list[float]]
 
 
 def _box(numbers: Sequence[Any], scale: float, classes: Sequence[str]) -> PictureBox:
-    *edges, label, score = numbers
-    return PictureBox(*(round(edge * scale, 2) for edge in edges), class_name(label, classes), score)
+    left, top, right, bottom = (round(edge * scale, 2) for edge in numbers[:4])
+    return PictureBox(left, top, right, bottom, class_name(numbers[4], classes), numbers[5])
 
 
 def class_name(label: int, classes: Sequence[str]) -> str:

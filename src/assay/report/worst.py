@@ -155,7 +155,9 @@ def _by_contribution(section: Section, samples: Samples) -> _Order | None:
             if not value.higher_is_better:
                 return _Order(size != -np.inf, size, value.numerator, "samples")
             return _below_the_best(size, value.numerator)
-    return _below_the_best(severity(samples.column(samples.score), None, True), samples.score) if samples.score else None
+    if not samples.score:
+        return None
+    return _below_the_best(severity(samples.column(samples.score), None, True), samples.score)
 
 
 def _below_the_best(size: Array, name: str) -> _Order:
