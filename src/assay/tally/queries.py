@@ -397,4 +397,4 @@ class QueryBlocks:
         first = np.ones_like(absent)
         first[:, 1:] = (scores[:, 1:] != scores[:, :-1]) | (absent[:, 1:] & ~absent[:, :-1])
         relevances, firsts, absents = map(torch.from_numpy, (relevance, first, absent))
-        return RankedQueries(relevances, firsts, absents, on_host=True)
+        return RankedQueries(relevances, firsts, absents, on_host=True, by_number=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -235,16 +236,31 @@ class QueryExpectedReciprocalRank(QueryTerm):
         return f"{super().title}, relevance up to {self.highest:g}"
 
     def __call__(self, queries: RankedQueries) -> Tensor:
-        continuation = _expected_product(queries, 1 - _exponential(queries.relevance) / 2.0**self.highest)
+        content = _exponential(queries.relevance) / 2.0**self.highest
+        large = queries.groups_above(_LARGE)
+        continuation = _expected_product(queries, 1 - content, large)
         before = torch.cat([torch.ones_like(continuation[:, :1]), continuation[:, :-1]], 1)
-        return row_total(self.until(queries, (before - continuation) / (queries.place + 1)))
+        terms = self.until(queries, (before - continuation) / (queries.place + 1))
+        groups = [content[row, start:end].numpy() for row, start, end in large]
+        for (row, start, end), group, stops in zip(large, groups, _poisson_binomials(groups), strict=True):
+            reached = max(0, len(group) if self.top_k is None else min(end, self.top_k) - start)
+            terms[row, start:end] = 0
+            terms[row, start] = before[row, start] * _reciprocal_rank(stops, len(group), start, reached)
+        return row_total(terms)
 
 
-def _expected_product(queries: RankedQueries, each: Tensor) -> Tensor:
+_LARGE = 32
+"""Larger groups of equal scores are computed one by one where the queries are on the CPU on every device."""
+Distribution = tuple[int, np.ndarray]
+"""Of a number of events: the fewest, and the probabilities from there on."""
+
+
+def _expected_product(queries: RankedQueries, each: Tensor, large: Sequence[tuple[int, int, int]]) -> Tensor:
     """The expected product of `each` over the documents in the places up to each.
 
     In a group, the mean over all choices of m documents of the product of `each` is built document by document:
-    `mean[m] <- (1 - m / t) mean[m] + (m / t) each[t] mean[m - 1]` for the document t.
+    `mean[m] <- (1 - m / t) mean[m] + (m / t) each[t] mean[m - 1]` for the document t. In large groups, the places
+    before the last are left out.
     """
     if queries.all_differ:
         return each.cumprod(1)
@@ -253,16 +269,74 @@ def _expected_product(queries: RankedQueries, each: Tensor) -> Tensor:
     mean = torch.where(chosen == 1, each.gather(1, queries.start), 0)
     starts = chosen == 1
     last = queries.end - 1
-    for t in range(2, queries.largest_group + 1):
+    for t in range(2, queries.largest_group(_LARGE if large else None) + 1):
         before = torch.where(starts, one, torch.cat([one[:, :1], mean[:, :-1]], 1))
         document = each.gather(1, torch.minimum(queries.start + (t - 1), last))
         share = chosen / t
         grown = torch.where(chosen <= t, (1 - share) * mean + share * (document * before), mean)
         mean = torch.where(queries.group >= t, grown, mean)
     mean = torch.where(queries.absent, one, mean)
+    for row, start, end in large:
+        mean[row, end - 1] = each[row, start:end].prod()
     whole = torch.where(queries.place == last, mean, one).cumprod(1)  # of the groups that end up to each place
     earlier = torch.cat([one[:, :1], whole[:, :-1]], 1)
     return mean * earlier
+
+
+def _reciprocal_rank(stops: Distribution, n: int, start: int, reached: int) -> float:
+    """The expected `1 / rank` of the first of the documents that content, in a random order behind `start` others.
+
+    If k of the n documents content, any k places are as likely. So with `u(k) = 1 - C(n - reached, k) / C(n, k)`, the
+    probability that one of them is reached, the mean of `1 / rank` is
+    `h(k) = (u(k) + h(k + 1) (n - k) k / (k + 1)) / (n + start - k + 1)` and `h(n) = 1 / (start + 1)`. All terms are
+    positive, so no digits are lost.
+    """
+    if not reached:
+        return 0.0
+    fewest, probabilities = stops
+    places = np.arange(n)
+    missed = np.append(1.0, np.cumprod(np.maximum(n - reached - places, 0) / (n - places)))
+    within = np.append(0.0, np.cumsum(missed[:-1] * (reached / (n - places)))).tolist()
+    mean = 1 / (start + 1)
+    means = [mean]
+    for k in range(n - 1, max(fewest, 1) - 1, -1):
+        mean = (within[k] + mean * ((n - k) * k / (k + 1))) / (n + start - k + 1)
+        means.append(mean)
+    if not fewest:
+        means.append(0.0)
+    count = min(len(means), len(probabilities))
+    return float(probabilities[:count] @ np.array(means[::-1][:count]))
+
+
+def _poisson_binomials(groups: Sequence[np.ndarray]) -> Iterator[Distribution]:
+    """How many of independent events occur, given the probabilities of the events of each group."""
+    counts = [-(-len(group) // _LARGE) for group in groups]
+    blocks = np.zeros((sum(counts), _LARGE))
+    ends = np.cumsum(counts, dtype=np.int64).tolist()
+    for group, end, count in zip(groups, ends, counts, strict=True):
+        blocks[end - count : end].reshape(-1)[: len(group)] = group
+    table = np.zeros((len(blocks), _LARGE + 1))
+    table[:, 0] = 1
+    for chance in blocks.T[:, :, None]:
+        table[:, 1:] = table[:, 1:] * (1 - chance) + table[:, :-1] * chance
+        table[:, :1] *= 1 - chance
+    for end, count in zip(ends, counts, strict=True):
+        parts: list[Distribution] = [(0, row) for row in table[end - count : end]]
+        while len(parts) > 1:
+            alone = parts[len(parts) // 2 * 2 :]
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            parts = [_without_tails(a + b, np.convolve(left, right)) for (a, left), (b, right) in pairs] + alone
+        yield parts[0]
+
+
+def _without_tails(fewest: int, probabilities: np.ndarray) -> Distribution:
+    """Without what is below 1e-30 of the largest probability of one event or more."""
+    if len(probabilities) < 8 * _LARGE:
+        return fewest, probabilities
+    largest = probabilities[int(not fewest) :].max(initial=0)
+    (kept,) = np.nonzero(probabilities > 1e-30 * largest)
+    first, last = (int(kept[0]), int(kept[-1])) if len(kept) else (0, 0)
+    return fewest + first, probabilities[first : last + 1]
 
 
 @dataclass(frozen=True)

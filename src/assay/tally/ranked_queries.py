@@ -46,12 +46,14 @@ class RankedQueries:
         first: bool: whether the document is the first of those with its score.
         absent: bool: places behind the documents of a query that has fewer of them; their relevance is 0.
         on_host: whether the tensors are in host memory, where values may be read.
+        by_number: whether they are in host memory on every device, so that nothing has to be computed as elsewhere.
     """
 
     relevance: Tensor
     first: Tensor
     absent: Tensor
     on_host: bool = False
+    by_number: bool = False
 
     @property
     def dtype(self) -> torch.dtype:
@@ -67,12 +69,25 @@ class RankedQueries:
         """Whether it is known that no scores are equal; what is said of groups then has fewer dimensions."""
         return self.on_host and bool((self.first.numpy() | self.absent.numpy()).all())
 
-    @property
-    def largest_group(self) -> int:
-        """How many documents have one score, at most; where that cannot be known, how many a row has."""
+    def largest_group(self, most: int | None = None) -> int:
+        """How many documents have one score, at most; where that cannot be known, how many a row has.
+
+        Args:
+            most: groups of more documents are left out.
+        """
         if not self.on_host:
             return self.relevance.shape[1]
-        return int(np.where(self.absent.numpy(), 1, (self.end - self.start).numpy()).max(initial=1))
+        sizes = np.where(self.absent.numpy(), 1, (self.end - self.start).numpy())
+        return int((sizes if most is None else sizes[sizes <= most]).max(initial=1))
+
+    def groups_above(self, size: int) -> list[tuple[int, int, int]]:
+        """The row, start and end of each larger group, of queries by number."""
+        if not self.by_number or self.all_differ:
+            return []
+        large = self.first & ~self.absent & (self.end - self.start > size)
+        rows, starts = np.nonzero(large.numpy())
+        ends = self.end.numpy()[rows, starts]
+        return list(zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True))
 
     @Once
     def start(self) -> Tensor:

@@ -239,3 +239,30 @@ def test_curves_without_a_query_that_weighs_warn(kind):
     assert value.recall.isnan().all()
     with pytest.warns(NoDataWarning, match="queries that have documents"):
         kind(max_k=2)(*(x[0] for x in batch), weights=torch.zeros(2), indexes=torch.zeros(2, dtype=torch.long))
+
+
+@pytest.mark.parametrize("top_k", [None, 45, 300])
+def test_large_groups_of_equal_scores_give_what_small_ones_do(top_k):
+    """By row in float64, each document of a group is added to all choices of those before it."""
+    generator = torch.Generator().manual_seed(top_k or 0)
+    scores = torch.randint(0, 3, (6, 400), generator=generator).masked_fill(torch.rand(6, 400) < 0.1, 1.5).double()
+    scores[3], scores[4, :50] = 0, torch.arange(50)
+    grades = torch.randint(0, 5, (6, 400), generator=generator) * torch.randint(0, 2, (6, 400), generator=generator)
+    grades[5] = (torch.arange(400) == 70).long()
+    metric = ExpectedReciprocalRank(top_k=top_k)
+    for row in range(6):
+        value = metric(scores[row], grades[row], indexes=torch.zeros(400, dtype=torch.int64))
+        wanted = replace(metric, by_row=True)(scores[row : row + 1], grades[row : row + 1])
+        assert float(value) == pytest.approx(float(wanted), rel=1e-13)
+
+
+@pytest.mark.parametrize("relevance", [1e-12, 1.0, 4.0])
+def test_equal_scores_of_very_many_documents_take_no_long_time(relevance):
+    count = 100_000
+    stop = math.expm1(relevance * math.log(2)) / 16
+    wanted = -stop * math.log(stop) / (1 - stop)  # of infinitely many
+    if relevance < 1:
+        wanted = stop * sum(1 / rank for rank in range(1, count + 1))  # to the first order of a small number
+    columns = {"indexes": torch.zeros(count, dtype=torch.int64)}
+    value = ExpectedReciprocalRank()(torch.zeros(count), torch.full((count,), relevance).double(), **columns)
+    assert float(value) == pytest.approx(wanted, rel=1e-7 if relevance < 1 else 1e-12)

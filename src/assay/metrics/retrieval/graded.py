@@ -46,7 +46,7 @@ class ExpectedReciprocalRank(TopKQueryMetric):
 
     `sum(1 / rank * stop * product of (1 - stop) before)`, where a user is content with a document, and stops, with
     probability `stop = (2 ** relevance - 1) / 2 ** max_relevance`. With equal scores and `by_row=True`, the time grows
-    with the square of D.
+    with D times the largest group of them (on other devices than the CPU, with the square of D).
 
     Raises:
         ConfigError: an argument that is out of range or unknown.
