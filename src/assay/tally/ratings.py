@@ -19,6 +19,9 @@ from assay.tally.sums import Sums
 from assay.tally.terms import PREDS
 
 RatingMode = Literal["counts", "probs"]
+MOST_RATINGS = 3_037_000_499
+"""Of one sample: the largest number whose square is an int64."""
+INVALID = "ratings are negative or NaN", f"samples have more than {MOST_RATINGS} ratings"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +47,8 @@ class RatingSums:
 class Ratings(Tally):
     """Sums of the numbers of ratings in each of `num_classes` categories, and of their squares.
 
-    State: that of `Sums` of one term with `num_classes + 3` outputs, and `invalid_ratings`, int64 of shape `(1,)`: how
-    many ratings are negative or NaN. Numbers of ratings are below 3e9.
+    State: that of `Sums` of one term with `num_classes + 3` outputs, and `invalid_ratings`, int64 of shape `(2,)`: how
+    many ratings are negative or NaN, and how many samples have more than `MOST_RATINGS`.
 
     With `mode="counts"`, `preds (N, num_classes)` are integers: how many raters chose the category. With "probs",
     `preds (N, num_classes, raters)` are scores, and each rater chose the category with the highest.
@@ -77,12 +80,14 @@ class Ratings(Tally):
         check_weights(layout.weights)
 
     def zero(self, device: torch.device) -> State:
-        return {**self._sums.zero(device), "invalid_ratings": torch.zeros(1, dtype=torch.int64, device=device)}
+        return {**self._sums.zero(device), "invalid_ratings": torch.zeros(2, dtype=torch.int64, device=device)}
 
     def add(self, state: State, batch: Batch) -> None:
         counts, invalid = self._counts(batch.preds)
-        state["invalid_ratings"] += invalid
         raters = counts.sum(1, keepdim=True)
+        too_many = raters > MOST_RATINGS
+        state["invalid_ratings"] += torch.stack([invalid, too_many.sum()])
+        counts, raters = counts.masked_fill(too_many, 0), raters.masked_fill(too_many, 0)
         rows = torch.cat([counts, (counts * counts).sum(1, keepdim=True), raters, raters * raters], 1)
         self._sums.add(state, Batch(rows, None, batch.weights, batch.cache_elements, batch.compiled))
 
@@ -90,7 +95,7 @@ class Ratings(Tally):
         """How many ratings each category has in each row, and how many of all are invalid."""
         if self.mode == "counts":
             counts = preds.to(torch.int64)
-            return counts.clamp(min=0), torch.lt(counts, 0).sum()
+            return counts.clamp(0, MOST_RATINGS + 1), torch.lt(counts, 0).sum()
         scores = preds if preds.dtype == torch.float64 else preds.float()
         choice = first_largest(scores.movedim(1, -1).reshape(-1, self.num_classes)).view(len(preds), preds.shape[2])
         counts = torch.zeros(len(preds), self.num_classes + 1, dtype=torch.int64, device=preds.device)
@@ -101,8 +106,8 @@ class Ratings(Tally):
         return self._sums.canonicalize(state, rows)
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
-        invalid = InvalidValues("ratings are negative or NaN", int(state["invalid_ratings"]))
-        return [*self._sums.weight_problems(state), *[invalid] * (invalid.count > 0)]
+        problems = map(InvalidValues, INVALID, state["invalid_ratings"].tolist())
+        return [*self._sums.weight_problems(state), *(problem for problem in problems if problem.count)]
 
     def compute(self, state: State) -> RatingSums:
         totals = self._sums.compute(state)

@@ -9,6 +9,7 @@ import torch
 
 from assay.errors import ConfigError, DtypeError, InvalidValuesError, NoDataWarning, ShapeError
 from assay.metrics import CohenKappa, FleissKappa
+from assay.tally.ratings import MOST_RATINGS
 
 PAPER = [
     *([0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1]),
@@ -41,6 +42,11 @@ def test_it_is_exact_and_rounded_once():
         if expected is not None:
             assert float(FleissKappa(num_classes=4)(table)) == float(expected)
             assert float(FleissKappa(num_classes=4)(table, weights=torch.full((len(table),), 0.75))) == float(expected)
+
+
+def test_very_many_ratings_are_exact():
+    table = [[MOST_RATINGS - 7, 3, 4], [5, MOST_RATINGS - 9, 4], [MOST_RATINGS // 2, 0, MOST_RATINGS // 2 + 1]]
+    assert float(FleissKappa(num_classes=3)(torch.tensor(table))) == float(defined(table))
 
 
 def test_a_weight_counts_samples():
@@ -76,6 +82,9 @@ def test_bad_input_raises_one_clear_error():
         metric(torch.tensor([[2, 1, 0], [1, 1, 0]]))
     with pytest.raises(InvalidValuesError, match="1 of the ratings are negative or NaN"):
         metric(torch.tensor([[4, -1, 0], [1, 1, 1]]))
+    for large in ([1 << 62, 0, 0], [MOST_RATINGS, 1, 0], [(1 << 63) - 1] * 3):
+        with pytest.raises(InvalidValuesError, match=f"1 of the samples have more than {MOST_RATINGS} ratings"):
+            metric(torch.tensor([large, [1, 1, 1]]))
     with pytest.raises(InvalidValuesError, match="1 of the ratings are negative or NaN"):
         scores(torch.tensor([[[0.0, 1], [float("nan"), 0], [1, 2]]]))
     with pytest.raises(ShapeError, match=r"preds: got shape \(N, 2\)"):

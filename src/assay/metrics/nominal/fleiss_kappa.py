@@ -35,8 +35,8 @@ class FleissKappa(Metric):
 
     Raises:
         ConfigError: no `num_classes`, or one below 2; an unknown mode.
-        InvalidValuesError: by `compute`, if a number of ratings is negative, a score is NaN, or samples have different
-            numbers of ratings.
+        InvalidValuesError: by `compute`, if a number of ratings is negative, a score is NaN, samples have different
+            numbers of ratings, or more than 3,037,000,499.
 
     Example:
         >>> import torch
