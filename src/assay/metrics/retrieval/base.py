@@ -15,6 +15,7 @@ from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Examples, Metric, vector
 from assay.metrics.exact_arithmetic import quotient, rounded
 from assay.metrics.per_sample import SampleTerms
+from assay.stats.intervals import FEWEST, Ends, mean_interval, order_statistics
 from assay.tally.base import Batch, Tally
 from assay.tally.queries import (
     QueryBlocks,
@@ -30,6 +31,11 @@ from assay.tally.row_sums import RowSums, RowTotals
 from assay.tally.row_terms import RowNumbers
 
 Aggregation = Literal["mean", "median", "min", "max"]
+INTERVALS: Mapping[str, str] = {
+    "mean": "Student's interval of queries, corrected for skewness",
+    "median": "order statistics of queries",
+}
+"""Of queries by number: how the interval of an aggregation is found, for 12 queries or more."""
 _OVER: Mapping[str, Callable[..., Any]] = {"median": np.median, "min": np.min, "max": np.max}
 
 
@@ -168,6 +174,20 @@ class QueryMean(RetrievalMetric):
 
     def value(self, numbers: Sequence[float]) -> Tensor:
         return vector(numbers)[0]
+
+    @property
+    def closed_form(self) -> str:
+        """By row, samples are queries, and their values give the interval of the mean."""
+        return "" if self.by_row else INTERVALS.get(self.aggregation, "")
+
+    def interval(self, counts: QueryBlocks, confidence_level: float, rows: int) -> Ends | None:
+        queries = _checked(self, counts)
+        values = np.sort(queries.values[queries.counted].numpy())
+        if len(values) < FEWEST or values[-1] - values[0] <= 1e-12 * abs(values[-1]):
+            return None
+        if self.aggregation == "median":
+            return order_statistics(values, 0.5, confidence_level)
+        return mean_interval(values, confidence_level)
 
 
 @dataclass(frozen=True, kw_only=True)
