@@ -24,6 +24,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.native import values as native
+from assay.native.library import library
+
 Number = Fraction | float
 """An exact number, or a float where the data was not finite: inf, -inf or NaN."""
 
@@ -253,10 +256,13 @@ def canonical(limbs: Tensor) -> Tensor:
 
     Compiled code leaves them so.
     """
+    compiled = _compiled(limbs)
+    if compiled and native.is_canonical(limbs):
+        return limbs
     words = limbs.numpy()
     last = words.shape[-1] - 1
     rows = words.reshape(-1, last + 1)
-    if 0 <= np.bitwise_or.reduce(rows[:, :-1], axis=None) <= MASK:
+    if not compiled and 0 <= np.bitwise_or.reduce(rows[:, :-1], axis=None) <= MASK:
         return limbs
     start, stop = _used(rows)
     stop = min(stop + 1, last + 1)  # a word more, for what is carried
@@ -271,6 +277,16 @@ def canonical(limbs: Tensor) -> Tensor:
         result[:, stop:last] = (over & MASK)[:, None]
         result[:, last] = over
     return torch.from_numpy(result.reshape(words.shape))
+
+
+def _compiled(limbs: Tensor) -> bool:
+    """Whether compiled code may read limbs on the CPU."""
+    return library() is not None and limbs.is_contiguous() and type(limbs) is Tensor
+
+
+def has_nonzero(counts: Tensor) -> bool:
+    """Whether a count on the CPU is not 0; `any` of int64 takes four times as long."""
+    return bool(counts.count_nonzero())
 
 
 def to_integers(limbs: Tensor) -> np.ndarray:
@@ -305,8 +321,12 @@ def _used(rows: np.ndarray) -> tuple[int, int]:
 
 def integers(limbs: Tensor, order: int) -> tuple[list[int], int]:
     """Limbs of sums of products of `order` floats as integers, and the power of two that is their unit. On the CPU."""
-    values, zeros = _short_integers(limbs)
-    return list(values.flat), origin(order) + WORD * zeros
+    if _compiled(limbs):
+        values, zeros = native.integers(limbs)
+    else:
+        table, zeros = _short_integers(limbs)
+        values = list(table.flat)
+    return values, origin(order) + WORD * zeros
 
 
 def fractions(limbs: Tensor, order: int) -> list[Fraction]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 
 import torch
 from torch import Tensor
@@ -39,18 +40,19 @@ class Totals:
     `totals[term]` is a list with one `Fraction` per output, or a float (inf, -inf, NaN) where the data was not finite.
     `count` is the number of values and `weight` the sum of their weights, which without weights is the same.
 
-    `limbs` are those of each term, of shape `(outputs, words)`, and the order of the term. `special` says for each term
+    `integers` are the finite sums of each term in units of `2 ** unit`, with that `unit`. `special` says for each term
     and output what was not finite among the floats that must be; it is empty where all were finite.
     """
 
     count: list[int]
-    limbs: Mapping[Term, tuple[Tensor, int]]
+    integers: Mapping[Term, tuple[list[int], int]]
     special: Mapping[Term, list[Sequence[Sequence[int]]]]
     _numbers: dict[Term, list[Number]] = field(default_factory=dict)
 
     def __getitem__(self, term: Term) -> list[Number]:
         if term not in self._numbers:
-            values: list[Number] = list(exact.fractions(*self.limbs[term]))
+            sums, unit = self.integers[term]
+            values: list[Number] = [exact.fraction(value, unit) for value in sums]
             if self.special:
                 values = [_number(term, v, s) for v, s in zip(values, self.special[term], strict=True)]
             self._numbers[term] = values
@@ -59,19 +61,18 @@ class Totals:
     @cached_property
     def weight(self) -> list[Number]:
         """The sum of the weights of the values of each output."""
-        return self[WEIGHTS] if WEIGHTS in self.limbs else [Fraction(n) for n in self.count]
+        return self[WEIGHTS] if WEIGHTS in self.integers else [Fraction(n) for n in self.count]
 
     def means(self, factors: Mapping[Term, int]) -> list[float] | None:
         """`sum(factor * term) / sum(weight)` for each output, rounded once; None where something was not finite.
 
-        The terms are of one order, and factors below 2 ** 30. For many outputs this is faster than fractions are.
+        The terms are of one order. This is faster than fractions are.
         """
         if self.special:
             return None
-        weights = exact.integers(*self.limbs[WEIGHTS]) if WEIGHTS in self.limbs else (self.count, 0)
-        (order,) = {self.limbs[term][1] for term in factors}
-        total = torch.stack([self.limbs[term][0] * factor for term, factor in factors.items()]).sum(0)
-        return exact.quotients(exact.integers(total, order), weights)
+        sums, (unit, *_) = zip(*(self.integers[term] for term in factors), strict=True)
+        totals = [sum(map(mul, row, factors.values())) for row in zip(*sums, strict=True)]
+        return exact.quotients((totals, unit), self.integers.get(WEIGHTS, (self.count, 0)))
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class Sums(Tally):
 
     def canonicalize(self, state: State, rows: int) -> State:
         done = {**state, **{name: exact.canonical(state[name]) for name in map("sums{}".format, self._by_order)}}
-        if state["special"].any():
+        if exact.has_nonzero(state["special"]):
             done["special"] = special = _settled_special(state["special"])
             for order, terms in self._by_order.items():
                 finite = torch.stack([1 - special[self._index(_decisive(term))].amax((0, 2)) for term in terms])
@@ -229,6 +230,8 @@ class Sums(Tally):
         return [self._leaves.index(leaf) for leaf in leaves]
 
     def invalid_values(self, state: State) -> Sequence[InvalidValues]:
+        if not exact.has_nonzero(state["invalid"]):
+            return self.weight_problems(state)
         invalid = dict(zip(self._leaves, state["invalid"].sum(1).tolist(), strict=True))
         values = sum(count for leaf, count in invalid.items() if isinstance(leaf, ArgumentValue))
         problems = self.weight_problems(state)
@@ -266,16 +269,17 @@ class Sums(Tally):
 
     def compute(self, state: State) -> Totals:
         """The sums of the terms as exact numbers."""
-        limbs: dict[Term, tuple[Tensor, int]] = {}
+        integers: dict[Term, tuple[list[int], int]] = {}
         special = {}
-        has_special = bool(state["special"].any())
+        has_special = exact.has_nonzero(state["special"])
         for order, terms in self._by_order.items():
-            for term, words in zip(terms, state[f"sums{order}"].unbind(), strict=True):
+            sums, unit = exact.integers(state[f"sums{order}"], order)
+            for k, term in enumerate(terms):
                 name = term.left if self.weighted and isinstance(term, Product) and term.right == WEIGHTS else term
-                limbs[name] = words, order
+                integers[name] = sums[k * self._outputs : (k + 1) * self._outputs], unit
                 if has_special:
                     special[name] = state["special"][self._index(_decisive(term))].transpose(0, 1).tolist()
-        return Totals(state["count"].tolist(), limbs, special)
+        return Totals(state["count"].tolist(), integers, special)
 
 
 def _split(batch: Batch, elements: int) -> list[Batch]:
