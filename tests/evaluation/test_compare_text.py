@@ -1,4 +1,4 @@
-"""Two systems on the same sentences or queries: intervals, paired tests, and what is not paired says so."""
+"""Two systems on the same sentences or queries: intervals, paired tests, of any metric."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def system(wrong, seed=0, sentences=120, references=1):
     return evaluate(lambda heard: heard, loader, metrics, inputs="heard", ids="id", device="cpu", title=f"{wrong}")
 
 
-def test_wer_is_paired_and_bleu_says_why_it_is_not():
+def test_wer_is_paired_by_sentences_and_bleu_by_replicates():
     first, second = system(0.25, 1), system(0.1, 2)
     values = {each.name: each for each in first.sections[0].values}
     wer, bleu = values["wer"], values["bleu"]
@@ -42,9 +42,8 @@ def test_wer_is_paired_and_bleu_says_why_it_is_not():
     wer, bleu = comparison.delta("wer"), comparison.delta("bleu")
     assert (wer.paired, wer.verdict, wer.note) == (True, "better", "")
     assert wer.lower < wer.difference < wer.upper < 0
-    assert (bleu.paired, bleu.verdict) == (False, "better")
-    assert "not paired: the value is not stored as a mean over samples" in bleu.note
-    assert "not paired" in comparison.to_text()
+    assert (bleu.paired, bleu.verdict, bleu.note) == (True, "better", "")
+    assert "paired bootstrap" in bleu.method
 
 
 def test_the_same_system_differs_by_nothing():

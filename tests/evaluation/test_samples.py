@@ -89,7 +89,7 @@ def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
     monkeypatch.setattr(per_sample.PerSampleRecorder.__init__, "__defaults__", (0, 80))
     found, notes = section(TensorDataset(SCORES, Y), slices={"class": 1})
     assert found.samples is None
-    assert any("90 samples are more than 80" in note and "Evaluate at most 80" in note for note in notes)
+    assert any("90 samples are more than 80" in note for note in notes)
     assert [each.members for each in found.slices] == [None] * 3
     assert value(found, "loss").note.startswith("bootstrap")  # as it cannot come from what samples contribute
     batches = [{"input": SCORES, "y": Y, "id": list(range(start, start + 90))} for start in (0, 90, 180)]
@@ -98,16 +98,14 @@ def test_none_are_kept_when_they_are_too_many_or_not_wanted(monkeypatch):
     assert any("270 samples are more than 80" in note for note in notes)
 
 
-def test_a_comparison_without_samples_says_how_to_pair(monkeypatch):
+def test_a_comparison_without_samples_says_how_to_pair():
     stream, other = (evaluate(same, [(each, Y)], METRICS, device="cpu", title=name) for name, each in MODELS.items())
     with_samples = evaluate(same, TensorDataset(SCORES, Y), METRICS, device="cpu")
     (note, *_) = (delta.note for delta in compare(stream, other).deltas)
-    assert "the baseline and the run have no per-sample values" in note
-    assert "keep_samples=True and a data set or ids=" in note
-    monkeypatch.setattr("assay.report.inference.MOST_SAMPLES", 80)
+    assert "the baseline and the run have no replicates" in note
+    assert "a data set, or with ids=" in note
     (note, *_) = (delta.note for delta in compare(with_samples, other).deltas)
     assert "the run has no per-sample values" in note
-    assert "at most 80 samples" in note
 
 
 def test_targets_that_are_not_kept_tell_data_sets_apart():
@@ -158,7 +156,7 @@ def test_two_evaluations_are_compared_sample_by_sample():
     first = evaluate(same, data, METRICS, device="cpu")
     second = evaluate(lambda x: x.roll(1, 1), DataLoader(data, batch_size=8, shuffle=True), METRICS, device="cpu")
     found = compare(first, second)
-    assert {each.metric: each.paired for each in found.deltas} == {"acc": True, "loss": True, "auroc": False}
+    assert {each.metric: each.paired for each in found.deltas} == {"acc": True, "loss": True, "auroc": True}
 
 
 class Overwritten(IterableDataset):

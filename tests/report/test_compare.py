@@ -104,7 +104,7 @@ def test_without_samples_the_stored_intervals_are_compared():
     assert delta.p == pytest.approx(2 * stats.norm.sf(0.1 / error))
     assert (delta.lower, delta.upper) == pytest.approx((0.1 - 1.959964 * error, 0.1 + 1.959964 * error), abs=1e-6)
     assert delta.method == "z test of two intervals"
-    assert delta.note.startswith("not paired: the value is not stored as a mean over samples; intervals taken")
+    assert delta.note.startswith("not paired: the baseline and the run have no replicates")
 
 
 def test_without_anything_nothing_is_said():

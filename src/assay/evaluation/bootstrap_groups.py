@@ -28,13 +28,26 @@ from assay.meter.intervals import (
 )
 from assay.meter.resample import READ_ELEMENTS
 from assay.report.resampling import Resampling
+from assay.stats.bootstrap import LEAST
 from assay.stats.sampling import SampleDigest, groups_of
 
 SLICE_GROUPS = 32
 """Of a slice. Its standard error has 12 % of error by that, and Student's t is 4 % larger than for 128."""
 SLICE_RESAMPLES = 100
+"""Of a slice at most; `resamples_of_slices` says how many of each where there are many."""
+ALL_RESAMPLES = 2000
 MOST_BYTES = 1 << 28
 """What the groups of all slices by one part may take; of more slices than that, none is resampled."""
+
+
+def resamples_of_slices(n_resamples: int, slices: int) -> int:
+    """How often the groups of each slice are resampled: less often where there are many slices.
+
+    Example:
+        >>> [resamples_of_slices(400, slices) for slices in (5, 40, 300)]
+        [100, 50, 25]
+    """
+    return min(n_resamples, SLICE_RESAMPLES, max(LEAST, ALL_RESAMPLES // max(1, slices)))
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ class PerSampleRecorder:
         if self.full:
             note = (
                 f"Per-sample values were not kept, as {max(rows, self._expected):,} samples are more than "
-                f"{self._most:,}: comparisons are not paired. Evaluate at most {self._most:,} samples to pair them."
+                f"{self._most:,}: comparisons are paired by resampled values, and the worst samples are not listed."
             )
             return PerSampleValues(notes=(note,))
         series = self._whole()

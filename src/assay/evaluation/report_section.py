@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from assay.evaluation.bootstrap_groups import BootstrapGroups, Resampled
+from assay.evaluation.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
 from assay.evaluation.diagnostics import Diagnostics, residuals
 from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.per_sample import PerSampleValues
@@ -94,7 +94,7 @@ def _slices(
     """The slices with the values that the section has, and their intervals."""
     names = list(dict.fromkeys(name for name, _ in values_of(whole, metrics, 0)))
     slices = []
-    level = of_all.confidence_level
+    level, n_resamples = of_all.confidence_level, resamples_of_slices(n_resamples, len(results))
     for each in results:
         rows = each.meter.rows
         terms = of_all.terms if each.members is not None else {}

@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Selector
-from assay.evaluation.bootstrap_groups import SLICE_GROUPS, SLICE_RESAMPLES, BootstrapGroups, Resampled
+from assay.evaluation.bootstrap_groups import SLICE_GROUPS, BootstrapGroups, Resampled
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
 from assay.evaluation.partition import Label, Partition
 from assay.meter import Meter
@@ -230,7 +230,6 @@ class SliceResult:
         """Intervals and replicates of the values that have no others."""
         if self.groups is None:
             return Resampled()
-        n_resamples = min(n_resamples, SLICE_RESAMPLES)
         return self.groups.resampled(confidence_level, n_resamples, without, self.label, elements)
 
     def values(self, names: Iterable[str]) -> dict[str, Any]:

@@ -481,8 +481,10 @@ def _why_not_resampled_alike(a: MeasuredValue, b: MeasuredValue) -> str:
         if each.value.replicates is None or each.resampling is None
     ]
     if without:
-        has = "have neither per-sample values nor replicates" if len(without) > 1 else "has no replicates"
-        return f"{' and '.join(without)} {has} (evaluate a data set, or with ids=, and with a confidence level)"
+        if a.has_terms() != b.has_terms():
+            return f"{'the run' if a.has_terms() else 'the baseline'} has no per-sample values (evaluate both alike)"
+        has = "have" if len(without) > 1 else "has"
+        return f"{' and '.join(without)} {has} no replicates (evaluate a data set, or with ids=, and with intervals)"
     assert a.resampling is not None, a.value.name
     assert b.resampling is not None, b.value.name
     return why_not_alike(a.resampling, b.resampling)
