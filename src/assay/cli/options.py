@@ -128,9 +128,11 @@ class GateCommand(OutputOptions):
     max: tuple[str, ...] = _bounds("Require that a metric is at most this number")
     max_drop: tuple[str, ...] = _bounds("Require that a metric is lower than in the baseline by at most this number")
     max_rise: tuple[str, ...] = _bounds("Require that a metric is higher than in the baseline by at most this number")
+    min_ratio: tuple[str, ...] = _bounds("Require that a metric is at least this many times that of the baseline")
+    max_ratio: tuple[str, ...] = _bounds("Require that a metric is at most this many times that of the baseline")
     worst_slice: tuple[str, ...] = _bounds("Require that a metric is at least this number in every slice")
     worst_slice_max: tuple[str, ...] = _bounds("Require that a metric is at most this number in every slice")
-    baseline: Path | None = option("Compare with this report, for --max-drop and --max-rise.")
+    baseline: Path | None = option("Compare with this report, for rules of changes and ratios.")
     config: Path | None = option("Read options from this TOML file; rules of the command line win over its rules.")
     confidence_level: float = option("Judge by intervals of this confidence level.", default=0.95)
     point: bool | None = option(

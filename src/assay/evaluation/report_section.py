@@ -57,7 +57,7 @@ def build_section(
         sources = replace(sources, closed=closed_forms(total, options.confidence_level), drawn=drawn)
     values = tuple(sources.with_interval(value) for _, value in values_of(results, metrics, total.rows))
     slicer: Slicer | None = observed.get("slices")
-    slices = ()
+    slices: tuple[Slice, ...] = ()
     if slicer is not None:
         slices = _slices(slicer.results(per_sample.order), results, metrics, sources, options.n_resamples)
     own_tables, own_plots, omitted = rest_of(results, metrics, diagnostics.classes)

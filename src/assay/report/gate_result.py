@@ -10,7 +10,7 @@ from assay.errors import ConfigError, describe
 from assay.render import Document, Viewable
 from assay.report.gate_view import gate_document
 
-KINDS = ("min", "max", "max-drop", "max-rise", "worst-slice", "worst-slice-max")
+KINDS = ("min", "max", "max-drop", "max-rise", "min-ratio", "max-ratio", "worst-slice", "worst-slice-max")
 EXIT_CODES = {"pass": 0, "fail": 1, "not enough evidence": 2}
 
 
@@ -20,7 +20,8 @@ class GateRule(Record):
 
     Args:
         kind: ``"min"`` and ``"max"`` bound a value; ``"max-drop"`` and ``"max-rise"`` its change against the baseline;
-            ``"worst-slice"`` bounds it in every slice from below, ``"worst-slice-max"`` from above.
+            ``"min-ratio"`` and ``"max-ratio"`` its ratio to the value of the baseline; ``"worst-slice"`` bounds it in
+            every slice from below, ``"worst-slice-max"`` from above.
         metric: its name, or ``section/metric`` where several sections have one of that name. ``metric[slice]`` is that
             of one slice, ``metric[language = *]`` that of every slice whose name fits; the worst of them is reported.
         bound: the bound, finite; it is itself allowed.

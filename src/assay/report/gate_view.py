@@ -16,6 +16,8 @@ _SIGNS = {
     "max": "≤",
     "max-drop": "drops by ≤",
     "max-rise": "rises by ≤",
+    "min-ratio": "of the baseline ≥",
+    "max-ratio": "of the baseline ≤",
     "worst-slice": "≥",
     "worst-slice-max": "≤",
 }

@@ -66,12 +66,14 @@ class MeasuredValue:
         samples: the samples of its section.
         members: which of them it rests on, as a mask; all by default.
         resampling: what its replicates rest on.
+        factor: what the terms and the replicates are multiplied by; the value is already.
     """
 
     value: Value
     samples: Samples | None = None
     members: Array | None = None
     resampling: Resampling | None = None
+    factor: float = 1.0
 
     @classmethod
     def of(cls, section: Section, name: str, part: Slice | None = None) -> MeasuredValue:
@@ -88,6 +90,14 @@ class MeasuredValue:
         samples = None if members is None else section.samples
         return cls(_first(part.values, name), samples, members, part.resampling)
 
+    def scaled(self, factor: float) -> MeasuredValue:
+        """This many times the value, of the same samples."""
+        ends = {
+            name: None if end is None else factor * end
+            for name, end in (("lower", self.value.lower), ("upper", self.value.upper))
+        }
+        return replace(self, value=replace(self.value, value=factor * self.value.value, **ends), factor=factor)
+
     def has_terms(self) -> bool:
         """Whether it is known what each sample contributed."""
         return bool(self.value.numerator) and self.samples is not None
@@ -101,6 +111,8 @@ class MeasuredValue:
             lenient: numbers that are all 0, or all 1, are yes or no, too: known of another value of this metric.
         """
         assert self.samples is not None, self.value.name
+        if self.factor != 1:
+            return None
         yes = _yes_or_no(self.samples.column(self.value.numerator), 1 if lenient else 2)
         if yes is None:
             return None
@@ -121,14 +133,14 @@ class MeasuredValue:
         """
         assert self.samples is not None, self.value.name
         column = self.samples.column(self.value.numerator)
-        if column.dtype.kind == "b" and not self.value.denominator:
+        if column.dtype.kind == "b" and not self.value.denominator and self.factor == 1:
             return column if self.members is None else column[self.members]
         terms, weights = terms_of(self.samples, self.value.numerator, self.value.denominator, self.members)
         if not self.value.denominator:
-            return terms
+            return self.factor * terms
         with np.errstate(all="ignore"):
             quotient = terms.sum() / weights.sum()
-            return np.asarray(quotient + (terms - quotient * weights) / weights.mean())
+            return np.asarray(self.factor * (quotient + (terms - quotient * weights) / weights.mean()))
 
     def effective_count(self) -> float:
         """How many samples of equal weight say as much: ``(Σ w)² / Σ w²`` (Kish 1965, Survey Sampling, section 8.2)."""
@@ -497,7 +509,8 @@ def _of_replicates(a: MeasuredValue, b: MeasuredValue, confidence_level: float) 
     assert a.resampling is not None, a.value.name
     assert b.resampling is not None, b.value.name
     count = min(len(a.value.replicates), len(b.value.replicates))  # the first draws are the same ones
-    changes = b.value.replicates.values[:count] - a.value.replicates.values[:count]
+    first, second = (each.factor * each.value.replicates.values[:count] for each in (a, b))  # type: ignore[union-attr]
+    changes = second - first
     known, groups, apart = changes[np.isfinite(changes)], a.resampling.filled, b.value.value - a.value.value
     note = "" if a.resampling.targets and b.resampling.targets else "paired by ids alone: no targets"
     method = f"paired bootstrap: {count} draws of {groups} groups, Student's interval"

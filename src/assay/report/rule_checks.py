@@ -29,8 +29,9 @@ from assay.report.slices import Slice
 from assay.report.value import Value
 
 BY_POINT = "judge by the number alone with --point"
-CHANGES = ("max-drop", "max-rise")
-FROM_ABOVE = ("max", "max-rise", "worst-slice-max")
+RATIOS = ("min-ratio", "max-ratio")
+CHANGES = ("max-drop", "max-rise", *RATIOS)
+FROM_ABOVE = ("max", "max-rise", "max-ratio", "worst-slice-max")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +77,28 @@ class RuleChecker:
         if isinstance(before, str):
             return GateCheck(rule, "fail", where, reason=before)
         _check_direction(rule, before.value.higher_is_better)
+        if rule.kind in RATIOS:
+            return self._ratio(rule, where, section, before, measured)
         change = measured.value.value - before.value.value
         return self._check(rule, where, change, lambda: self._difference(section, before, measured))
+
+    def _ratio(
+        self, rule: GateRule, where: str, section: Section, before: MeasuredValue, measured: MeasuredValue
+    ) -> GateCheck:
+        """Judge ``b / a`` by the interval of ``b - bound a``, divided by ``a``: exact at the bound (Fieller 1954)."""
+        baseline = before.value.value
+        if not 0 < baseline < math.inf:
+            reason = f"the baseline is {baseline:g}, and ratios are of positive values: bound the change"
+            return GateCheck(rule, "fail", where, reason=reason)
+
+        def evidence() -> Evidence:
+            apart = self._difference(section, before.scaled(rule.bound), measured)
+            if apart.lower is None or apart.upper is None:
+                return apart
+            lower, upper = (rule.bound + end / baseline for end in (apart.lower, apart.upper))
+            return replace(apart, lower=lower, upper=upper)
+
+        return self._check(rule, where, measured.value.value / baseline, evidence)
 
     def _difference(self, section: Section, before: MeasuredValue, measured: MeasuredValue) -> Evidence:
         whole, equal = self._pairing(section)
@@ -183,7 +204,7 @@ def _check_direction(rule: GateRule, higher_is_better: bool | None) -> None:
     Raises:
         ConfigError: a drop of a metric that is better the lower it is, say.
     """
-    if_higher = {"max-rise": "max-drop", "worst-slice-max": "worst-slice"}
+    if_higher = {"max-rise": "max-drop", "max-ratio": "min-ratio", "worst-slice-max": "worst-slice"}
     if_lower = {right: wrong for wrong, right in if_higher.items()}
     instead = None if higher_is_better is None else (if_higher if higher_is_better else if_lower).get(rule.kind)
     if instead is not None:
