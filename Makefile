@@ -1,6 +1,7 @@
 # make demo    see it work: trains small models, writes a report          make test    run the tests
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with other libraries
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
+# make docs    the documentation as a site in site/; nothing in it is loaded from the network
 # make clean   remove what make made
 # make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
@@ -13,7 +14,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-slow test-gpu test-regressions test-integrations test-cuda-build lint types bench clean
+.PHONY: demo test test-slow test-gpu test-regressions test-integrations test-cuda-build lint types bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -47,6 +48,9 @@ types: $(STAMPS)/dev
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
 
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
 # torch comes first and pinned: unpinned, the newest release would bring gigabytes of CUDA packages.
 $(STAMPS)/base: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11 or newer; say which with: make PYTHON=python3.11 ...")'
@@ -59,7 +63,8 @@ $(STAMPS)/demo:  EXTRAS := demo
 $(STAMPS)/test:  EXTRAS := demo,test,bench,test-integrations
 $(STAMPS)/dev:   EXTRAS := dev
 $(STAMPS)/bench: EXTRAS := bench,test-integrations
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/dev $(STAMPS)/bench: $(STAMPS)/base pyproject.toml hatch_build.py $(wildcard src/assay/native/*.c)
+$(STAMPS)/docs:  EXTRAS := docs
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/dev $(STAMPS)/bench $(STAMPS)/docs: $(STAMPS)/base pyproject.toml hatch_build.py $(wildcard src/assay/native/*.c)
 	@echo "installing assay[$(EXTRAS)]"
 	@$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
 	@touch $@
@@ -101,4 +106,4 @@ $(STAMPS)/cuda-build: $(STAMPS)/test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) assay-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) assay-demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis

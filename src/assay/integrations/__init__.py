@@ -52,6 +52,7 @@ _HOMES = {
     "wandb": ("log_to_wandb",),
 }
 
+__all__ = [name for names in _HOMES.values() for name in names]
 __getattr__, __dir__ = _lazy.attach(
     __name__, {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
 )

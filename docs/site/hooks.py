@@ -1,0 +1,109 @@
+"""What mkdocs does besides: pages of the reference, of files beside the documentation, and formulas as MathML."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))
+import reference
+
+ROOT = Path(__file__).parents[2]
+PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+"""Files at the root of the repository that are pages of the site."""
+OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#]+)")
+LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
+
+
+def on_config(config: Any) -> Any:
+    """Put the reference into the navigation, and give headings the anchors that they have on GitHub."""
+    config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
+    generated = {"Reference": reference.navigation(reference.pages())}
+    config.nav = [generated if each == "Reference" else each for each in config.nav]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the reference, the catalogue, files of the root, and one page for each file of the repository with a link."""
+    texts = {page: _from_root((ROOT / name).read_text("utf-8")) for name, page in PAGES.items()}
+    texts |= reference.pages() | {"catalogue.md": reference.catalogue_page()}
+    written = {page.src_path: page.content_string for page in files.documentation_pages()}
+    for name, text in (written | texts).items():
+        for link in OUTSIDE.findall(text):
+            if path := _repository_path(name, link):
+                texts[_page_of(path)] = texts.get(_page_of(path)) or _source(ROOT / path)
+    for name, text in texts.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Lead links out of the documentation to the pages of these files."""
+    here = page.file.src_path
+
+    def inside(match: re.Match[str]) -> str:
+        path = _repository_path(here, match[1])
+        return f"]({'../' * here.count('/')}{_page_of(path)}" if path else match[0]
+
+    return OUTSIDE.sub(inside, markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Formulas as MathML, which browsers show without a script."""
+
+    def mathml(match: re.Match[str]) -> str:
+        return convert(html.unescape(match[2]), display="block" if match[1] == "div" else "inline")
+
+    return re.sub(r'<(div|span) class="arithmatex">\\[\[(](.*?)\\[\])]</\1>', mathml, content, flags=re.DOTALL)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """The page as it is, if a browser loads all of it from the site itself.
+
+    Raises:
+        PluginError: the page loads something from the network.
+    """
+    if loaded := re.findall(r'<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]+)', output):
+        raise PluginError(f"{page.file.src_path} loads {loaded[0]} from the network: put a copy into docs")
+    return output
+
+
+def anchor(title: str, separator: str) -> str:
+    """The anchor that GitHub gives a heading; unlike `\\w`, it has no superscripts."""
+    return re.sub(r"[^\w -]", "", title.lower().replace("²", "")).replace(" ", separator)
+
+
+def _from_root(text: str) -> str:
+    """A page whose links start at the root of the repository, with links that start in the documentation."""
+
+    def link(match: re.Match[str]) -> str:
+        return f"]({match[1].removeprefix('docs/') if match[1].startswith('docs/') else '../' + match[1]})"
+
+    return re.sub(r"\]\((?!\w+://|#)([^)]+)\)", link, text)
+
+
+def _repository_path(page: str, link: str) -> str:
+    """The path in the repository that a link of a page leads to, if that is outside of the documentation."""
+    target = (ROOT / "docs" / page).parent.joinpath(link).resolve()
+    is_page = target.is_relative_to(ROOT / "docs") or not target.exists()
+    return "" if is_page else target.relative_to(ROOT).as_posix()
+
+
+def _page_of(path: str) -> str:
+    return PAGES.get(path, f"source/{path}.md")
+
+
+def _source(path: Path) -> str:
+    """A page with a file, or with all files of a folder."""
+    files = sorted(path.glob("*.*")) if path.is_dir() else [path]
+    blocks = (
+        f"`{each.name}`\n\n````{LANGUAGES.get(each.suffix, 'text')}\n{each.read_text('utf-8')}\n````" for each in files
+    )
+    return "\n\n".join([f"# {path.relative_to(ROOT).as_posix()}", *blocks])

@@ -1,0 +1,106 @@
+"""The pages of the reference, from the `__all__` of each package: one a package, and one a family of metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+
+import assay
+from assay.metrics.catalogue import families
+from assay.metrics.documentation import sections
+from assay.migrate.catalogue import catalogue
+from assay.migrate.table import LIBRARIES, library
+
+SRC = Path(assay.__file__).parent
+METRICS = "assay.metrics"
+
+
+def public_packages() -> dict[str, list[str]]:
+    """Every public package and module that lists its names in `__all__`, with these names."""
+    paths = [*SRC.rglob("__init__.py"), *SRC.glob("*.py")]
+    names = sorted({".".join(("assay", *path.relative_to(SRC).with_suffix("").parts)) for path in paths})
+    modules = [name.removesuffix(".__init__") for name in names if "._" not in name.removesuffix(".__init__")]
+    listed = {name: list(getattr(import_module(name), "__all__", ())) for name in modules if _lists_names(name)}
+    return {name: names for name, names in listed.items() if names}
+
+
+def pages() -> dict[str, str]:
+    """The Markdown of each page of the reference, by its path in the site."""
+    listed = public_packages()
+    metrics = {name for kinds in families().values() for name in kinds}
+    texts = {
+        f"reference/{package}.md": _page(package, _purpose(package), (f"{package}.{name}" for name in names))
+        for package, names in listed.items()
+        if package != METRICS
+    }
+    for family, kinds in families().items():
+        identifiers = (f"{kind.__module__}.{name}" for name, kind in kinds.items())
+        texts[f"reference/metrics/{_file_name(family)}.md"] = _page(
+            family.capitalize(), f"Metrics in `{METRICS}`.", identifiers
+        )
+    others = [name for name in listed[METRICS] if name not in metrics]
+    homes = (f"{getattr(import_module(METRICS), name).__module__}.{name}" for name in others)
+    texts["reference/metrics/base_classes.md"] = _page("Base classes", f"More names in `{METRICS}`.", homes)
+    return texts
+
+
+def catalogue_page() -> str:
+    """Every metric with its formula and its counterparts in other libraries."""
+    counterparts: dict[str, dict[str, list[str]]] = {}
+    for row in catalogue(LIBRARIES):
+        counterparts.setdefault(row.assay, {}).setdefault(library(row.library).title, []).append(f"`{row.name}`")
+    parts = [
+        "# Catalogue of metrics\n\nEvery metric with its formula and its counterparts in other libraries. The reference "
+        "of each has arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says which "
+        "values are better, and which confidence interval each has."
+    ]
+    for family, kinds in families().items():
+        parts.append(f"## {family.capitalize()}")
+        for name, kind in kinds.items():
+            text = sections(kind.__doc__)[""]
+            link = f"reference/metrics/{_file_name(family)}.md#{kind.__module__}.{name}"
+            others = (f"{title}: {', '.join(names)}" for title, names in counterparts.get(name, {}).items())
+            parts += [f"### [{name}]({link})", text.partition("\n\n")[0], _formula(text), "; ".join(others)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def navigation(paths: Iterable[str]) -> list[dict[str, object]]:
+    """The entries of the navigation for these pages."""
+    packages, kinds = [], []
+    for path in sorted(paths):
+        name = Path(path).stem
+        if "/metrics/" in path:
+            kinds.append({name.replace("_", " ").capitalize(): path})
+        else:
+            packages.append({name: path})
+    return [*packages, {METRICS: kinds}]
+
+
+def _formula(text: str) -> str:
+    """The first formula in a description: one of LaTeX, or one in code."""
+    described = text.partition("\n\n")[2]
+    if found := re.search(r"\$\$.*?\$\$", described, re.DOTALL):
+        return found[0]
+    if found := re.search(r"^    .*|`[^`]* [^`]*`", described, re.MULTILINE):
+        return f"`{found[0].strip('` ')}`"
+    return ""
+
+
+def _file_name(family: str) -> str:
+    return family.replace(" ", "_")
+
+
+def _lists_names(module: str) -> bool:
+    path = SRC.joinpath(*module.split(".")[1:])
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return re.search(r"^__all__ = ", source.read_text("utf-8"), re.MULTILINE) is not None
+
+
+def _purpose(module: str) -> str:
+    return (import_module(module).__doc__ or "").strip().partition("\n\n")[0]
+
+
+def _page(title: str, text: str, identifiers: Iterable[str]) -> str:
+    return "\n\n".join([f"# {title}", text, *(f"::: {each}" for each in identifiers)]) + "\n"
