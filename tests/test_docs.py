@@ -17,21 +17,48 @@ import pytest
 from assay.migrate import rewrite
 
 ROOT = Path(__file__).parents[1]
+JOBS = ("metrics", "evaluation", "quantization", "devices", "audit")
 WRONG_NUMBERS = ROOT / "docs" / "wrong_numbers_elsewhere.md"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+CHINESE = {DOCS / "zh" / page: DOCS / page for page in ("quickstart.md", *(f"tutorials/{job}.md" for job in JOBS))} | {
+    ROOT / "README.zh-CN.md": ROOT / "README.md"
+}
+"""Each page in Chinese with the one in English."""
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page) and page != WRONG_NUMBERS], ids=lambda page: page.name
-)
-def test_examples_run(page: Path) -> None:
+def runs(page: Path) -> bool:
+    return bool(blocks(page)) and page != WRONG_NUMBERS and page not in CHINESE
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_run_and_print_what_the_page_shows(page: Path) -> None:
+    """A block of text behind one of Python is what that prints, where the page is a tutorial."""
     names: dict[str, object] = {}
-    for block in blocks(page):
-        exec(compile(block, page.name, "exec"), names)
+    shown = r"```python\n(.*?)```" + (r"(?:\n\n```text\n(.*?)```)?" if page.parent != DOCS else "()")
+    for block, output in re.findall(shown, page.read_text("utf-8"), re.DOTALL):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, page.name, "exec"), names)
+        assert not output or printed.getvalue() == output
+
+
+@pytest.mark.parametrize("page", CHINESE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_chinese_pages_have_the_headings_and_the_code_of_the_english_ones(page: Path) -> None:
+    def outline(page: Path) -> list[str]:
+        return re.findall(r"^#+ ", without_code(page), re.MULTILINE)
+
+    def code(page: Path) -> list[str]:
+        """Blocks without what is said in comments of commands, which is translated."""
+        fenced = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        return [text if language else re.sub(r" *#.*", "", text) for language, text in fenced]
+
+    assert outline(page) == outline(CHINESE[page])
+    assert code(page) == code(CHINESE[page])
 
 
 REPRODUCTIONS = {
@@ -89,11 +116,22 @@ def test_the_change_that_the_readme_shows_is_that_of_migrate() -> None:
     assert rewrite(before).after == after
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
-    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    missing = []
+    for link, heading in re.findall(r"\]\((?!\w+://)([^)#]*)#?([^)]*)\)", without_code(page)):
+        target = page.parent / link if link else page
+        if not target.exists() or (heading and heading not in anchors(target)):
+            missing.append(f"{link}#{heading}")
     assert not missing
+
+
+def anchors(page: Path) -> set[str]:
+    return {_anchor(title) for title in re.findall(r"^#+ (.*)", without_code(page), re.MULTILINE)}
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def commands() -> list[list[str]]:

@@ -1,0 +1,62 @@
+"""The documentation site: every page is in the navigation, and every public name is in the reference."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import assay.metrics
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
+GENERATED = {"index.md", "changelog.md", "contributing.md", "catalogue.md"}
+"""What `docs/site/hooks.py` makes beside the reference."""
+
+
+def entries(nav: Any) -> Iterator[str]:
+    """The pages of a navigation, however deep."""
+    if isinstance(nav, str):
+        yield nav
+        return
+    for each in nav.values() if isinstance(nav, dict) else nav:
+        yield from entries(each)
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, str]:
+    return REFERENCE["pages"]()
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    nav = list(entries(yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
+    written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(nav) == sorted({*nav})
+    assert {*nav} - {"Reference"} == written | GENERATED, "add the page to `nav` in mkdocs.yml"
+
+
+def test_every_public_name_is_in_the_reference(reference: dict[str, str]) -> None:
+    documented = {line.removeprefix("::: ") for text in reference.values() for line in text.splitlines()}
+    public = REFERENCE["public_packages"]()
+    assert {"assay", "assay.errors", "assay.integrations", "assay.metrics", "assay.quantize.analysis"} <= public.keys()
+    for package, names in public.items():
+        for name in names:
+            # a metric is documented where it is defined
+            home = getattr(assay.metrics, name).__module__ if package == "assay.metrics" else package
+            assert f"{home}.{name}" in documented
+
+
+def test_the_navigation_of_the_reference_has_all_of_its_pages(reference: dict[str, str]) -> None:
+    assert sorted(entries(REFERENCE["navigation"](reference))) == sorted(reference)
+
+
+def test_the_catalogue_has_formulas_and_counterparts() -> None:
+    page = REFERENCE["catalogue_page"]()
+    recall = page.partition("### [Recall](")[2].partition("###")[0]
+    assert "`tp / (tp + fn)`" in recall
+    assert "`MulticlassRecall`" in recall
+    assert page.count("### ") == sum(len(kinds) for kinds in assay.metrics.catalogue.families().values())
