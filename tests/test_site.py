@@ -14,7 +14,7 @@ import assay.metrics
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "site" / "reference.py"))
-GENERATED = {"index.md", "changelog.md", "contributing.md", "catalogue.md"}
+GENERATED = {"index.md", "index.zh-CN.md", "changelog.md", "contributing.md", "catalogue.md"}
 """What `docs/site/hooks.py` makes beside the reference."""
 
 

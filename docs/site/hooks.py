@@ -16,7 +16,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import reference
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+PAGES = {
+    "README.md": "index.md",
+    "README.zh-CN.md": "index.zh-CN.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
 """Files at the root of the repository that are pages of the site."""
 OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#]+)")
 LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
