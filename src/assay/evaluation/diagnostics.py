@@ -17,6 +17,7 @@ import numpy as np
 
 from assay.errors import AssayError, ConfigError, describe
 from assay.meter import Meter
+from assay.meter.plots import curves, reliability
 from assay.metrics import (
     AUROC,
     ROC,
@@ -35,11 +36,8 @@ from assay.metrics.classification.probabilities import ConfidenceMetric
 from assay.metrics.classification.ranking import RankingMetric
 from assay.report import (
     ConfusionPlot,
-    Curve,
-    Curves,
     Distribution,
     Plot,
-    Reliability,
     Residuals,
     Samples,
     Series,
@@ -82,13 +80,12 @@ class Diagnostics:
             plots.append(ConfusionPlot("Confusion matrix", self.classes, tuple(map(tuple, results[_MATRIX].tolist()))))
         if _BINS in results:
             bins, error = results[_BINS], results.get(_ERROR)
-            edges, confidence, accuracy, counts = map(_plain, (bins.edges, bins.confidence, bins.accuracy, bins.counts))
-            shown = None if error is None else float(error)
-            plots.append(Reliability("Reliability", edges, confidence, accuracy, counts, shown))
+            plots.append(reliability("Reliability", bins, None if error is None else float(error)))
             if self.plain:
                 plots.append(self._distribution(bins))
-        plots += self._curves("ROC", "roc", results.get(_ROC), results.get(_AUROC), (0, 1))
-        plots += self._curves("Precision and recall", "pr", results.get(_PR), results.get(_AP), (1, 0))
+        roc = "ROC" if self.single else "ROC, each class against the rest"
+        plots += self._curves(roc, results.get(_ROC), results.get(_AUROC))
+        plots += self._curves("Precision and recall", results.get(_PR), results.get(_AP))
         return tables, plots, notes
 
     def _distribution(self, bins: Any) -> Distribution:
@@ -101,17 +98,12 @@ class Diagnostics:
         both = (Series(name, _plain(each)) for name, each in zip(names, (yes, counts - yes), strict=True))
         return Distribution(title, _plain(bins.edges), tuple(both), axis)
 
-    def _curves(self, title: str, kind: str, points: Any, areas: Any, axes: tuple[int, int]) -> list[Plot]:
+    def _curves(self, title: str, points: Any, areas: Any) -> list[Plot]:
         if points is None or areas is None:
             return []
         if self.single:
-            names, lines, of = self.classes[1:], [tuple(points)], [float(areas)]
-        else:
-            names, lines, of = self.classes, list(zip(*points, strict=True)), areas.tolist()
-            title += ", each class against the rest" if kind == "roc" else ""
-        x, y = axes
-        curves = (Curve.thinned(n, line[x], line[y], area) for n, line, area in zip(names, lines, of, strict=True))
-        return [Curves(title, kind, tuple(curves))]
+            return [curves(title, points, self.classes, [float(areas)])]
+        return [curves(title, points, self.classes, areas.tolist())]
 
 
 def choose_diagnostics(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -25,13 +25,20 @@ from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
 from assay.meter.merged_counts import MergedCounts
 from assay.meter.options import check_options, named_metrics
+from assay.meter.plots import plots_of
 from assay.meter.raw_samples import encoded, takes_raw
 from assay.meter.sync import synced
 from assay.meter.tally_plan import tally_plan
 from assay.meter.values import compute_values
 from assay.metrics.base import Metric
+from assay.metrics.classification.confusion import ConfusionMatrix
+from assay.render.plots import choose_plot
+from assay.render.svg import to_axes
 from assay.tally.base import State, Tally, merge
 from assay.tally.inputs import check_inputs, match_shapes, type_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 STAGE_BYTES = 1 << 21
 
@@ -289,6 +296,25 @@ class Meter:
             raise ConfigError(describe("compute", got, f"some of {', '.join(self.metrics)}", "Correct the names"))
         names = [name for name in self.metrics if name in wanted]
         return compute_values(self.metrics, names, self._plan, *self._states())
+
+    def plot(self, name: str = "", axes: Axes | None = None, *, classes: Sequence[str] = ()) -> Axes:
+        """Draw a value with Matplotlib: curves, a confusion matrix, a reliability diagram, or bars of numbers.
+
+        Args:
+            name: which metric, or "values" for all single numbers as bars; by default the first that is more than a
+                number, else "values".
+            axes: where to draw; by default on axes of a new figure of pyplot.
+            classes: the names of the classes.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigError: there is no such metric, or nothing to draw of it.
+        """
+        values = self.compute([name] if name in self.metrics else None)
+        matrices = {each for each, metric in self.metrics.items() if isinstance(metric, ConfusionMatrix)}
+        return to_axes(choose_plot(plots_of(values, matrices, classes), "" if name in self.metrics else name), axes)
 
     def _states(self) -> tuple[list[State], int]:
         """Everything counted so far: one canonical host state per tally, and the number of rows."""

@@ -7,6 +7,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -75,6 +76,7 @@ class Metric(Operators, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Describe the arguments in the docstring, note which of them are numbers, and leave types as annotations."""
         super().__init_subclass__(**options)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # of its own, which dataclasses leave as it is
         hints = field_hints(cls)
         cls.__annotations__ = inspect.get_annotations(cls) | {name: kind for name, (kind, _) in hints.items()}
         texts = {name: text or cls.arguments.get(name, "") for name, (_, text) in hints.items()}
@@ -151,6 +153,13 @@ class Metric(Operators, ABC):
             What the numbers are, and one number a sample, NaN where it is undefined; None where a metric has none.
         """
         return None
+
+    def __repr__(self) -> str:
+        """The class with the arguments that are not its defaults."""
+        given = {field.name: repr(getattr(self, field.name)) for field in fields(self) if field.repr}  # type: ignore[arg-type]
+        defaults = {field.name: repr(field.default) for field in fields(self)}  # type: ignore[arg-type]
+        shown = ", ".join(f"{name}={text}" for name, text in given.items() if text != defaults[name])
+        return f"{type(self).__qualname__}({shown})"
 
     @property
     def estimates(self) -> bool:

@@ -385,6 +385,20 @@ class Dots:
 Plot: TypeAlias = ConfusionPlot | Curves | Reliability | Residuals | Bars | Distribution | Points
 
 
+def choose_plot(plots: Sequence[Plot], name: str) -> Plot:
+    """The plot with a title; the first one for an empty name.
+
+    Raises:
+        ConfigError: there is no such plot.
+    """
+    for plot in plots:
+        if name in ("", plot.name):
+            return plot
+    there = ", ".join(repr(plot.name) for plot in plots) or "no plot"
+    got = repr(name) if name else "nothing that can be drawn"
+    raise ConfigError(describe("name", got, f"one of {there}", "Pass the title of a plot"))
+
+
 def _edges(values: Floats, bins: int | Sequence[float]) -> Floats:
     """Edges of bins over all values; one bin where floats are too coarse or too far apart for more."""
     if not isinstance(bins, int):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -42,9 +44,57 @@ _STYLE: Any = {
 }
 
 
+_palette: ContextVar[Mapping[str, str] | None] = ContextVar("palette", default=None)
+
+
 def ink(name: str) -> str:
-    """The stand-in colour for a name in `INKS`."""
-    return _STAND_IN.format(INKS.index(name))
+    """The colour for a name in `INKS`: a stand-in, or where `to_axes` draws the one of light pages."""
+    palette = _palette.get()
+    return _STAND_IN.format(INKS.index(name)) if palette is None else palette[name]
+
+
+def to_axes(plot: Plot | Dots, axes: Axes | None = None) -> Axes:
+    """Draw a plot with Matplotlib, in the colours of a light page.
+
+    Args:
+        plot: what to draw.
+        axes: where to draw; by default on axes of a new figure of pyplot.
+
+    Returns:
+        The axes.
+    """
+    from matplotlib import rc_context
+
+    draw, size = _drawing(plot)
+    with rc_context(_STYLE):
+        if axes is None:
+            from matplotlib import pyplot
+
+            _, axes = pyplot.subplots(figsize=size, layout="constrained")
+        css = resources.files("assay.render").joinpath("page", "page.css").read_text(encoding="utf-8")
+        light = css.partition("@media")[0]
+        token = _palette.set(dict(re.findall(r"--([\w-]+): (#\w+);", light)))
+        try:
+            _prepare(axes)
+            draw(axes, plot)
+            axes.set_title(clean(plot.name), color=ink("ink"), fontsize=11)
+            _add_legend(axes, plot)
+        finally:
+            _palette.reset(token)
+    return axes
+
+
+def _add_legend(axes: Axes, plot: Plot | Dots) -> None:
+    """Name the lines where there are several; a page does so below the plot."""
+    names = [each.name for each in plot.curves] if isinstance(plot, Curves) else []
+    if isinstance(plot, Distribution):
+        names = [each.name for each in plot.series]
+    if len(names) > 1:
+        from matplotlib.lines import Line2D
+
+        styles = map(line_style, range(len(names)))
+        lines = [Line2D([], [], color=ink(colour), linestyle=dashes) for colour, dashes in styles]  # type: ignore[arg-type]
+        axes.legend(lines, [clean(name) for name in names], frameon=False, fontsize=8)
 
 
 def line_style(index: int) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from pathlib import Path
 
@@ -30,6 +31,13 @@ class Viewable:
         from assay.render.html import to_html
 
         return write_text(path, to_html(self.to_document()))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page in a frame of its own, whose styles meet nobody else's."""
+        from assay.render.html import to_html
+
+        page = html.escape(to_html(self.to_document()))
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 36rem; border: 0"></iframe>'
 
     def show(self) -> None:
         """Print it to the terminal; plain text where the output is not one."""

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay._records import Record
+from assay.errors import MissingDependencyError
 from assay.render import Document, Viewable
+from assay.render.plots import Bars, Plot, choose_plot
 from assay.render.text import number
 from assay.report.environment import environment
 from assay.report.report_view import report_document
 from assay.report.section import Section, check_unique
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCHEMA = "assay.report/6"
 """The first entry of every stored report."""
@@ -76,6 +81,48 @@ class Report(Record, Viewable, schema=SCHEMA):
 
         show(self.to_document(verbose=verbose))
 
+    def plot(self, name: str = "", axes: Axes | None = None) -> Axes:
+        """Draw one of the report's plots with Matplotlib.
+
+        Args:
+            name: the title of the plot; by default the first one of all sections, or bars of the values where there is
+                none.
+            axes: where to draw; by default on axes of a new figure of pyplot.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigError: there is no such plot.
+        """
+        from assay.render.svg import to_axes
+
+        plots: list[Plot] = [plot for section in self.sections for plot in section.plots]
+        return to_axes(choose_plot(plots + [_bars(section) for section in self.sections if section.values], name), axes)
+
+    def to_dataframe(self) -> Any:
+        """The values as a pandas DataFrame, one row a value, also those of slices.
+
+        Returns:
+            Columns `section`, `slice` (empty for all samples), `metric`, `value`, `lower`, `upper`, `confidence_level`,
+            `count`, `higher_is_better` and `note`.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise MissingDependencyError("pandas", extra="pandas", purpose="Report.to_dataframe") from error
+        columns = ("value", "lower", "upper", "confidence_level", "count", "higher_is_better", "note")
+        rows = [
+            (section.name, name, value.name, *(getattr(value, column) for column in columns))
+            for section in self.sections
+            for name, values in (("", section.values), *((each.name, each.values) for each in section.slices))
+            for value in values
+        ]
+        return DataFrame(rows, columns=["section", "slice", "metric", *columns])
+
     def __str__(self) -> str:
         """The summary: values with their intervals, slices and notes."""
         from assay.render.terminal import to_text
@@ -91,3 +138,11 @@ class Report(Record, Viewable, schema=SCHEMA):
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What a notebook shows: the summary."""
         printer.text(str(self))
+
+
+def _bars(section: Section) -> Bars:
+    """The values of a section, with intervals where all have one."""
+    values = section.values
+    ends = [(each.lower, each.upper) for each in values]
+    lower, upper = zip(*ends, strict=True) if all(None not in each for each in ends) else ((), ())
+    return Bars(section.name, tuple(each.name for each in values), tuple(each.value for each in values), lower, upper)
