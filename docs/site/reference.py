@@ -53,8 +53,8 @@ def catalogue_page() -> str:
         counterparts.setdefault(row.assay, {}).setdefault(library(row.library).title, []).append(f"`{row.name}`")
     parts = [
         "# Catalogue of metrics\n\nEvery metric with its formula and its counterparts in other libraries. The "
-        "reference has its arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) says "
-        "which values are better, and which confidence interval each has."
+        "reference has its arguments, shapes, rounding and the source of the definition; [The metrics](metrics.md) "
+        "says which values are better, and which confidence interval each has."
     ]
     for family, kinds in families().items():
         parts.append(f"## {family.capitalize()}")
