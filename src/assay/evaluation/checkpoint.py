@@ -96,7 +96,8 @@ class Checkpoints:
         """
         if self._folder is None:
             return None, 0
-        parts = self._ranks.gather(self._parts)[self._ranks.own]  # all have read before anyone writes
+        parts: list[CheckpointPart] = []
+        self._ranks.gather(lambda: parts.extend(self._parts()))  # all have read before anyone writes
         mine = [part for part in parts if _number(part.name) % self._ranks.count == self._ranks.own]
         for part in mine:
             part_meter = meter.fresh()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
 from assay.evaluation.pictures import MOST_PICTURES, draw, find_image
 from assay.evaluation.report_section import build_section
+from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.render.pictures import Picture
 from assay.report import Report, Section, Table
@@ -62,18 +64,46 @@ class RankSummary:
     failures: list[tuple[str, str]]
     memory: str
     rounded: list[tuple[str, str, str]]
+    takes_images: bool
+
+
+@dataclass(frozen=True)
+class WantedPictures:
+    """The worst samples, of which pictures are shown.
+
+    Attributes:
+        names: what the samples are called, by their indices, the worst first.
+        marks: by name, what is drawn into the picture.
+    """
+
+    names: Mapping[int, str] = field(default_factory=dict)
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
 
 def build_report(evaluation: FinishedEvaluation) -> Report:
-    """The report, the same on all processes."""
-    loop, options, ranks = evaluation.loop, evaluation.options, evaluation.loop.ranks
+    """The report, made by the first process, the same on all."""
+    loop, ranks = evaluation.loop, evaluation.loop.ranks
     summaries = ranks.gather(lambda: _summary(evaluation))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        total = loop.meter.sync()
-        values = total.compute(only=evaluation.metrics)
+    total = loop.meter.sync()
     coverage = loop.coverage.summary(ranks, total.rows)
     observed = loop.observers.gathered(ranks)
+    made = ranks.gather(lambda: None if ranks.own else _report(evaluation, summaries, total, coverage, observed))[0]
+    assert made is not None
+    report, wanted = made
+    return _with_pictures(report, wanted, evaluation) if wanted.names else report
+
+
+def _report(
+    evaluation: FinishedEvaluation,
+    summaries: list[RankSummary],
+    total: Meter,
+    coverage: Coverage,
+    observed: Mapping[str, Any],
+) -> tuple[Report, WantedPictures]:
+    loop, options = evaluation.loop, evaluation.options
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        values = total.compute(only=evaluation.metrics)
     failures = [failure for each in summaries for failure in each.failures]
     counting_s = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     tables = [coverage.table(), _decisions(evaluation, summaries), _run(evaluation, total.rows, counting_s)]
@@ -85,44 +115,59 @@ def build_report(evaluation: FinishedEvaluation) -> Report:
     section, notes = build_section(
         total, values, evaluation.metrics, evaluation.diagnostics, observed, per_sample, options, tables
     )
-    section = _with_pictures(section, per_sample, evaluation)
     for each in caught:
         warn(str(each.message), each.category)
     notes = [str(each.message) for each in caught] + _notes(coverage, evaluation, failures) + notes
     device = f"{summaries[0].device} ({device_name(torch.device(summaries[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
-    return Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
+    report = Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
+    return report, _wanted_pictures(section, per_sample, evaluation, summaries)
 
 
-def _with_pictures(section: Section, per_sample: PerSampleValues, evaluation: FinishedEvaluation) -> Section:
-    """The section with pictures of its worst samples, where the model takes images and the data set has indices."""
-    samples, source, ranks = section.samples, evaluation.source, evaluation.loop.ranks
-    shares = source.shares
-    takes_images = any(ranks.gather(lambda: evaluation.loop.forward.takes_images))
-    if samples is None or per_sample.index is None or shares is None or not takes_images:
-        return section
+def _wanted_pictures(
+    section: Section, per_sample: PerSampleValues, evaluation: FinishedEvaluation, summaries: list[RankSummary]
+) -> WantedPictures:
+    """The worst samples, where the model takes images and the data set has indices."""
+    samples, takes_images = section.samples, any(each.takes_images for each in summaries)
+    if samples is None or per_sample.index is None or evaluation.source.shares is None or not takes_images:
+        return WantedPictures()
     rows = worst_positions(section, MOST_PICTURES)
     names = {int(per_sample.index[row]): str(samples.ids.values[row]) for row in rows}
+    return WantedPictures(names, {name: per_sample.marks[name] for name in names.values() if name in per_sample.marks})
+
+
+def _with_pictures(report: Report, wanted: WantedPictures, evaluation: FinishedEvaluation) -> Report:
+    """The report with pictures of its worst samples, each read by the process that has it."""
+    source, names = evaluation.source, wanted.names
+    (section,) = report.sections
+    assert section.samples is not None
+    assert source.shares is not None
+    lists = source.shares.lists
 
     def pictures() -> list[Picture]:
-        own = np.intersect1d(list(names), np.concatenate([np.empty(0, np.int64), *shares.lists]))
+        own = np.intersect1d(list(names), np.concatenate([np.empty(0, np.int64), *lists]))
         drawn = []
         for unit in source.read(own.tolist()):
             image = None if unit.error is not None else find_image(evaluation.loop.reader.read(unit.data)[0])
             if image is not None and unit.index is not None:
                 name = names[int(unit.index[0])]
-                drawn.append(draw(name, image, per_sample.marks.get(name), evaluation.diagnostics.named))
+                drawn.append(draw(name, image, wanted.marks.get(name), evaluation.diagnostics.named))
         return drawn
 
-    drawn = {each.id: each for each in chain.from_iterable(ranks.gather(pictures))}
+    drawn = {each.id: each for each in chain.from_iterable(evaluation.loop.ranks.gather(pictures))}
     ordered = tuple(drawn[name] for name in names.values() if name in drawn)
-    return replace(section, samples=replace(samples, pictures=ordered))
+    section = replace(section, samples=replace(section.samples, pictures=ordered))
+    return replace(report, sections=(section,))
 
 
 def _summary(evaluation: FinishedEvaluation) -> RankSummary:
     loop = evaluation.loop
     return RankSummary(
-        str(evaluation.assigned.device.value), loop.coverage.failures, str(loop.limit), _rounded(loop.forward)
+        str(evaluation.assigned.device.value),
+        loop.coverage.failures,
+        str(loop.limit),
+        _rounded(loop.forward),
+        bool(loop.forward.takes_images),
     )
 
 

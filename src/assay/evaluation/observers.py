@@ -212,12 +212,12 @@ class Observers:
             observer.add_state(part_of(name, tensors))
 
     def gathered(self, ranks: Ranks) -> dict[str, Any]:
-        """The observers with what all ranks counted, alike on all of them."""
+        """The observers with what all ranks counted, on the first rank; empty ones on the others."""
         self.flush()
         if ranks.alone:
             return dict(self._observers)
         everything = {name: observer.empty() for name, observer in self._observers.items()}
-        for tensors in ranks.gather(self.state):
+        for tensors in ranks.gather_to_first(self.state):
             for name, observer in everything.items():
                 observer.add_state(part_of(name, tensors))
         return everything

@@ -142,6 +142,20 @@ class Ranks:
                 self.check()
         return [value for _, value in everyone]
 
+    def gather_to_first(self, make: Callable[[], T]) -> list[T]:
+        """What `make` gives on every rank, by rank, on the first rank; nothing on the others.
+
+        Raises:
+            RankError: another rank failed.
+        """
+        own: list[T] = []
+        self.gather(lambda: own.append(make()))  # a failure of one is raised on all
+        if self.alone:
+            return own
+        everyone: list[Any] | None = [None] * self.count if self.own == 0 else None
+        dist.gather_object(own[0], everyone, dst=0)
+        return everyone or []
+
     def from_first(self, value: T) -> T:
         """What rank 0 has."""
         if self.alone:

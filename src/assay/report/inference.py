@@ -92,11 +92,9 @@ class MeasuredValue:
 
     def scaled(self, factor: float) -> MeasuredValue:
         """This many times the value, of the same samples."""
-        ends = {
-            name: None if end is None else factor * end
-            for name, end in (("lower", self.value.lower), ("upper", self.value.upper))
-        }
-        return replace(self, value=replace(self.value, value=factor * self.value.value, **ends), factor=factor)
+        value = self.value
+        lower, upper = (None if end is None else factor * end for end in (value.lower, value.upper))
+        return replace(self, value=replace(value, value=factor * value.value, lower=lower, upper=upper), factor=factor)
 
     def has_terms(self) -> bool:
         """Whether it is known what each sample contributed."""
