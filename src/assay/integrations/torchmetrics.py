@@ -111,7 +111,8 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         """The value of a batch that is then counted."""
         preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
         values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
-        return _squeeze(_alone(values))
+        value = _alone(values)
+        return value if isinstance(value, Tensor) and not value.ndim else _squeeze(value)
 
     def _forward_by_torchmetrics(self, *args: Any, **kwargs: Any) -> Any:
         """The same by the base class, which calls `update` and `compute` of a subclass and keeps its states."""

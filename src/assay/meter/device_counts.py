@@ -158,7 +158,7 @@ class DeviceCounts:
 
     def _add(self, states: Sequence[State], batch: Arguments) -> None:
         """Count rows that are few enough for the cache."""
-        tensors = [None if each is None else readable(each.detach().to(self._device)) for each in batch.tensors]
+        tensors = [None if each is None else self._readable(each) for each in batch.tensors]
         preds, target, weights, *columns = tensors
         assert preds is not None
         rows = Batch(
@@ -172,6 +172,11 @@ class DeviceCounts:
         )
         for tally, state in zip(self._tallies, states, strict=True):
             tally.add(state, rows)
+
+    def _readable(self, tensor: Tensor) -> Tensor:
+        """The same values where they are counted, without gradients, and in a dtype that torch has operators for."""
+        tensor = tensor.detach()
+        return readable(tensor if tensor.device == self._device else tensor.to(self._device))
 
     def flushed(self) -> list[State]:
         """The states on the device, with everything that was staged."""

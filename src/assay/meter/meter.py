@@ -182,11 +182,15 @@ class Meter:
             tensor(3., dtype=torch.float64)
         """
         batch = self._arguments(preds, target, weights, columns)
-        with self._alone():
+        if not self._busy.acquire(False):
+            raise _overlapping()
+        try:
             counts, batch = self._ready(batch)
             states, rows = self._canonical(counts.states_of(batch), counts.rows_of_layout)
             values = compute_values(self.metrics, self.metrics, self._plan, states, rows)
             self._merged.add_in_place(states, rows)
+        finally:
+            self._busy.release()
         return values
 
     def arguments(

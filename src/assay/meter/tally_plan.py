@@ -48,6 +48,9 @@ class TallyPlan:
             else:
                 tallies.append(tally)
         self.tallies: tuple[Tally, ...] = tuple(tallies)
+        groups: dict[Tally, int] = {}
+        self.group_of = {name: groups.setdefault(wanted, len(groups)) for name, wanted in self._wanted.items()}
+        """A number for each metric, the same for metrics that are computed from the same tally."""
         self._sources = {name: self._serving(wanted) for name, wanted in self._wanted.items()}
         encoded = {encoder.column for encoder in self.encoders}
         self.counted_columns = frozenset().union(*(tally.columns for tally in self.tallies)) - encoded

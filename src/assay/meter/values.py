@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from assay.errors import InvalidValuesError, InvalidValuesWarning, NoDataWarning, describe, warn
 from assay.meter.tally_plan import TallyPlan
 from assay.metrics.base import Metric
-from assay.tally.base import State, Tally
+from assay.tally.base import State
 
 
 def compute_values(
@@ -28,7 +29,7 @@ def compute_values(
     Raises:
         InvalidValuesError: invalid labels, scores or weights were counted.
     """
-    counts: dict[Tally, Any] = {}
+    counts: dict[int, Any] = {}
     values = {}
     for name in names:
         tally, state = plan.state_of(name, states)
@@ -42,10 +43,11 @@ def compute_values(
             if problem.fatal:
                 raise InvalidValuesError(message)
             warn(message, InvalidValuesWarning)
-        if tally not in counts:
-            counts[tally] = tally.compute(state)
+        wanted = plan.group_of[name]
+        if wanted not in counts:
+            counts[wanted] = tally.compute(state)
         metric = metrics[name]
-        values[name] = value = metric.compute(counts[tally])
+        values[name] = value = metric.compute(counts[wanted])
         if rows and not problems and metric.defined_for and _undefined(metric, value):
             do = "Add samples until that holds; the value is NaN"
             warn(describe(name, f"{rows} samples for which it is undefined", metric.defined_for, do), NoDataWarning)
@@ -59,5 +61,7 @@ def _undefined(metric: Metric, value: Any) -> bool:
         return bool(numbers) and all(bool(each.isnan().all()) for each in numbers)
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return False
+    if not value.ndim:
+        return math.isnan(value)
     nan = value.isnan()
     return bool(nan.any() if hasattr(metric, "num_outputs") else nan.all())

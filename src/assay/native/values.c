@@ -4,9 +4,11 @@
 #define WORD 32
 
 /* The 32-bit digits of sums in two's complement, `words + 1` of each, from limbs in any form. `range` becomes the first
- * digit that is not 0 in all of them, and the one behind the last that is not just a sign in all of them. */
-void assay_digits(int64_t sums, int64_t words, const int64_t *limbs, uint32_t *digits, int64_t *range)
+ * digit that is not 0 in all of them, and the one behind the last that is not just a sign in all of them. The digits
+ * lie behind `range`. */
+void assay_digits(int64_t sums, int64_t words, const int64_t *limbs, int64_t *range)
 {
+    uint32_t *digits = (uint32_t *)(range + 2);
     int64_t start = words + 1, stop = 0;
     for (int64_t k = 0; k < sums; k++, limbs += words, digits += words + 1) {
         int64_t over = 0, first = 0, last = words + 1;

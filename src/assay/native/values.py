@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+import torch
 from torch import Tensor
 
 from assay.native.library import call
@@ -16,19 +17,20 @@ def integers(limbs: Tensor) -> tuple[list[int], int]:
     """
     words = limbs.shape[-1]
     sums = limbs.numel() // words
-    digits, used = (ctypes.c_uint32 * (sums * (words + 1)))(), (ctypes.c_int64 * 2)()
-    call("digits", sums, words, limbs, digits, used)
-    start, stop = used
+    room = torch.empty(2 + (sums * (words + 1) + 1) // 2, dtype=torch.int64)
+    call("digits", sums, words, limbs, room)
+    data = memoryview(room.numpy())
+    start, stop = data[:2].tolist()
     if start > words:
         return [0] * sums, 0
     stop = min(stop + 1, words + 1)  # one more digit for the sign
-    data, width = memoryview(digits).cast("B"), 4 * (words + 1)
-    firsts = range(4 * start, len(data), width)
-    return [int.from_bytes(data[first : first + 4 * (stop - start)], "little", signed=True) for first in firsts], start
+    digits, width, size = data[2:].cast("B"), 4 * (words + 1), 4 * (stop - start)
+    firsts = range(4 * start, sums * width, width)
+    return [int.from_bytes(digits[first : first + size], "little", signed=True) for first in firsts], start
 
 
 def is_canonical(limbs: Tensor) -> bool:
     """Whether all words of limbs but the last are in [0, 2 ** 32)."""
-    words, answer = limbs.shape[-1], (ctypes.c_int64 * 1)()
-    call("is_canonical", limbs.numel() // words, words, limbs, answer)
-    return bool(answer[0])
+    words, answer = limbs.shape[-1], ctypes.c_int64()
+    call("is_canonical", limbs.numel() // words, words, limbs, ctypes.byref(answer))
+    return bool(answer.value)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.native.library import takes
-from assay.native.sums import ProductSums
+from assay.native.sums import product_of, sum_products
 from assay.tally import exact
 from assay.tally.base import (
     BAD_WEIGHTS,
@@ -30,7 +30,7 @@ from assay.tally.base import (
 )
 from assay.tally.exact import Number
 from assay.tally.layout_checks import check_as_preds, check_weights
-from assay.tally.terms import PREDS, WEIGHTS, Argument, ArgumentValue, FloatTerm, Leaf, Product, Term, column
+from assay.tally.terms import PREDS, WEIGHTS, Argument, ArgumentValue, Factor, FloatTerm, Leaf, Product, Term, column
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +158,30 @@ class Sums(Tally):
         else:
             self._add(state, columns, batch.memoize((*layout, "chunks"), lambda b: _split(columns, b.cache_elements)))
 
-    def _add_compiled(self, state: State, columns: Batch) -> None:
-        sums = ProductSums()
-        for leaf, special, invalid in zip(self._leaves, state["special"], state["invalid"], strict=True):
-            sums.count_special(leaf.values(columns), special, invalid)
+    @cached_property
+    def _compiled(self) -> tuple[list[Factor], list[tuple[str, int, list[int]]]]:
+        """The columns that compiled code reads, leaves first; and for each product the field of its limbs, at which
+        byte they start, and how `sum_products` describes it."""
+        factors: list[Factor] = list(self._leaves)
+        products = []
         for order, terms in self._by_order.items():
-            for term, limbs in zip(terms, state[f"sums{order}"], strict=True):
-                for factors in term.addends(columns):
-                    sums.add(limbs, factors, exact.origin(order))
-        sums.run()
+            words, origin = exact.num_limbs(order), exact.origin(order)
+            for k, addend in ((k, addend) for k, term in enumerate(terms) for addend in term.addends):
+                factors += [factor for factor in dict.fromkeys(addend) if factor not in factors]
+                product = product_of(words, origin, [factors.index(factor) for factor in addend])
+                products.append((f"sums{order}", 8 * k * self._outputs * words, product))
+        return factors, products
+
+    def _add_compiled(self, state: State, columns: Batch) -> None:
+        factors, products = self._compiled
+        values = [factor.values(columns) for factor in factors]
+        described = [number for each in values for number in (each.data_ptr(), *each.stride(), 0, 0)]
+        special, invalid = state["special"].data_ptr(), state["invalid"].data_ptr()
+        for k in range(len(self._leaves)):
+            described[5 * k + 3 : 5 * k + 5] = special + 24 * k * self._outputs, invalid + 8 * k * self._outputs
+        starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}
+        numbers = [number for name, first, product in products for number in (starts[name] + first, *product)]
+        sum_products(values[0].shape, described, numbers)
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)

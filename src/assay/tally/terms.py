@@ -15,6 +15,14 @@ from assay.tally.base import Batch
 Argument = Literal["preds", "target", "weights"]
 
 
+class Factor(ABC):
+    """A frozen description of a column of floats that compiled code multiplies."""
+
+    @abstractmethod
+    def values(self, batch: Batch) -> Tensor:
+        """The float of every row, of shape `(rows, outputs)`."""
+
+
 class Term(ABC):
     """A frozen description of what is summed: one exact number per sample and output."""
 
@@ -32,23 +40,21 @@ class Term(ABC):
     def parts(self, batch: Batch) -> exact.Parts:
         """The term of every row, exactly, of shape `(rows, outputs)`."""
 
+    @property
     @abstractmethod
-    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
         """The same for compiled code: the term as a sum of products of at most three columns."""
 
 
-class Leaf(Term):
+class Leaf(Term, Factor):
     """A term that is one float, which may be infinite or NaN."""
-
-    @abstractmethod
-    def values(self, batch: Batch) -> Tensor:
-        """The float of every row, of shape `(rows, outputs)`."""
 
     def parts(self, batch: Batch) -> exact.Parts:
         return batch.memoize(("parts", self), lambda b: exact.parts(self.values(b)))
 
-    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
-        return ((self.values(batch),),)
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return ((self,),)
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,9 @@ class Product(Term):
         product = batch.memoize(self, lambda b: exact.product(self.left.parts(b), self.right.parts(b)))
         return product
 
-    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
-        return tuple(a + b for a in self.left.addends(batch) for b in self.right.addends(batch))
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return tuple(a + b for a in self.left.addends for b in self.right.addends)
 
 
 @dataclass(frozen=True)
@@ -135,9 +142,19 @@ class AbsoluteValue(Term):
         sign = torch.sign(column(batch, self.argument)).to(torch.int64)
         return ArgumentValue(self.argument).parts(batch).times_sign(sign)
 
-    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
-        values = column(batch, self.argument)
-        return ((torch.sign(values), values),)
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return ((Sign(self.argument), ArgumentValue(self.argument)),)
+
+
+@dataclass(frozen=True)
+class Sign(Factor):
+    """-1, 0 or 1: the sign of an argument."""
+
+    argument: Argument
+
+    def values(self, batch: Batch) -> Tensor:
+        return torch.sign(column(batch, self.argument))
 
 
 @dataclass(frozen=True)
@@ -155,10 +172,21 @@ class AbsoluteError(Term):
         sign = sign_of_difference(column(batch, "preds"), column(batch, "target"))
         return exact.both(PREDS.parts(batch).times_sign(sign), TARGET.parts(batch).times_sign(-sign))
 
-    def addends(self, batch: Batch) -> tuple[tuple[Tensor, ...], ...]:
-        preds, target = column(batch, "preds"), column(batch, "target")
-        sign = sign_of_difference(preds, target).to(preds.dtype)
-        return ((sign, preds), (-sign, target))
+    @property
+    def addends(self) -> tuple[tuple[Factor, ...], ...]:
+        return ((SignOfDifference("preds", "target"), PREDS), (SignOfDifference("target", "preds"), TARGET))
+
+
+@dataclass(frozen=True)
+class SignOfDifference(Factor):
+    """-1, 0 or 1: the sign of the exact difference of two arguments."""
+
+    left: Argument
+    right: Argument
+
+    def values(self, batch: Batch) -> Tensor:
+        left, right = column(batch, self.left), column(batch, self.right)
+        return sign_of_difference(left, right).to(left.dtype)
 
 
 def sign_of_difference(a: Tensor, b: Tensor) -> Tensor:
