@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ PAGES = {
 }
 """Files at the root of the repository that are pages of the site."""
 OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#]+)")
+PATH_AS_TEXT = re.compile(r"\[((?:docs/)?[\w/]+\.md)\]\(([\w./-]+\.md(?:#[^)]*)?)(?=\))")
 LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml"}
 
 
@@ -49,9 +51,10 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links out of the documentation to the pages of these files."""
+def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
+    """Lead links out of the documentation to the pages of these files; a link whose text is a file gets its title."""
     here = page.file.src_path
+    markdown = PATH_AS_TEXT.sub(lambda link: f"[{_title(files, here, link[2]) or link[1]}]({link[2]}", markdown)
 
     def inside(match: re.Match[str]) -> str:
         path = _repository_path(here, match[1])
@@ -83,6 +86,12 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 def anchor(title: str, separator: str) -> str:
     """The anchor that GitHub gives a heading; unlike `\\w`, it has no superscripts."""
     return re.sub(r"[^\w -]", "", title.lower().replace("²", "")).replace(" ", separator)
+
+
+def _title(files: Any, page: str, link: str) -> str:
+    """The first heading of the page that a link leads to; nothing for other links."""
+    target = files.get_file_from_path(posixpath.normpath(posixpath.join(posixpath.dirname(page), link.partition("#")[0])))
+    return target.content_string.partition("\n")[0].removeprefix("# ") if target else ""
 
 
 def _from_root(text: str) -> str:
