@@ -48,6 +48,10 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     def __init__(self, meter: Meter, **options: Any) -> None:
         _check_torchmetrics_options(options)
         super().__init__(**options)
+        self._take(meter)
+
+    def _take(self, meter: Meter) -> None:
+        """Count with this meter."""
         self.meter = meter
         self._update_signature = _signature(meter)  # by which a collection chooses the arguments of each metric
         self._updates_seen = 0
@@ -241,9 +245,11 @@ def _check_dist_sync_fn(function: object) -> None:
         raise ConfigError(describe("dist_sync_fn", repr(function), "nothing", do))
 
 
+@functools.cache
 def _counts_itself(kind: type[AssayMetric]) -> bool:
-    """Whether a class has the `update` and `compute` of `AssayMetric`, so that its meter is all there is."""
-    return kind.update is AssayMetric.update and kind.compute is AssayMetric.compute
+    """Whether the class that defines `update` and `compute` says how a batch is counted, so that its meter is all."""
+    names = ("update", "compute", "_count_batch")
+    return len({next(each for each in kind.__mro__ if name in vars(each)) for name in names}) == 1
 
 
 def _alone(values: dict[str, Any]) -> Any:
