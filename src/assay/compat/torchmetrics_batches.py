@@ -1,4 +1,4 @@
-"""Batches as TorchMetrics takes them, as assay's metrics take them; nothing is read on the CPU."""
+"""Batches as TorchMetrics' classes take them, as the arguments of `Meter.update`; nothing is read on the CPU."""
 
 from __future__ import annotations
 
@@ -8,58 +8,93 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.samplewise import sample_outcomes
-from assay.tally.base import Batch as CountedBatch
+from assay.tally.base import Batch
 
-Batch = tuple[Any, ...]
-"""`preds` and `target`, and what else an update takes by position."""
+_check_same_shape: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")._check_same_shape
+
+BatchFormat = Callable[..., dict[str, Any]]
+"""A function of the arguments of an `update` of TorchMetrics."""
 
 
-def batch_format(name: str, metric: Metric) -> Callable[..., Batch]:
-    """The function that makes a batch of TorchMetrics one of a metric of assay.
+def batch_format(name: str, metric: Metric) -> BatchFormat:
+    """The function that makes a batch of TorchMetrics one of assay.
 
     Args:
         name: the class in TorchMetrics.
-        metric: the metric that counts it.
+        metric: the metric of assay that counts it.
     """
     of_labels = hasattr(metric, "threshold")
     if name.startswith("Binary"):
-        return _unchanged_shape if of_labels else _flat
+        return _labels if of_labels else _scores
     if name.startswith("Multiclass"):
-        return _labels if of_labels else _rows
+        return _as_it_is if of_labels else _class_scores
     if name.startswith("Multilabel"):
-        return _unchanged_shape if of_labels else _label_rows
+        return _labels if of_labels else _label_scores
+    if name.startswith("Retrieval"):
+        return _queries
+    if name in ("MaxMetric", "MinMetric", "SumMetric"):
+        return _values
+    if name == "MeanMetric":
+        return _weighted_values
+    if getattr(metric, "num_outputs", None) == 1 and metric.family == "regression":
+        return _numbers
     return _as_it_is
 
 
-def _as_it_is(*batch: Any) -> Batch:
-    return batch
+def _as_it_is(preds: Any, target: Any) -> dict[str, Any]:
+    return {"preds": preds, "target": target}
 
 
-def _unchanged_shape(preds: Tensor, target: Tensor) -> Batch:
-    return probabilities(preds), target
+def _labels(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    return {"preds": probabilities(preds), "target": target}
 
 
-def _flat(preds: Tensor, target: Tensor) -> Batch:
-    return probabilities(preds.flatten()), target.flatten()
+def _scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    _check_same_shape(preds, target)
+    return {"preds": probabilities(_floating(preds).flatten()), "target": target.flatten()}
 
 
-def _labels(preds: Tensor, target: Tensor) -> Batch:
-    return preds, target
+def _class_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    _check_same_shape(preds[:, 0], target)
+    return {"preds": probabilities(preds.movedim(1, -1).flatten(0, -2), Tensor.softmax), "target": target.flatten()}
 
 
-def _rows(preds: Tensor, target: Tensor) -> Batch:
-    return class_probabilities(preds.movedim(1, -1).flatten(0, -2)), target.flatten()
+def _label_scores(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    _check_same_shape(preds, target)
+    preds, target = (each.movedim(1, -1).flatten(0, -2) for each in (_floating(preds), target))
+    return {"preds": probabilities(preds), "target": target}
 
 
-def _label_rows(preds: Tensor, target: Tensor) -> Batch:
-    return probabilities(preds.movedim(1, -1).flatten(0, -2)), target.movedim(1, -1).flatten(0, -2)
+def _numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
+    _check_same_shape(preds, target)
+    return {"preds": preds.flatten(), "target": target.flatten()}
 
 
-def probabilities(scores: Tensor) -> Tensor:
-    """Scores, of which the sigmoid is taken where one is outside [0, 1]; labels as they are.
+def _queries(preds: Tensor, target: Tensor, indexes: Tensor) -> dict[str, Any]:
+    _check_same_shape(preds, target)
+    return {"preds": preds.flatten(), "target": target.flatten(), "indexes": indexes.flatten()}
+
+
+def _values(value: Any) -> dict[str, Any]:
+    return {"preds": _floating(torch.as_tensor(value)).flatten()}
+
+
+def _weighted_values(value: Any, weight: Any = None) -> dict[str, Any]:
+    values = _floating(torch.as_tensor(value))
+    weights = torch.as_tensor(1 if weight is None else weight, dtype=values.dtype, device=values.device)
+    return {"preds": values.flatten(), "weights": weights.broadcast_to(values.shape).flatten()}
+
+
+def _floating(values: Tensor) -> Tensor:
+    return values if values.is_floating_point() else values.float()
+
+
+def probabilities(scores: Tensor, of_logits: Callable[..., Tensor] | None = None) -> Tensor:
+    """Scores, which are taken for logits where one is outside [0, 1]; labels as they are.
 
     Example:
         >>> probabilities(torch.tensor([0.2, 0.7])), probabilities(torch.tensor([0.0, 2.0]))
@@ -67,23 +102,12 @@ def probabilities(scores: Tensor) -> Tensor:
     """
     if not scores.is_floating_point() or not scores.numel():
         return scores
-    return torch.where(((scores < 0) | (scores > 1)).any(), scores.sigmoid(), scores)
-
-
-def class_probabilities(scores: Tensor) -> Tensor:
-    """Scores `(N, C)`, of which the softmax is taken where one is outside [0, 1].
-
-    Example:
-        >>> class_probabilities(torch.tensor([[0.2, 0.7]])), class_probabilities(torch.tensor([[0.0, 2.0]]))
-        (tensor([[0.2000, 0.7000]]), tensor([[0.1192, 0.8808]]))
-    """
-    if not scores.is_floating_point() or not scores.numel():
-        return scores
-    return torch.where(((scores < 0) | (scores > 1)).any(), scores.softmax(1), scores)
+    probable = scores.sigmoid() if of_logits is None else of_logits(scores, 1)
+    return torch.where(((scores < 0) | (scores > 1)).any(), probable, scores)
 
 
 def sample_stats(metric: StatScores, preds: Tensor, target: Tensor) -> list[Tensor]:
     """True and false positives, true and false negatives of each sample, `(N, C)`; `(N,)` of binary data."""
-    of, _ = sample_outcomes(metric.labels, CountedBatch(preds.detach(), target, None))
+    of, _ = sample_outcomes(metric.labels, Batch(preds.detach(), target, None))
     binary = metric.num_classes is None and metric.num_labels is None
     return [each.squeeze(1) if binary else each for each in (of.tp, of.fp, of.tn, of.fn)]

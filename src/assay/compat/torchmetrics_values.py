@@ -9,12 +9,18 @@ import torch
 from torch import Tensor
 
 from assay.metrics.base import Metric
+from assay.metrics.classification.ranking import ROC
 
 _REDUCED_LATER = ("AUROC", "AveragePrecision", "LogAUC")
 """Metrics whose classes without data count as 0 in the mean."""
 
 _ZERO = (*_REDUCED_LATER, "ConfusionMatrix", "JaccardIndex", "ROC")
 """Metrics that are 0 where there is no data."""
+
+_EMPTY = {"Max": -torch.inf, "Min": torch.inf, "Sum": 0.0}
+"""Values of no data."""
+
+_AT_A_MINIMUM = ("PrecisionAtFixedRecall", "RecallAtFixedPrecision")
 
 
 def reduced_later(metric: Metric) -> Metric:
@@ -25,30 +31,58 @@ def reduced_later(metric: Metric) -> Metric:
     return metric
 
 
-def converted(
-    value: Any, name: str, metric: Metric, average: object, dtype: torch.dtype, device: torch.device
-) -> Any:
-    """A value of a metric of assay as TorchMetrics gives it."""
-    if name == "ROC":
-        return _curves(_number(value, True, dtype, device))
-    if name == "PrecisionRecallCurve":
-        return _curves(_number(value, False, dtype, device))
-    value = _number(value, name in _ZERO, dtype, device)
-    return value.mean() if average == "macro" and name in _REDUCED_LATER and value.ndim else value
+def original_value(value: Any, metric: Metric, average: object) -> Any:
+    """A value of a metric of assay as the number, or numbers, that TorchMetrics gives.
+
+    Args:
+        value: the value of `metric`.
+        metric: what `reduced_later` gave.
+        average: the argument of this name.
+    """
+    name = type(metric).__name__
+    if name in ("ROC", "PrecisionRecallCurve"):
+        return _curves(*value, metric)
+    if name in _AT_A_MINIMUM:
+        return value[0].nan_to_num(0.0), value[1].masked_fill(value[1].isinf(), torch.nan)
+    if name == "SensitivityAtSpecificity":
+        return value[0], value[1].clamp(max=1)
+    if name == "EditDistance":
+        return value.long() if metric.reduction == "sum" else value
+    if name in _EMPTY:
+        return value.nan_to_num(_EMPTY[name], torch.inf, -torch.inf)
+    if name in _ZERO and not _absent_is_left_out(metric):
+        value = value.nan_to_num(getattr(metric, "zero_division", 0.0), torch.inf, -torch.inf)
+    return value.nanmean() if name in _REDUCED_LATER and average == "macro" and value.ndim else value
 
 
-def _number(value: Any, zero: bool, dtype: torch.dtype, device: torch.device) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_number(each, zero, dtype, device) for each in value)
+def _absent_is_left_out(metric: Metric) -> bool:
+    exact = getattr(metric, "thresholds", None) is None
+    return type(metric).__name__ == "AveragePrecision" and exact and metric.num_classes is not None
+
+
+def _curves(first: Any, second: Any, thresholds: Any, metric: Metric) -> Any:
+    """The curves of several classes are lists."""
+    if not isinstance(thresholds, tuple):
+        return _curve(first, second, thresholds, metric)
+    curves = [_curve(*each, metric) for each in zip(first, second, thresholds, strict=True)]
+    return tuple(map(list, zip(*curves, strict=True)))
+
+
+def _curve(first: Tensor, second: Tensor, thresholds: Tensor, metric: Metric) -> tuple[Tensor, Tensor, Tensor]:
+    """Rates without data are 0, and the largest threshold is 1; a recall ends at 0, and without data it is 1 or NaN."""
+    if isinstance(metric, ROC):
+        return first.nan_to_num(0.0), second.nan_to_num(0.0), thresholds.clamp(max=1)
+    alone = metric.thresholds is None and metric.num_classes is None
+    recall = second.nan_to_num(1.0) if alone else second
+    return first, torch.cat([recall[..., :-1], torch.zeros_like(recall[..., -1:])], -1), thresholds
+
+
+def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    """A value, or values, on a device, in a dtype where they are floats."""
+    if isinstance(value, list | tuple):
+        return (list if isinstance(value, list) else tuple)(placed(each, dtype, device) for each in value)
+    if isinstance(value, dict):
+        return {name: placed(each, dtype, device) for name, each in value.items()}
     if isinstance(value, Tensor):
-        value = value.nan_to_num(0, torch.inf, -torch.inf) if zero else value
         return value.to(device, dtype if value.is_floating_point() else value.dtype)
     return value
-
-
-def _curves(value: Any) -> Any:
-    """The curves of several classes are lists."""
-    *rates, thresholds = value
-    several = isinstance(thresholds, tuple)
-    ends = [each.clamp(max=1) for each in (thresholds if several else [thresholds])]
-    return (*(list(each) if several else each for each in rates), ends if several else ends[0])
