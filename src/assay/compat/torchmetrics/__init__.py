@@ -1,6 +1,7 @@
 """TorchMetrics' names on assay's counts: `from assay.compat import torchmetrics` for `import torchmetrics`.
 
-Every module of TorchMetrics has a counterpart: `assay.compat.torchmetrics.classification`, `.functional` and so on. no metric, such as `MetricCollection` and the wrappers, is TorchMetrics' own and takes these metrics.
+Every module of TorchMetrics has a counterpart: `assay.compat.torchmetrics.classification`, `.functional` and so on.
+`MetricCollection`, the wrappers and whatever is no metric are TorchMetrics' own, and take these metrics.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from assay.integrations.optional_packages import import_package
 
 _ABOVE = __name__.removesuffix("torchmetrics")
 _GENERAL = ("torchmetrics.aggregation", "torchmetrics.collections", "torchmetrics.metric", "torchmetrics.wrappers")
-_OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
+OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
 _ORIGINAL = import_package("torchmetrics", "metrics of its names")
 
 
@@ -72,7 +73,7 @@ def member(module: ModuleType, name: str) -> Any:
     known = getattr(original, "__name__", "")
     if known not in TABLE.entries and known not in TABLE.without:
         return original
-    instead = TABLE.entries[known].unsure if known in _OTHER_ARGUMENTS else TABLE.without.get(known, "")
+    instead = TABLE.entries[known].unsure if known in OTHER_ARGUMENTS else TABLE.without.get(known, "")
     if not instead:
         return compatible_class(original) if isinstance(original, type) else compatible_function(original)
     if original.__module__.startswith(_GENERAL) or instead.startswith("keep it"):

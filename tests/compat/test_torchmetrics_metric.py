@@ -1,0 +1,212 @@
+"""What is done with a metric of TorchMetrics besides updating it, done with one under its name in `assay.compat`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import pytest
+import torch
+import torchmetrics as original
+from assay.compat.torchmetrics.classification import BinaryF1Score, MulticlassAccuracy, MulticlassF1Score
+from assay.compat.torchmetrics.functional.classification import multiclass_accuracy
+
+from assay.compat import torchmetrics
+from assay.compat.torchmetrics import Accuracy, MetricCollection
+from assay.errors import ConfigError, InvalidValuesError
+from assay.migrate.table import library
+from assay.pretend import pretend
+
+GENERATOR = torch.Generator().manual_seed(3)
+BATCHES = [(torch.randn(16, 3, generator=GENERATOR), torch.randint(3, (16,), generator=GENERATOR)) for _ in range(3)]
+
+
+def updated(metric, batches=BATCHES):
+    for batch in batches:
+        metric.update(*batch)
+    return metric
+
+
+def test_an_import_is_all_that_changes():
+    assert torchmetrics.Accuracy is Accuracy
+    assert torchmetrics.functional.classification.multiclass_accuracy is multiclass_accuracy
+    assert torchmetrics.classification.accuracy.MulticlassAccuracy is MulticlassAccuracy
+    metric = Accuracy(task="multiclass", num_classes=3)
+    assert type(metric) is MulticlassAccuracy
+    assert isinstance(metric, original.classification.MulticlassAccuracy)
+    assert repr(metric) == "MulticlassAccuracy(num_classes=3, average='micro')"
+    value = torchmetrics.functional.accuracy(*BATCHES[0], task="multiclass", num_classes=3)
+    assert value == original.functional.accuracy(*BATCHES[0], task="multiclass", num_classes=3)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, entry in library("torchmetrics").entries.items() if not entry.function]
+)
+def test_every_class_with_a_counterpart_can_be_imported(name):
+    home = next(
+        (
+            each
+            for each in ("", "classification", "text", "clustering", "nominal")
+            if hasattr(getattr(original, each, original), name)
+        ),
+        "",
+    )
+    if name in torchmetrics.OTHER_ARGUMENTS:
+        return
+    kind = getattr(getattr(torchmetrics, home) if home else torchmetrics, name)
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+@pytest.mark.parametrize("name", ["StructuralSimilarityIndexMeasure", "PanopticQuality", "FrechetInceptionDistance"])
+def test_a_metric_without_a_counterpart_says_what_to_write(name):
+    with pytest.raises(ConfigError, match=f"{name}: .*Import it from torchmetrics"):
+        getattr(torchmetrics.image if "Pan" not in name else torchmetrics.detection, name)
+
+
+def test_names_that_are_no_metrics_are_those_of_torchmetrics():
+    assert torchmetrics.MetricCollection is original.MetricCollection
+    assert torchmetrics.wrappers.MinMaxMetric is original.wrappers.MinMaxMetric
+    assert torchmetrics.Metric is original.Metric
+    with pytest.raises(AttributeError, match="nothing"):
+        torchmetrics.nothing
+    with pytest.raises(ImportError, match="nothing"):
+        pass
+
+
+def test_arguments_are_checked_by_torchmetrics():
+    with pytest.raises(ValueError, match="average"):
+        MulticlassAccuracy(num_classes=3, average="median")
+    with pytest.raises(ValueError, match="num_classes"):
+        Accuracy(task="multiclass")
+    with pytest.raises(ValueError, match="nonsense"):
+        MulticlassAccuracy(num_classes=3, nonsense=1)
+    with pytest.raises(ConfigError, match="t_test"):
+        torchmetrics.KendallRankCorrCoef(t_test=True)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each)), lambda each: each.clone()]
+)
+def test_copies_go_on_counting(copied):
+    metric = copied(updated(MulticlassF1Score(num_classes=3), BATCHES[:2]))
+    assert updated(metric, BATCHES[2:]).compute() == updated(MulticlassF1Score(num_classes=3)).compute()
+
+
+@pytest.mark.parametrize("multidim_average", ["global", "samplewise"])
+def test_states_are_reset_merged_saved_and_loaded(multidim_average):
+    def made():
+        return MulticlassAccuracy(num_classes=3, multidim_average=multidim_average)
+
+    batches = [
+        (torch.randint(3, (4, 5), generator=GENERATOR), torch.randint(3, (4, 5), generator=GENERATOR)) for _ in range(2)
+    ]
+    expected = updated(
+        original.classification.MulticlassAccuracy(num_classes=3, multidim_average=multidim_average), batches
+    ).compute()
+    one, two = updated(made(), batches[:1]), updated(made(), batches[1:])
+    two.merge_state(one)
+    torch.testing.assert_close(two.compute(), expected)
+    two.persistent(True)
+    other = made()
+    other.persistent(True)
+    other.load_state_dict(two.state_dict())
+    torch.testing.assert_close(other.compute(), expected)
+    other.reset()
+    torch.testing.assert_close(other(*batches[0]), updated(made(), batches[:1]).compute())
+    assert other.update_count == 1
+
+
+def test_a_collection_computes_what_one_of_torchmetrics_does():
+    def collection(kinds):
+        metrics = {
+            "acc": kinds.Accuracy(task="multiclass", num_classes=3),
+            "f1": kinds.F1Score(task="multiclass", num_classes=3, average="macro"),
+        }
+        return MetricCollection(
+            {"all": MetricCollection(metrics), "auroc": kinds.AUROC(task="multiclass", num_classes=3)},
+            prefix="val_",
+        )
+
+    ours, expected = collection(torchmetrics), collection(original)
+    for batch in BATCHES:
+        assert ours(*batch) == pytest.approx(expected(*batch))
+    assert ours.clone(postfix="_x").compute() == pytest.approx(expected.clone(postfix="_x").compute())
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda kinds, metric: kinds.MinMaxMetric(metric),
+        lambda kinds, metric: kinds.ClasswiseWrapper(
+            kinds.classification.MulticlassAccuracy(num_classes=3, average=None)
+        ),
+        lambda kinds, metric: kinds.MultitaskWrapper({"a": metric}) if kinds is None else metric,
+        lambda kinds, metric: metric + 2 * metric,
+    ],
+    ids=["MinMaxMetric", "ClasswiseWrapper", "MultitaskWrapper", "arithmetic"],
+)
+def test_wrappers_take_these_metrics(wrapped):
+    def values(kinds):
+        metric = wrapped(kinds, kinds.Accuracy(task="multiclass", num_classes=3))
+        return updated(metric).compute()
+
+    assert values(torchmetrics) == pytest.approx(values(original))
+
+
+def test_a_tracker_finds_the_best_epoch():
+    tracker = torchmetrics.MetricTracker(Accuracy(task="multiclass", num_classes=3))
+    for batch in BATCHES:
+        tracker.increment()
+        tracker.update(*batch)
+    expected = [original.functional.accuracy(*batch, task="multiclass", num_classes=3) for batch in BATCHES]
+    assert tracker.best_metric() == pytest.approx(float(max(expected)))
+
+
+def test_values_have_the_dtype_that_is_set():
+    metric = updated(Accuracy(task="multiclass", num_classes=3))
+    assert metric.half().compute().dtype == torch.float32
+    assert metric.set_dtype(torch.float64).dtype == torch.float64
+    metric.update(*BATCHES[0])
+    assert metric.compute().dtype == torch.float64
+
+
+def test_batches_come_from_any_device():
+    with pretend("cuda:1"):
+        metric = BinaryF1Score()
+        metric.update(torch.tensor([0.2, 3.0, -1.0], device="cuda:1"), torch.tensor([0, 1, 1], device="cuda:1"))
+        assert metric.compute().device == torch.device("cuda:1")
+        assert metric.compute().item() == pytest.approx(2 / 3)
+
+
+def test_invalid_values_raise_when_the_metric_is_computed():
+    metric = Accuracy(task="multiclass", num_classes=3)
+    metric.update(torch.tensor([0, 1]), torch.tensor([0, 7]))
+    with pytest.raises(InvalidValuesError, match="1"):
+        metric.compute()
+
+
+def test_means_take_numbers_and_weights():
+    def value(kinds):
+        metric = kinds.MeanMetric()
+        metric.update(2)
+        metric.update(torch.tensor([[1.0, 2.0]]), weight=torch.tensor([1.0, 0.5]))
+        metric.update(3.0, 2.0)
+        return metric.compute()
+
+    assert value(torchmetrics) == value(original)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # computed before the first update
+        for name in ("SumMetric", "MaxMetric", "MinMetric"):
+            assert getattr(torchmetrics, name)().compute() == getattr(original, name)().compute()
+
+
+def test_outputs_are_taken_from_the_first_batch():
+    preds, target = torch.rand(2, 9, 3, generator=GENERATOR)
+    given = {"multioutput": "raw_values"}
+    torch.testing.assert_close(torchmetrics.R2Score(**given)(preds, target), original.R2Score(**given)(preds, target))
+    torch.testing.assert_close(
+        torchmetrics.functional.mean_squared_error(preds, target), original.functional.mean_squared_error(preds, target)
+    )
+    with pytest.raises(RuntimeError, match="same shape"):
+        torchmetrics.MeanSquaredError().update(preds, target.T)
