@@ -12,6 +12,7 @@ from assay.integrations.optional_packages import import_package
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.samplewise import sample_outcomes
+from assay.migrate.table import Counterpart
 from assay.tally.base import Batch
 
 _check_same_shape: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")._check_same_shape
@@ -20,13 +21,14 @@ BatchFormat = Callable[..., dict[str, Any]]
 """A function of the arguments of an `update` of TorchMetrics."""
 
 
-def batch_format(name: str, metric: Metric) -> BatchFormat:
+def batch_format(entry: Counterpart, metric: Metric) -> BatchFormat:
     """The function that makes a batch of TorchMetrics one of assay.
 
     Args:
-        name: the class in TorchMetrics.
+        entry: of the class in TorchMetrics.
         metric: the metric of assay that counts it.
     """
+    name = entry.name
     of_labels = hasattr(metric, "threshold")
     if name.startswith("Binary"):
         return _labels if of_labels else _scores
@@ -40,7 +42,7 @@ def batch_format(name: str, metric: Metric) -> BatchFormat:
         return _values
     if name == "MeanMetric":
         return _weighted_values
-    if getattr(metric, "num_outputs", None) == 1 and metric.family == "regression":
+    if getattr(metric, "num_outputs", None) == 1 and not entry.by_shape:
         return _numbers
     return _as_it_is
 

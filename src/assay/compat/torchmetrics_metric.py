@@ -58,7 +58,7 @@ class CompatibleMetric(AssayMetric):
     def _begin(self, metric: Metric) -> None:
         """Count this metric from now on."""
         self._metric = metric
-        self._format = batch_format(self.entry.name, metric)
+        self._format = batch_format(self.entry, metric)
         self._take(Meter(weighted="weight" in self.updates.parameters, value=metric))
         self._update_signature = self.updates
 
@@ -161,7 +161,8 @@ def compatible_class(original: type) -> type:
     update = inspect.signature(original.update)
     updates = update.replace(parameters=list(update.parameters.values())[1:])
     base = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
-    return type(original.__name__, (base, original), {**body, "entry": entry, "original": original, "updates": updates})
+    body |= {"entry": entry, "original": original, "updates": updates, "higher_is_better": original.higher_is_better}
+    return type(original.__name__, (base, original), body)
 
 
 def _task_constructor(original: Any) -> Callable[..., Any]:
@@ -184,6 +185,8 @@ def _with_arguments(
     """The metric in the place of one of TorchMetrics, with those of the arguments that it takes."""
     known = inspect.signature(original).parameters
     taken = {name: value for name, value in arguments.items() if name in known and _differs(value, known[name].default)}
+    if "zero_division" in arguments and "zero_division" not in known:  # which classes take as an option
+        taken["zero_division"] = arguments["zero_division"]
     if "num_classes" in known and known["num_classes"].default is inspect.Parameter.empty:
         taken.setdefault("num_classes", 2)  # functions of categories do not ask for it, and assay does not need it
     return compatible_class(original)(**taken, **options)

@@ -51,8 +51,14 @@ def original_value(value: Any, metric: Metric, average: object) -> Any:
     if name in _EMPTY:
         return value.nan_to_num(_EMPTY[name], torch.inf, -torch.inf)
     if name in _ZERO and not _absent_is_left_out(metric):
-        value = value.nan_to_num(getattr(metric, "zero_division", 0.0), torch.inf, -torch.inf)
+        value = value.nan_to_num(_without_data(metric), torch.inf, -torch.inf)
     return value.nanmean() if name in _REDUCED_LATER and average == "macro" and value.ndim else value
+
+
+def _without_data(metric: Any) -> float:
+    """The value of a class without data."""
+    ignores_class = metric.ignore_index in range(metric.num_classes or 0)
+    return 0.0 if ignores_class else getattr(metric, "zero_division", 0.0)
 
 
 def _absent_is_left_out(metric: Metric) -> bool:
