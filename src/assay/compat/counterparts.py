@@ -14,12 +14,13 @@ from assay.metrics.base import Metric
 from assay.migrate.table import Counterpart
 
 
-def counterpart(entry: Counterpart, arguments: Mapping[str, Any]) -> Metric:
+def counterpart(entry: Counterpart, arguments: Mapping[str, Any], **sizes: int) -> Metric:
     """The metric that measures what a name of another library measures with these arguments.
 
     Args:
         entry: the row of the table.
         arguments: the value of each parameter; what is missing has its default.
+        **sizes: `num_classes` and the like, where the library takes them from the data.
 
     Raises:
         ConfigError: an argument has no counterpart.
@@ -30,18 +31,16 @@ def counterpart(entry: Counterpart, arguments: Mapping[str, Any]) -> Metric:
         Accuracy(num_classes=3, top_k=2, average='macro')
     """
     fields = {name: ast.literal_eval(source) for name, source in entry.writes.items()}
-    for parameter in entry.takes:
-        name = parameter.name
-        if name in arguments or _is_literal(parameter.default):
-            value = arguments[name] if name in arguments else ast.literal_eval(str(parameter.default))
-            if (field := _field(entry, name, value)) is not None:
-                fields[field] = _value(entry, name, value)
-    metric: Metric = getattr(assay.metrics, entry.assay)(**fields)
+    defaults = {name: source for name, source in entry.defaults().items() if source != "..."}
+    given = {name: ast.literal_eval(source) for name, source in defaults.items()} | dict(arguments)
+    for name in [each.name for each in entry.takes if each.name in given]:
+        restricted = entry.rules.get(name, "").startswith("only")
+        if restricted and name not in arguments:
+            continue  # the default, for which the row was written
+        if (field := _field(entry, name, given[name])) is not None:
+            fields[field] = _value(entry, name, given[name])
+    metric: Metric = getattr(assay.metrics, entry.assay)(**fields, **sizes)
     return metric
-
-
-def _is_literal(source: str | None) -> bool:
-    return source not in (None, "...")
 
 
 def _field(entry: Counterpart, name: str, value: object) -> str | None:

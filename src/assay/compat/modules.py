@@ -1,0 +1,74 @@
+"""Modules that stand for those of another library: names are looked up there, and replaced by compatible ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import ModuleType
+from typing import Any
+
+from assay.compat import __name__ as PACKAGE
+
+Replace = Callable[[Any], Any]
+"""What stands for an object of another library."""
+
+
+def stand_for(library: ModuleType, replace: Replace) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Let `assay.compat.<library>`, and every module in it, have the names of a library.
+
+    Args:
+        library: the library.
+        replace: gives what stands for an object of it.
+
+    Returns:
+        `__getattr__` and `__dir__` of the module.
+    """
+    sys.meta_path.append(_CompatibleModules(library.__name__, replace))
+    return lambda name: _member(library, name, replace), lambda: dir(library)
+
+
+class CompatibleModule(ModuleType):
+    """A module that stands for one of another library."""
+
+    def __init__(self, original: ModuleType, replace: Replace) -> None:
+        super().__init__(f"{PACKAGE}.{original.__name__}", original.__doc__)
+        self.__path__: list[str] = []
+        self._original, self._replace = original, replace
+
+    def __getattr__(self, name: str) -> Any:
+        value = _member(self._original, name, self._replace)
+        setattr(self, name, value)  # the next look-up does not come here
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(self._original)
+
+
+class _CompatibleModules(MetaPathFinder, Loader):
+    """Finds the modules that stand for those of a library."""
+
+    def __init__(self, library: str, replace: Replace) -> None:
+        self._inside, self._replace = f"{PACKAGE}.{library}.", replace
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        return spec_from_loader(fullname, self, is_package=True) if fullname.startswith(self._inside) else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return CompatibleModule(import_module(spec.name.removeprefix(f"{PACKAGE}.")), self._replace)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is to be run."""
+
+
+def _member(module: ModuleType, name: str, replace: Replace) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {PACKAGE}.{module.__name__} has no attribute {name!r}")
+    original = getattr(module, name)
+    if not isinstance(original, ModuleType):
+        return replace(original)
+    inside = original.__name__.startswith(f"{module.__name__.partition('.')[0]}.")
+    return import_module(f"{PACKAGE}.{original.__name__}") if inside else original
