@@ -39,6 +39,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("huggingface",),
+    ("compat",),
     ("integrations", "migrate", "quantize"),
     ("language",),
     ("evaluation",),

@@ -75,6 +75,8 @@ def test_arguments_are_checked_by_torchmetrics():
         Accuracy(task="multiclass")
     with pytest.raises(ValueError, match="nonsense"):
         MulticlassAccuracy(num_classes=3, nonsense=1)
+    with pytest.raises(ConfigError, match="samplewise"):
+        torchmetrics.classification.MulticlassExactMatch(num_classes=3, multidim_average="samplewise")
     with pytest.raises(ConfigError, match="t_test"):
         torchmetrics.KendallRankCorrCoef(t_test=True)
 
@@ -203,3 +205,11 @@ def test_outputs_are_taken_from_the_first_batch():
     )
     with pytest.raises(RuntimeError, match="same shape"):
         torchmetrics.MeanSquaredError().update(preds, target.T)
+
+
+def test_repeated_samples_are_left_out_of_batches_of_any_shape():
+    metric = torchmetrics.AUROC(task="multilabel", num_labels=2)
+    metric.count_only(3)
+    preds, target = torch.rand(5, 2, 4, generator=GENERATOR), torch.randint(2, (5, 2, 4), generator=GENERATOR)
+    expected = original.AUROC(task="multilabel", num_labels=2)(preds[:3], target[:3])
+    torch.testing.assert_close(metric(preds, target=target), expected)

@@ -37,7 +37,7 @@ class CompatibleMetric(IgniteMetric):
     """
 
     entry: ClassVar[Counterpart]
-    original: ClassVar[type]
+    original: ClassVar[Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.original(*args, **kwargs)  # checks the arguments
@@ -118,6 +118,6 @@ class CompatibleMetric(IgniteMetric):
 @functools.cache
 def compatible_class(original: type) -> type:
     """The class in the place of one of Ignite that has a counterpart."""
-    body = {"__doc__": original.__doc__, "__module__": "assay.compat.ignite.metrics"}
+    body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": "assay.compat.ignite.metrics"}
     body |= {"entry": TABLE.entries[original.__name__], "original": original}
     return type(original.__name__, (CompatibleMetric,), body)

@@ -18,11 +18,10 @@ from torch import Tensor
 from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
 from assay.compat.torchmetrics_values import original_value, placed, reduced_later
-from assay.errors import NoDataWarning
+from assay.errors import ConfigError, NoDataWarning, describe
 from assay.integrations.optional_packages import import_package
 from assay.integrations.torchmetrics import AssayMetric
 from assay.meter import Meter
-from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.migrate.table import Counterpart, library
 
@@ -39,23 +38,26 @@ class CompatibleMetric(AssayMetric):
 
     is_differentiable = False
     entry: ClassVar[Counterpart]
-    original: ClassVar[type]
+    original: ClassVar[Any]
     updates: ClassVar[inspect.Signature]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         arguments = inspect.signature(self.original).bind(*args, **kwargs).arguments
-        self.original.__init__(self, *args, **kwargs)  # type: ignore[misc]
+        self.original.__init__(self, *args, **kwargs)
         self._arguments = {**arguments, **arguments.pop("kwargs", {})}
         metric = counterpart(self.entry, self._arguments)
         self._average = self._arguments.get("average", getattr(metric, "average", None))
         self._begin(self._counted(metric))
         self._drop_states()
 
-    def _counted(self, metric: Metric) -> Metric:
+    def _counted(self, metric: Any) -> Any:
         """What is counted, of the metric of assay that has these arguments."""
+        if getattr(metric, "multidim_average", "global") != "global":
+            do = f"Import {self.entry.name} from torchmetrics itself; assay's is the mean over samples"
+            raise ConfigError(describe("multidim_average", metric.multidim_average, "'global'", do))
         return reduced_later(metric)
 
-    def _begin(self, metric: Metric) -> None:
+    def _begin(self, metric: Any) -> None:
         """Count this metric from now on."""
         self._metric = metric
         self._format = batch_format(self.entry, metric)
@@ -85,20 +87,21 @@ class CompatibleMetric(AssayMetric):
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Count a batch, with the arguments that the class of TorchMetrics takes."""
-        super().update(**self._batch(*args, **kwargs))
+        self.meter.update(**self._batch(*args, **kwargs))
 
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
         with _without_data_warnings():
-            return self._converted(super().compute())
+            return self._converted(self.meter.compute()["value"])
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         batch = self._batch(*args, **kwargs)
         with _without_data_warnings():
-            return self._converted(super()._count_batch(**batch))
+            return self._converted(self.meter.forward(**batch)["value"])
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A batch as assay's metric takes it."""
+        args, kwargs = self._first(*args), dict(zip(kwargs, self._first(*kwargs.values()), strict=True))
         batch = self._format(*args, **kwargs)
         preds = batch["preds"]
         if isinstance(preds, Tensor):
@@ -122,7 +125,7 @@ class CompatibleMetric(AssayMetric):
 class CompatibleRate(CompatibleMetric):
     """A quotient of true and false positives and negatives: assay counts them, the class of TorchMetrics divides."""
 
-    def _counted(self, metric: Metric) -> Metric:
+    def _counted(self, metric: Any) -> StatScores:
         taken = {each.name for each in fields(metric)} & {each.name for each in fields(StatScores)} - {"average"}
         return StatScores(**{name: getattr(metric, name) for name in taken - {"multidim_average"}})
 
@@ -151,11 +154,11 @@ def _without_data_warnings() -> Iterator[None]:
 
 
 @functools.cache
-def compatible_class(original: type) -> type:
+def compatible_class(original: Any) -> type:
     """The class in the place of one of TorchMetrics that has a counterpart."""
     entry = TABLE.entries[original.__name__]
     home = ".".join(original.__module__.split(".")[:2])
-    body = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
+    body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
     if entry.tasks:
         return type(original.__name__, (), {**body, "__new__": _task_constructor(original)})
     update = inspect.signature(original.update)

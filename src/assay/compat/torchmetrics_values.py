@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.metrics.base import Metric
 from assay.metrics.classification.ranking import ROC
 
 _REDUCED_LATER = ("AUROC", "AveragePrecision", "LogAUC")
@@ -23,7 +22,7 @@ _EMPTY = {"Max": -torch.inf, "Min": torch.inf, "Sum": 0.0}
 _AT_A_MINIMUM = ("PrecisionAtFixedRecall", "RecallAtFixedPrecision")
 
 
-def reduced_later(metric: Metric) -> Metric:
+def reduced_later(metric: Any) -> Any:
     """The metric of each class, where TorchMetrics has another mean of them."""
     several = getattr(metric, "num_classes", None) or getattr(metric, "num_labels", None)
     if type(metric).__name__ in _REDUCED_LATER and several and metric.average == "macro":
@@ -31,7 +30,7 @@ def reduced_later(metric: Metric) -> Metric:
     return metric
 
 
-def original_value(value: Any, metric: Metric, average: object) -> Any:
+def original_value(value: Any, metric: Any, average: object) -> Any:
     """A value of a metric of assay as the number, or numbers, that TorchMetrics gives.
 
     Args:
@@ -41,7 +40,7 @@ def original_value(value: Any, metric: Metric, average: object) -> Any:
     """
     name = type(metric).__name__
     if name in ("ROC", "PrecisionRecallCurve"):
-        return _curves(*value, metric)
+        return _curves(value, metric)
     if name in _AT_A_MINIMUM:
         return value[0].nan_to_num(0.0), value[1].masked_fill(value[1].isinf(), torch.nan)
     if name == "SensitivityAtSpecificity":
@@ -61,20 +60,20 @@ def _without_data(metric: Any) -> float:
     return 0.0 if ignores_class else getattr(metric, "zero_division", 0.0)
 
 
-def _absent_is_left_out(metric: Metric) -> bool:
+def _absent_is_left_out(metric: Any) -> bool:
     exact = getattr(metric, "thresholds", None) is None
     return type(metric).__name__ == "AveragePrecision" and exact and metric.num_classes is not None
 
 
-def _curves(first: Any, second: Any, thresholds: Any, metric: Metric) -> Any:
+def _curves(value: Any, metric: Any) -> Any:
     """The curves of several classes are lists."""
-    if not isinstance(thresholds, tuple):
-        return _curve(first, second, thresholds, metric)
-    curves = [_curve(*each, metric) for each in zip(first, second, thresholds, strict=True)]
+    if not isinstance(value[-1], tuple):
+        return _curve(metric, *value)
+    curves = [_curve(metric, *each) for each in zip(*value, strict=True)]
     return tuple(map(list, zip(*curves, strict=True)))
 
 
-def _curve(first: Tensor, second: Tensor, thresholds: Tensor, metric: Metric) -> tuple[Tensor, Tensor, Tensor]:
+def _curve(metric: Any, first: Tensor, second: Tensor, thresholds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Rates without data are 0, and the largest threshold is 1; a recall ends at 0, and without data it is 1 or NaN."""
     if isinstance(metric, ROC):
         return first.nan_to_num(0.0), second.nan_to_num(0.0), thresholds.clamp(max=1)
