@@ -5,6 +5,7 @@
 # make clean   remove what make made
 # make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
+# make test-compat   every name of TorchMetrics and Ignite in assay.compat, with random calls, against theirs
 # make test-integrations   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Weights & Biases
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-slow test-gpu test-regressions test-integrations test-cuda-build lint types bench docs clean
+.PHONY: demo test test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench docs clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -37,6 +38,9 @@ test-integrations: $(STAMPS)/hosts
 
 test-cuda-build: $(STAMPS)/cuda-build
 	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/pretend/test_cuda_build.py
+
+test-compat: $(STAMPS)/test
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/compat
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .

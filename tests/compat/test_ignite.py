@@ -10,7 +10,7 @@ from assay.compat.ignite.metrics import Accuracy, Loss, Precision
 from ignite.exceptions import NotComputableError
 
 from assay.compat import ignite
-from assay.errors import ConfigError, InvalidValuesError
+from assay.errors import ConfigError, InvalidValuesError, ShapeError
 from assay.migrate.table import library
 
 GENERATOR = torch.Generator().manual_seed(5)
@@ -109,6 +109,8 @@ def test_what_ignite_refuses_is_refused():
         Precision(average="median")
     with pytest.raises(ConfigError, match="samples"):
         Precision(average="samples", is_multilabel=True)
+    with pytest.raises(ShapeError, match="y_pred"):
+        Accuracy().update((torch.ones(2),))
     metric = Accuracy()
     metric.update((torch.tensor([0.3, 1.0]), torch.tensor([0, 1])))  # scores, where Ignite takes 0 and 1 only
     with pytest.raises(InvalidValuesError, match="1"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from assay.compat.counterparts import counterpart
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, ShapeError, describe
 from assay.integrations.ignite import IgniteMetric
 from assay.integrations.optional_packages import import_package
 from assay.meter import Meter
@@ -60,11 +61,18 @@ class CompatibleMetric(IgniteMetric):
 
     def update(self, output: Any) -> None:
         """Count a batch `(y_pred, y)`."""
-        preds, target, *rest = output
+        if not isinstance(output, Sequence) or len(output) != 2:
+            got = f"{len(output)} parts" if isinstance(output, Sequence) else type(output).__name__
+            raise ShapeError(
+                describe("output of the engine", got, "(y_pred, y)", "Pass output_transform= that gives them")
+            )
+        preds, target = (each[: self._left] for each in output)
+        if self._left is not None:  # the samples after these are repeated by the sampler
+            self._left -= len(preds)
         if self._numbers is None:
             self._numbers = math.prod(preds.shape[1:])
             self.meter = Meter(value=self._metric(preds, target))
-        super().update((*self._batch(preds, target), *rest))
+        self.meter.update(*self._batch(preds, target))
 
     def _metric(self, preds: Tensor, target: Tensor) -> Metric:
         """What counts batches like this one."""
