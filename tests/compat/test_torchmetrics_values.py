@@ -30,8 +30,6 @@ DIFFERENT = {
     "PrecisionAtFixedRecall": "of several thresholds with the same precision, another one",
     "RecallAtFixedPrecision": "of several thresholds with the same recall, another one",
     "CalibrationError": "NaN without data",
-    "SpecificityAtSensitivity": "of several thresholds with the same specificity, another one",
-    "SensitivityAtSpecificity": "without negatives there is no specificity",
     "NegativePredictiveValue": "zero_division, which the classes there do not follow, and the functions do",
     "ExactMatch": "a sample whose labels are all ignored is not right",
     "MatthewsCorrCoef": "0 where it is 0 / 0; a float where it is 1 or -1",
@@ -55,7 +53,7 @@ DIFFERENT = {
 }
 
 
-ANOTHER_THRESHOLD = ("PrecisionAtFixedRecall", "RecallAtFixedPrecision", "SpecificityAtSensitivity")
+ANOTHER_THRESHOLD = ("PrecisionAtFixedRecall", "RecallAtFixedPrecision")
 
 
 def same(ours, other, types: bool = True) -> bool:

@@ -17,12 +17,13 @@ from torch import Tensor
 
 from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
-from assay.compat.torchmetrics_values import original_value, placed, reduced_later
+from assay.compat.torchmetrics_values import operating_points, original_value, placed, reduced_later
 from assay.errors import ConfigError, NoDataWarning, describe
 from assay.integrations.optional_packages import import_package
 from assay.integrations.torchmetrics import AssayMetric
 from assay.meter import Meter
 from assay.metrics.classification.confusion import StatScores
+from assay.metrics.classification.ranking import ROC
 from assay.migrate.table import Counterpart, library
 
 ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
@@ -125,9 +126,8 @@ class CompatibleMetric(AssayMetric):
 class CompatibleRate(CompatibleMetric):
     """A quotient of true and false positives and negatives: assay counts them, the class of TorchMetrics divides."""
 
-    def _counted(self, metric: Any) -> StatScores:
-        taken = {each.name for each in fields(metric)} & {each.name for each in fields(StatScores)} - {"average"}
-        return StatScores(**{name: getattr(metric, name) for name in taken - {"multidim_average"}})
+    def _counted(self, metric: Any) -> Any:
+        return _with_fields(StatScores, metric)
 
     def _drop_states(self) -> None:
         if self.multidim_average == "global":
@@ -143,6 +143,25 @@ class CompatibleRate(CompatibleMetric):
         if not self._defaults:
             self.tp, self.fp, self.tn, self.fn = (each.to(self._device) for each in value[:4])
         return placed(self.original.compute(self), self._dtype, self._device)
+
+
+class CompatibleOperatingPoint(CompatibleMetric):
+    """The largest of two rates where the other has a minimum, and its threshold, on the curve that assay counts."""
+
+    def _counted(self, metric: Any) -> Any:
+        return _with_fields(ROC, metric)
+
+    def _converted(self, value: Any) -> Any:
+        minimum = next(each for name, each in self._arguments.items() if name.startswith("min_"))
+        fpr, tpr, thresholds = super()._converted(value)
+        sensitivity = self.entry.assay == "SensitivityAtSpecificity"
+        return operating_points(fpr, tpr, thresholds, minimum, sensitivity)
+
+
+def _with_fields(kind: Any, metric: Any) -> Any:
+    """A metric of the same data as another one, whose values are not yet averaged."""
+    taken = {each.name for each in fields(metric)} & {each.name for each in fields(kind)}
+    return kind(**{name: getattr(metric, name) for name in taken - {"average", "multidim_average"}})
 
 
 @contextmanager
@@ -163,7 +182,9 @@ def compatible_class(original: Any) -> type:
         return type(original.__name__, (), {**body, "__new__": _task_constructor(original)})
     update = inspect.signature(original.update)
     updates = update.replace(parameters=list(update.parameters.values())[1:])
-    base = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
+    base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
+    if entry.assay in ("SensitivityAtSpecificity", "SpecificityAtSensitivity"):
+        base = CompatibleOperatingPoint
     body |= {"entry": entry, "original": original, "updates": updates, "higher_is_better": original.higher_is_better}
     return type(original.__name__, (base, original), body)
 

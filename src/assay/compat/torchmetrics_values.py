@@ -19,6 +19,9 @@ _ZERO = (*_REDUCED_LATER, "ConfusionMatrix", "JaccardIndex", "ROC")
 _EMPTY = {"Max": -torch.inf, "Min": torch.inf, "Sum": 0.0}
 """Values of no data."""
 
+_NO_THRESHOLD = 1e6
+"""The threshold where no point of a curve has the minimum."""
+
 _AT_A_MINIMUM = ("PrecisionAtFixedRecall", "RecallAtFixedPrecision")
 
 
@@ -43,8 +46,6 @@ def original_value(value: Any, metric: Any, average: object) -> Any:
         return _curves(value, metric)
     if name in _AT_A_MINIMUM:
         return value[0].nan_to_num(0.0), value[1].masked_fill(value[1].isinf(), torch.nan)
-    if name == "SensitivityAtSpecificity":
-        return value[0], value[1].clamp(max=1)
     if name == "EditDistance":
         return value.long() if metric.reduction == "sum" else value
     if name in _EMPTY:
@@ -80,6 +81,27 @@ def _curve(metric: Any, first: Tensor, second: Tensor, thresholds: Tensor) -> tu
     alone = metric.thresholds is None and metric.num_classes is None
     recall = second.nan_to_num(1.0) if alone else second
     return first, torch.cat([recall[..., :-1], torch.zeros_like(recall[..., -1:])], -1), thresholds
+
+
+def operating_points(fpr: Any, tpr: Any, thresholds: Any, minimum: float, sensitivity: bool) -> tuple[Tensor, Tensor]:
+    """The point of each curve with the largest sensitivity, or specificity, where the other is at least a minimum."""
+    if isinstance(fpr, Tensor) and fpr.ndim == 1:
+        return _operating_point(fpr, tpr, thresholds, minimum, sensitivity)
+    of_class = thresholds if isinstance(thresholds, list) else [thresholds] * len(fpr)
+    points = [_operating_point(*each, minimum, sensitivity) for each in zip(fpr, tpr, of_class, strict=True)]
+    values, at = zip(*points, strict=True)
+    return torch.stack(values), torch.stack(at)
+
+
+def _operating_point(
+    fpr: Tensor, tpr: Tensor, thresholds: Tensor, minimum: float, sensitivity: bool
+) -> tuple[Tensor, Tensor]:
+    value, bound = (tpr, 1 - fpr) if sensitivity else (1 - fpr, tpr)
+    allowed = bound >= minimum
+    if not allowed.any():
+        return torch.zeros_like(value[0]), torch.full_like(thresholds[0], _NO_THRESHOLD)
+    best = value.masked_fill(~allowed, -1).argmax()
+    return value[best], thresholds[best]
 
 
 def placed(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
