@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from fractions import Fraction
+from itertools import product
 
 import pytest
 import torch
@@ -53,7 +54,7 @@ KINDS = ["normal", "offset", "lognormal", "any bits", "denormal", "cancelling", 
 
 def zeroed(factors: list[torch.Tensor]) -> list[torch.Tensor]:
     """The factors with those rows zero in which any of them is not finite."""
-    keep = torch.stack(factors).isfinite().all(0)
+    keep = torch.stack([factor.double() for factor in factors]).isfinite().all(0)
     return [torch.where(keep, factor, 0.0) for factor in factors]
 
 
@@ -90,6 +91,32 @@ def test_sum_of_products_is_the_rational_one(rows: list[tuple[float, float, floa
     (value,) = exact.to_integers(compiled(columns))
     expected = sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in rows), Fraction(0))
     assert int(value) * Fraction(2) ** exact.origin(3) == expected
+
+
+def drawn_wide(kind: str, rows: int, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    match kind:
+        case "any bits":
+            bits = torch.randint(-(2**63), 2**63 - 1, (rows, 1), generator=generator)
+            return bits.view(torch.float64).nan_to_num(0, 1, -1)
+        case "denormal":
+            return torch.randint(0, 2**52, (rows, 1), generator=generator).view(torch.float64)
+        case "largest":
+            return torch.full((rows, 1), torch.finfo(torch.float64).max, dtype=torch.float64)
+    return drawn(kind, rows, seed).double() / 3
+
+
+@needs_library
+@pytest.mark.parametrize("kind", ["normal", "lognormal", "any bits", "denormal", "largest"])
+def test_float64_alone_and_with_float32_gives_the_same_limbs_as_torch(kind: str) -> None:
+    for rows, factors in product((1, 1025), (1, 2, 3)):
+        wide = [drawn_wide(kind, rows, seed) for seed in range(factors)]
+        assert torch.equal(compiled(wide), in_torch(wide))
+        mixed = [drawn("normal", rows, 5), *wide[1:]]
+        assert torch.equal(compiled(mixed), in_torch(mixed))
+        marked = wide[0].clone()
+        marked[rows // 2] = math.inf
+        assert torch.equal(compiled([marked, *wide[1:]]), in_torch(zeroed([marked, *wide[1:]])))
 
 
 @needs_library

@@ -28,9 +28,9 @@ def library() -> ctypes.CDLL | None:
     return compiled if own == sources else None
 
 
-def takes(*tensors: Tensor) -> bool:
-    """Whether float tensors can go to the library. That they are in host memory is for the caller to know."""
-    return library() is not None and all(type(t) is Tensor and t.dtype == torch.float32 for t in tensors)
+def takes(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = (torch.float32,)) -> bool:
+    """Whether tensors can go to the library. That they are in host memory is for the caller to know."""
+    return library() is not None and all(type(t) is Tensor and t.dtype in dtypes for t in tensors)
 
 
 def loaded() -> ctypes.CDLL:

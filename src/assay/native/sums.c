@@ -20,6 +20,9 @@
 
 #define BLOCK 1024 /* 2 ** 10 numbers */
 #define LANES 8
+#define SUMS 4 /* formed side by side, so that no addition waits for the one before */
+#define STEP (SUMS * LANES)
+#define MOST_QUANTUM (1024 - 54) /* of a window whose sums are no infinity */
 #define INFINITE INT64_C(0x7ff0000000000000)
 #define ALIGNED __attribute__((aligned(64)))
 
@@ -45,15 +48,28 @@ VECTORISED static void extent(const double *block, int64_t rows, int64_t *larges
     }
 }
 
+/* Add up what two windows have in all lanes. */
+static inline void add_lanes(const doubles *sum, const doubles *rest, doubles start, double *first, double *second)
+{
+    doubles high = {0}, low = {0};
+    for (int k = 0; k < SUMS; k++)
+        high += sum[k] - start, low += rest[k];
+    *first = *second = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        *first += high[lane], *second += low[lane];
+}
+
 /* The sum of a block whose sum is exact. */
 VECTORISED static double plain_sum(const double *block, int64_t rows)
 {
-    doubles sum = {0};
-    for (int64_t i = 0; i < rows; i += LANES)
-        sum += *(const doubles *)(block + i);
+    doubles sum[SUMS] = {{0}};
+    for (int64_t i = 0; i < rows; i += STEP)
+        for (int k = 0; k < SUMS; k++)
+            sum[k] += *(const doubles *)(block + i + k * LANES);
+    doubles all = sum[0] + sum[1] + (sum[2] + sum[3]);
     double total = 0;
     for (int lane = 0; lane < LANES; lane++)
-        total += sum[lane];
+        total += all[lane];
     return total;
 }
 
@@ -61,17 +77,36 @@ VECTORISED static double plain_sum(const double *block, int64_t rows)
  * that leaves is summed exactly, too. */
 VECTORISED static void window_sums(const double *block, int64_t rows, double coarse, double *first, double *second)
 {
-    doubles sum = {0}, rest = {0};
-    sum += coarse;
-    for (int64_t i = 0; i < rows; i += LANES) {
-        doubles number = *(const doubles *)(block + i);
-        doubles next = sum + number;
-        rest += number - (next - sum);
-        sum = next;
-    }
-    *first = *second = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        *first += sum[lane] - coarse, *second += rest[lane];
+    doubles sum[SUMS], rest[SUMS], start = {0};
+    start += coarse;
+    for (int k = 0; k < SUMS; k++)
+        sum[k] = start, rest[k] = start - start;
+    for (int64_t i = 0; i < rows; i += STEP)
+        for (int k = 0; k < SUMS; k++) {
+            doubles number = *(const doubles *)(block + i + k * LANES);
+            doubles next = sum[k] + number;
+            rest[k] += number - (next - sum[k]);
+            sum[k] = next;
+        }
+    add_lanes(sum, rest, start, first, second);
+}
+
+/* The same for the exact products of two columns. To fuse multiplications with additions changes nothing then. */
+FUSED static void product_sums(const double *x, const double *y, int64_t rows, double coarse, double *first,
+                               double *second)
+{
+    doubles sum[SUMS], rest[SUMS], start = {0};
+    start += coarse;
+    for (int k = 0; k < SUMS; k++)
+        sum[k] = start, rest[k] = start - start;
+    for (int64_t i = 0; i < rows; i += STEP)
+        for (int k = 0; k < SUMS; k++) {
+            doubles a = *(const doubles *)(x + i + k * LANES), b = *(const doubles *)(y + i + k * LANES);
+            doubles next = sum[k] + a * b;
+            rest[k] += a * b - (next - sum[k]);
+            sum[k] = next;
+        }
+    add_lanes(sum, rest, start, first, second);
 }
 
 static void zero_nonfinite(double *block, int64_t rows)
@@ -102,9 +137,9 @@ static void add_block(int64_t *limbs, int64_t origin, double *block, int64_t row
         return;
     int last_bit = exponent_of(smallest) - digits + 1;
     int quantum = exponent_of(largest) + 1 + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
-    if (last_bit >= quantum) {
+    if (last_bit >= quantum && quantum <= MOST_QUANTUM) {
         add_number(limbs, origin, plain_sum(block, rows));
-    } else if (last_bit >= quantum - 1 + 10 - 53) { /* the first window leaves at most half a quantum of each */
+    } else if (last_bit >= quantum - 1 + 10 - 53 && quantum <= MOST_QUANTUM) { /* the first window leaves at most half a quantum of each */
         window_sums(block, rows, ldexp(1.5, 52 + quantum), &first, &second);
         add_number(limbs, origin, first);
         add_number(limbs, origin, second);
@@ -121,11 +156,12 @@ struct block {
     int64_t last_bit;  /* all values are multiples of 2 ** last_bit */
     int64_t empty;     /* whether all values are 0 */
     int64_t nonfinite; /* whether one is not finite */
-    int64_t unused[4]; /* a whole cache line */
+    int64_t wide;      /* whether they were float64 */
+    int64_t unused[3]; /* a whole cache line */
 };
 
-/* The bits of magnitudes order as they do; one less, zero is above all others. */
-VECTORISED static void extent_of_floats(const float *x, int64_t rows, uint32_t *largest, uint32_t *smallest)
+/* Widen a block, with zeros up to a whole step; the bits of magnitudes order as they do; one less, 0 is above all. */
+VECTORISED static void widen(double *restrict values, const float *x, int64_t rows, uint32_t *largest, uint32_t *smallest)
 {
     const bits *numbers = (const bits *)x;
     uint32_t high = 0, low = UINT32_MAX;
@@ -133,16 +169,11 @@ VECTORISED static void extent_of_floats(const float *x, int64_t rows, uint32_t *
         uint32_t magnitude = numbers[i] & INT32_MAX, less = magnitude - 1;
         high = magnitude > high ? magnitude : high;
         low = less < low ? less : low;
-    }
-    *largest = high, *smallest = low + 1;
-}
-
-VECTORISED static void widen(double *values, const float *x, int64_t rows)
-{
-    for (int64_t i = 0; i < rows; i++)
         values[i] = x[i];
-    for (int64_t i = rows; i % LANES; i++)
+    }
+    for (int64_t i = rows; i % STEP; i++)
         values[i] = 0;
+    *largest = high, *smallest = low + 1;
 }
 
 static int64_t exponent_of_float(uint32_t number)
@@ -150,7 +181,7 @@ static int64_t exponent_of_float(uint32_t number)
     return number >> 23 ? number >> 23 : 1;
 }
 
-static void load(struct block *into, const float *x, int64_t stride, int64_t rows)
+static void load_floats(struct block *into, const float *x, int64_t stride, int64_t rows)
 {
     float near[BLOCK];
     uint32_t largest, smallest;
@@ -159,12 +190,27 @@ static void load(struct block *into, const float *x, int64_t stride, int64_t row
             near[i] = x[i * stride];
         x = near;
     }
-    extent_of_floats(x, rows, &largest, &smallest);
-    widen(into->values, x, rows);
+    widen(into->values, x, rows, &largest, &smallest);
     into->above = exponent_of_float(largest) - 126;
     into->last_bit = exponent_of_float(smallest) - 150;
     into->empty = largest == 0;
     into->nonfinite = largest >= 0x7f800000;
+}
+
+static void load_doubles(struct block *into, const double *x, int64_t stride, int64_t rows)
+{
+    int64_t largest, smallest;
+    for (int64_t i = 0; i < rows; i++)
+        into->values[i] = x[i * stride];
+    for (int64_t i = rows; i % STEP; i++)
+        into->values[i] = 0;
+    extent(into->values, (rows + LANES - 1) / LANES * LANES, &largest, &smallest);
+    into->empty = largest == 0;
+    into->nonfinite = largest >= INFINITE;
+    if (!into->empty && !into->nonfinite) {
+        into->above = exponent_of(largest) + 1;
+        into->last_bit = exponent_of(smallest) - 52;
+    }
 }
 
 VECTORISED static void multiply(double *block, const double *by, int64_t rows)
@@ -186,30 +232,13 @@ VECTORISED static void split(double *block, double *low, int64_t rows)
 }
 
 
-/* The same as `window_sums` for the products of two columns. */
-VECTORISED static void product_sums(const double *x, const double *y, int64_t rows, double coarse, double *first,
-                                    double *second)
-{
-    doubles sum = {0}, rest = {0};
-    sum += coarse;
-    for (int64_t i = 0; i < rows; i += LANES) {
-        doubles product = *(const doubles *)(x + i) * *(const doubles *)(y + i);
-        doubles next = sum + product;
-        rest += product - (next - sum);
-        sum = next;
-    }
-    *first = *second = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        *first += sum[lane] - coarse, *second += rest[lane];
-}
-
 /* Add the product of one column or of two whose bounds say that two windows hold it; else say that they do not. */
 static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, const struct block *y, int64_t rows)
 {
     int64_t above = x->above + (y ? y->above : 0), last_bit = x->last_bit + (y ? y->last_bit : 0);
     int64_t quantum = above + 10 - 53; /* 2 ** 10 numbers in the 53 bits of a double */
     double first, second;
-    if (x->nonfinite || (y && y->nonfinite) || last_bit < quantum - 1 + 10 - 53)
+    if (x->nonfinite || (y && y->nonfinite) || last_bit < quantum - 1 + 10 - 53 || quantum > MOST_QUANTUM)
         return 0;
     if (!y && last_bit >= quantum) {
         add_number(limbs, origin, plain_sum(x->values, rows));
@@ -225,7 +254,7 @@ static int add_bounded(int64_t *limbs, int64_t origin, const struct block *x, co
     return 1;
 }
 
-/* Add the product of one to three columns, whatever they are. */
+/* Add the product of one to three columns of float32, or of one of float64, whatever they are. */
 static void add_any(int64_t *limbs, int64_t origin, int64_t factors, const struct block *const *columns, int64_t rows)
 {
     double block[BLOCK] ALIGNED, low[BLOCK] ALIGNED;
@@ -238,16 +267,37 @@ static void add_any(int64_t *limbs, int64_t origin, int64_t factors, const struc
         }
         multiply(block, columns[k]->values, rows);
     }
-    add_block(limbs, origin, block, rows, factors == 1 ? 24 : 48);
+    add_block(limbs, origin, block, rows, factors > 1 ? 48 : columns[0]->wide ? 53 : 24);
+}
+
+/* Add the product of two or three columns of which one is float64. */
+static void add_wide(int64_t *limbs, int64_t origin, int64_t factors, const struct block *const *columns, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        struct number x = number_of(columns[0]->values[i]), y = number_of(columns[1]->values[i]);
+        struct number z = factors == 3 ? number_of(columns[2]->values[i]) : (struct number){0, 0, 0, 1};
+        int64_t position = x.position + y.position + z.position - origin;
+        uint128 product = (uint128)x.significand * y.significand;
+        int negative = x.negative ^ y.negative ^ z.negative;
+        if (!x.finite || !y.finite || !z.finite)
+            continue;
+        if (factors == 2) {
+            add_wide_number(limbs, position, product, negative);
+        } else {
+            add_wide_number(limbs, position, (uint128)(uint64_t)product * z.significand, negative);
+            add_wide_number(limbs, position + 64, (product >> 64) * z.significand, negative);
+        }
+    }
 }
 
 /* Python gives these as arrays of int64. */
 _Static_assert(sizeof(void *) == sizeof(int64_t), "addresses have 64 bits");
 
 struct column {
-    const float *start;
+    const void *start;
     int64_t row_stride, output_stride;
     int64_t *special, *nonfinite; /* of the first output: three cells, and one; or none */
+    int64_t wide;                 /* float64, otherwise float32 */
 };
 
 struct product {
@@ -269,10 +319,14 @@ static void count_special(int64_t *special, int64_t *nonfinite, const double *va
 static void add_rows(int64_t start, int64_t rows, int64_t output, int64_t columns, const struct column *column,
                      int64_t products, const struct product *product, struct block *blocks)
 {
-    int64_t whole = (rows + LANES - 1) / LANES * LANES; /* with zeros that `load` puts after the last row */
+    int64_t whole = (rows + STEP - 1) / STEP * STEP; /* with zeros that `load` puts after the last row */
     for (int64_t k = 0; k < columns; k++) {
-        const float *first = column[k].start + start * column[k].row_stride + output * column[k].output_stride;
-        load(blocks + k, first, column[k].row_stride, rows);
+        int64_t first = start * column[k].row_stride + output * column[k].output_stride;
+        blocks[k].wide = column[k].wide;
+        if (column[k].wide)
+            load_doubles(blocks + k, (const double *)column[k].start + first, column[k].row_stride, rows);
+        else
+            load_floats(blocks + k, (const float *)column[k].start + first, column[k].row_stride, rows);
         if (column[k].special && blocks[k].nonfinite)
             count_special(column[k].special + 3 * output, column[k].nonfinite ? column[k].nonfinite + output : NULL,
                           blocks[k].values, rows);
@@ -280,12 +334,17 @@ static void add_rows(int64_t start, int64_t rows, int64_t output, int64_t column
     for (int64_t k = 0; k < products; k++) {
         const struct product *p = product + k;
         const struct block *own[3] = {0};
-        int64_t *limbs = p->limbs + output * p->words, empty = 0;
+        int64_t *limbs = p->limbs + output * p->words, empty = 0, wide = 0;
         for (int64_t j = 0; j < p->factors; j++) {
             own[j] = blocks + p->columns[j];
             empty |= own[j]->empty;
+            wide |= p->factors > 1 && own[j]->wide;
         }
-        if (!empty && (p->factors == 3 || !add_bounded(limbs, p->origin, own[0], own[1], whole)))
+        if (empty)
+            continue;
+        if (wide)
+            add_wide(limbs, p->origin, p->factors, own, rows);
+        else if (p->factors == 3 || !add_bounded(limbs, p->origin, own[0], own[1], whole))
             add_any(limbs, p->origin, p->factors, own, whole);
     }
 }

@@ -1,4 +1,4 @@
-"""The compiled form of `tally.exact.add_columns` for float32: the same limbs."""
+"""The compiled form of `tally.exact.add_columns` for float32 and float64: the same limbs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from torch import Tensor
 from assay.native.library import call
 
 _BLOCK_BYTES = 8 * 1024 + 64  # of the struct `block` in sums.c
+DTYPES = (torch.float32, torch.float64)
+"""Of the columns that it takes."""
 
 
 class ProductSums:
-    """Sums over rows of products of float32 columns of shape `(rows, outputs)`, all added in one pass over the rows."""
+    """Sums over rows of products of columns of shape `(rows, outputs)`, all added in one pass over the rows."""
 
     def __init__(self) -> None:
         self._columns: list[Tensor] = []
@@ -46,12 +48,17 @@ class ProductSums:
     def _append(self, column: Tensor, special: int = 0, nonfinite: int = 0) -> int:
         place = self._places.setdefault(id(column), len(self._columns))
         self._columns.append(column)
-        self._described += [column.data_ptr(), *column.stride(), special, nonfinite]
+        self._described += column_of(column, special, nonfinite)
         return place
 
     def run(self) -> None:
         """Count and add everything that was asked for."""
         sum_products(self._columns[0].shape, self._described, self._products)
+
+
+def column_of(column: Tensor, special: int = 0, nonfinite: int = 0) -> list[int]:
+    """The description of a column, with the addresses of where what is not finite is counted."""
+    return [column.data_ptr(), *column.stride(), special, nonfinite, column.dtype == torch.float64]
 
 
 def product_of(words: int, origin: int, places: Sequence[int]) -> list[int]:
@@ -64,11 +71,10 @@ def sum_products(shape: Sequence[int], columns: Sequence[int], products: Sequenc
 
     Args:
         shape: rows and outputs.
-        columns: for each column its address, the strides of rows and outputs, and the addresses of where the values
-            that are not finite are counted, by their kind and altogether, or 0.
+        columns: for each column what `column_of` gives.
         products: for each product the address of its limbs and what `product_of` gives.
     """
-    count, (rows, outputs) = len(columns) // 5, shape
+    count, (rows, outputs) = len(columns) // 6, shape
     blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8)
     call("sum_products", rows, outputs, count, _packed(columns), len(products) // 7, _packed(products), blocks)
 

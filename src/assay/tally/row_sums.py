@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from assay.native.library import takes
-from assay.native.sums import ProductSums
+from assay.native.sums import DTYPES, ProductSums
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
 from assay.tally.exact import Number
@@ -217,7 +217,7 @@ def _add_products(limbs: Tensor, compiled: bool, factors: Sequence[Tensor], spec
 
     In `special` is counted how many values of the first factor are +inf, -inf and NaN.
     """
-    if compiled and takes(*factors):
+    if compiled and takes(*factors, dtypes=DTYPES):
         sums = ProductSums()
         if special is not None:
             sums.count_special(factors[0], special)

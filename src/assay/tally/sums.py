@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.errors import ShapeError, describe
 from assay.native.library import takes
-from assay.native.sums import product_of, sum_products
+from assay.native.sums import DTYPES, column_of, product_of, sum_products
 from assay.tally import exact
 from assay.tally.base import (
     BAD_WEIGHTS,
@@ -153,7 +153,7 @@ class Sums(Tally):
         layout = ("columns", self._outputs, self.weighted, self.arguments, self.nan_policy)
         columns, left_out = batch.memoize(layout, self._columns)
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
-        if columns.compiled and takes(*(column(columns, argument) for argument in self._columns_read)):
+        if columns.compiled and takes(*(column(columns, each) for each in self._columns_read), dtypes=DTYPES):
             self._add_compiled(state, columns)
         else:
             self._add(state, columns, batch.memoize((*layout, "chunks"), lambda b: _split(columns, b.cache_elements)))
@@ -175,10 +175,11 @@ class Sums(Tally):
     def _add_compiled(self, state: State, columns: Batch) -> None:
         factors, products = self._compiled
         values = [factor.values(columns) for factor in factors]
-        described = [number for each in values for number in (each.data_ptr(), *each.stride(), 0, 0)]
-        special, invalid = state["special"].data_ptr(), state["invalid"].data_ptr()
-        for k in range(len(self._leaves)):
-            described[5 * k + 3 : 5 * k + 5] = special + 24 * k * self._outputs, invalid + 8 * k * self._outputs
+        special, invalid, size = state["special"].data_ptr(), state["invalid"].data_ptr(), 8 * self._outputs
+        described = []
+        for k, each in enumerate(values):
+            is_leaf = k < len(self._leaves)
+            described += column_of(each, *((special + 3 * k * size, invalid + k * size) if is_leaf else ()))
         starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}
         numbers = [number for name, first, product in products for number in (starts[name] + first, *product)]
         sum_products(values[0].shape, described, numbers)
