@@ -13,6 +13,7 @@ from assay.native.library import MISSING, library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.histogram import Confidence
 from assay.tally.labelled_scores import score_spec
+from assay.tally.sample_store import SampleStore
 from assay.tally.scores import ScoreTally
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
@@ -34,12 +35,19 @@ def assert_same(
     data = score_spec(num_classes, None, ignore_index, logits)
     tallies: list[Tally] = [Confidence(data), Confidence(data, num_bins=100)]
     if num_classes is None:
-        tallies.append(ScoreTally(data, keep=0))
+        tallies += [ScoreTally(data, keep=0), ScoreTally(data, keep=None)]
     for tally in tallies:
         compiled, in_torch = (counted(tally, scores, target, flag) for flag in (True, False))
         assert compiled.keys() == in_torch.keys()
         for name, value in compiled.items():
-            assert torch.equal(value, in_torch[name]), (tally, name)
+            assert all(map(torch.equal, columns(value), columns(in_torch[name]))), (tally, name)
+
+
+def columns(value: torch.Tensor | SampleStore) -> list[torch.Tensor]:
+    """The bits of a field of a state."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [value.column("scores").view(torch.int32), value.column("target")]
 
 
 def drawn(kind: str, rows: int = 5000) -> torch.Tensor:

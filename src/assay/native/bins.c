@@ -72,22 +72,68 @@ void assay_count_scores(int64_t *histogram, int64_t *unclear, const float *score
     }
 }
 
+/* The classes of binary targets: -1 where one is ignored or no class. Counts what is invalid as `assay_count_invalid_scores`
+ * does. */
+VECTORISED void assay_known_labels(int64_t *invalid, int8_t *restrict known, const float *scores, const int64_t *target,
+                                   int64_t rows, int64_t logits, int64_t ignores, int64_t ignore_index)
+{
+    for (int64_t start = 0; start < rows; start += BLOCK) {
+        int32_t stop = (int32_t)(rows - start < BLOCK ? rows - start : BLOCK), targets = 0, nan = 0, outside = 0;
+        const float *x = scores + start;
+        const int64_t *t = target + start;
+        int32_t code[BLOCK]; /* the class; 2 where there is none, 3 where it is ignored */
+        for (int32_t i = 0; i < stop; i++)
+            code[i] = (int32_t)((uint64_t)t[i] > 1 ? 2 : t[i]);
+        if (ignores)
+            for (int32_t i = 0; i < stop; i++)
+                code[i] = t[i] == ignore_index ? 3 : code[i];
+        for (int32_t i = 0; i < stop; i++) {
+            int32_t counted = code[i] != 3;
+            targets += code[i] == 2;
+            nan += counted & (x[i] != x[i]);
+            outside += counted & !logits & ((x[i] > 1) | (x[i] < 0));
+            known[start + i] = (int8_t)(code[i] > 1 ? -1 : code[i]);
+        }
+        invalid[0] += targets, invalid[1] += nan, invalid[2] += outside;
+    }
+}
+
+#define MOST_BINS 64 /* whose sums are formed in blocks */
+#define FIXED_BITS 52
+
+static int64_t bin_of(float sure, int64_t num_bins)
+{
+    float scaled = sure * (float)num_bins;
+    return scaled < 0 ? 0 : scaled >= (float)num_bins ? num_bins - 1 : (int64_t)scaled;
+}
+
 /* Count confidences in `num_bins` bins of equal width: in `counts` all that count and those that are right, in `limbs`
- * of `words` words for each bin the exact sums. `counted` and `right` are 0 or 1. */
+ * of `words` words for each bin the exact sums. `outcome` is 1 for right, 0 for wrong, and -1 for what does not count. */
 void assay_count_confidence(int64_t *counts, int64_t *limbs, int64_t words, int64_t origin, const float *confidence,
-                            const int64_t *right, const int64_t *counted, int64_t rows, int64_t num_bins)
+                            const int8_t *outcome, int64_t rows, int64_t num_bins)
 {
     fenv_t before;
     fegetenv(&before);
     fesetenv(FE_DFL_ENV);
-    for (int64_t i = 0; i < rows; i++) {
-        float sure = confidence[i], scaled = sure * (float)num_bins;
-        if (!counted[i] || !(sure - sure == 0))
-            continue;
-        int64_t bin = scaled < 0 ? 0 : scaled >= (float)num_bins ? num_bins - 1 : (int64_t)scaled;
-        counts[2 * bin] += 1;
-        counts[2 * bin + 1] += right[i];
-        add_number(limbs + bin * words, origin, sure);
+    for (int64_t start = 0; start < rows; start += BLOCK) {
+        int64_t stop = rows - start < BLOCK ? rows : start + BLOCK, fixed[2][MOST_BINS] = {{0}};
+        for (int64_t i = start; i < stop; i++) {
+            float sure = confidence[i];
+            if (outcome[i] < 0 || !(sure - sure == 0))
+                continue;
+            int64_t bin = bin_of(sure, num_bins);
+            counts[2 * bin] += 1;
+            counts[2 * bin + 1] += outcome[i];
+            double scaled = (double)sure * (double)(INT64_C(1) << FIXED_BITS);
+            int small = num_bins <= MOST_BINS && sure >= 0 && sure <= 1;
+            int64_t whole = small ? (int64_t)scaled : 0;
+            if (small && (double)whole == scaled) /* 2 ** 10 of these fit 63 bits */
+                fixed[i & 1][bin] += whole;
+            else
+                add_number(limbs + bin * words, origin, sure);
+        }
+        for (int64_t bin = 0; bin < num_bins && num_bins <= MOST_BINS; bin++)
+            add_wide_number(limbs + bin * words, -FIXED_BITS - origin, (uint128)(fixed[0][bin] + fixed[1][bin]), 0);
     }
     for (int64_t bin = 0; bin < num_bins; bin++)
         carry(limbs + bin * words, words);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+import torch
 from torch import Tensor
 
 from assay.native.library import call
@@ -28,6 +29,18 @@ def count_invalid_scores(invalid: Tensor, scores: Tensor, target: Tensor, logits
     call("count_invalid_scores", invalid, scores, target, len(scores), ctypes.c_int32(logits))
 
 
+def known_labels(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool, ignore_index: int | None) -> Tensor:
+    """The classes of binary targets as int8, -1 where one is ignored or no class; invalid scores are counted, too.
+
+    `scores` is float32 and `target` int64, both of shape `(rows,)`; the rest is as for `count_invalid_scores`.
+    """
+    scores, target = scores.contiguous(), target.contiguous()
+    known = torch.empty(len(scores), dtype=torch.int8)
+    ignored = (int(ignore_index is not None), ignore_index or 0)
+    call("known_labels", invalid, known, scores, target, len(scores), int(logits), *ignored)
+    return known
+
+
 def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: BinLayout) -> None:
     """Count float32 scores of one group, of shape `(rows,)`, in place.
 
@@ -38,9 +51,7 @@ def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Ten
     call("count_scores", histogram, unclear, scores, target, len(scores), ctypes.byref(layout))
 
 
-def count_confidence(
-    counts: Tensor, limbs: Tensor, origin: int, confidence: Tensor, right: Tensor, counted: Tensor
-) -> None:
+def count_confidence(counts: Tensor, limbs: Tensor, origin: int, confidence: Tensor, outcome: Tensor) -> None:
     """Count confidences in bins of equal width, in place; those that are not finite are left out.
 
     Args:
@@ -48,9 +59,8 @@ def count_confidence(
         limbs: int64 of shape `(bins, words)`: the exact sums of the confidences that count.
         origin: the first bit of the limbs weighs `2 ** origin`.
         confidence: float32 of shape `(rows,)`.
-        right: int64 of shape `(rows,)`, 0 or 1.
-        counted: int64 of shape `(rows,)`, 0 or 1.
+        outcome: int8 of shape `(rows,)`: 1 for right, 0 for wrong, and -1 for what does not count.
     """
-    confidence, right, counted = confidence.contiguous(), right.contiguous(), counted.contiguous()
+    confidence, outcome = confidence.contiguous(), outcome.contiguous()
     shape = (limbs.shape[1], origin)
-    call("count_confidence", counts, limbs, *shape, confidence, right, counted, len(confidence), len(counts))
+    call("count_confidence", counts, limbs, *shape, confidence, outcome, len(confidence), len(counts))

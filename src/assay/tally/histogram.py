@@ -69,6 +69,10 @@ class Confidence(Tally):
         return state
 
     def add(self, state: State, batch: Batch) -> None:
+        known = None if self.data.logits else self.data.add_known(state["invalid"], batch)
+        if known is not None:
+            self._add_compiled(state, batch.preds.reshape(-1), known)
+            return
         rows = self.data.rows(batch)
         if self.data.logits:
             rows = replace(rows, scores=probabilities(rows.scores, self.data.labels.multiclass))
@@ -78,8 +82,7 @@ class Confidence(Tally):
         confidence, right = self._decided(rows, known, compiled)
         counted = known.clamp(-1, 0).add_(1)
         if compiled and not self.weighted:
-            limbs = state["confidence"]
-            native.count_confidence(state["counts"], limbs, exact.origin(1), confidence, right, counted)
+            self._add_compiled(state, confidence, torch.where(counted == 1, right, -1).to(torch.int8))
             return
         counted *= torch.eq(confidence - confidence, 0)  # what is not finite was found to be invalid
         confidence = confidence.nan_to_num(0, 0, 0)
@@ -94,6 +97,10 @@ class Confidence(Tally):
             exact.add_to(state["weights"], weights.times_sign(right), cell + 1)
             values = exact.product(values, weights)
         exact.add_to(state["confidence"], values, place)
+
+    @staticmethod
+    def _add_compiled(state: State, confidence: Tensor, outcome: Tensor) -> None:
+        native.count_confidence(state["counts"], state["confidence"], exact.origin(1), confidence, outcome)
 
     def _decided(self, rows: ScoreRows, known: Tensor, compiled: bool) -> tuple[Tensor, Tensor]:
         """How sure each row is, and 1 where it is right."""

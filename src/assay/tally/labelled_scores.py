@@ -13,6 +13,7 @@ from torch import Tensor
 from assay.decide import Threshold, first_largest
 from assay.errors import ConfigError, DtypeError, describe
 from assay.native import bins as native
+from assay.native.library import takes
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, bad_weights
 from assay.tally.labels import Labels, scores
 from assay.tally.row_sums import sum_each_row
@@ -93,6 +94,18 @@ class ScoreSpec:
         """The class, or -1 where the target is ignored or no class."""
         beyond = (rows.place - self.labels.num_classes).clamp_(0, 1)
         return torch.addcmul(rows.place - 1, beyond, rows.place, value=-1)
+
+    def add_known(self, invalid: Tensor, batch: Batch) -> Tensor | None:
+        """The known classes of a batch of binary scores as int8 `(rows,)`, in compiled code; None where it takes none.
+
+        What is invalid is added to `invalid`.
+        """
+        target = batch.needed_target
+        simple = batch.compiled and self.groups == 1 and not self.labels.multiclass and batch.weights is None
+        if not simple or target.dtype != torch.int64 or not takes(batch.preds):
+            return None
+        rows = batch.preds.reshape(-1), target.reshape(-1)
+        return native.known_labels(invalid, *rows, self.logits, self.labels.ignore_index)
 
     def add_invalid(self, invalid: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `invalid` how many targets, scores and weights should not be there, without those that are ignored."""

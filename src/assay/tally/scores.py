@@ -16,7 +16,7 @@ from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
 from assay.tally.curves import Array, Ranking, of_samples
 from assay.tally.integer_weights import integer_weights
-from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec
+from assay.tally.labelled_scores import KINDS, ScoreSpec
 from assay.tally.sample_store import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
 
@@ -101,17 +101,23 @@ class ScoreTally(Tally):
                 state["unclear"] = torch.zeros(2, dtype=torch.int64, device=device)
 
     def add(self, state: State, batch: Batch) -> None:
+        if self._keeps_more(state, batch.preds.numel() // self.data.groups):
+            labels = self.data.add_known(state["invalid"], batch)
+            if labels is not None:
+                state["count"] += len(labels)
+                state["samples"].append(scores=batch.preds.reshape(-1, 1), target=labels[:, None])
+                return
         rows = self.data.ranked_rows(batch)
         state["count"] += len(rows.scores)
         compiled = batch.compiled and takes(rows.scores)
         self.data.add_invalid(state["invalid"], rows, compiled)
-        if compiled and not self._keeps_more(state, rows) and not self.bins.shift:
+        if compiled and not self._keeps_more(state, len(rows.scores)) and not self.bins.shift:
             self._close(state)
             counts = (state["histogram"], state["unclear"])
             native.count_scores(*counts, rows.scores.view(-1), rows.place.reshape(-1), self.bins.layout)
             return
         known = self.data.known(rows)
-        if self._keeps_more(state, rows):
+        if self._keeps_more(state, len(rows.scores)):
             store = state["samples"]
             columns = {"scores": rows.scores, "target": known.to(store.columns["target"].dtype)}
             if rows.weights is not None:
@@ -121,9 +127,9 @@ class ScoreTally(Tally):
         self._close(state)
         self._count(state, rows.scores, known)
 
-    def _keeps_more(self, state: State, rows: ScoreRows) -> bool:
-        """Whether these rows are kept with those that were before them."""
-        return "samples" in state and self._fits(state["samples"].rows + len(rows.scores))
+    def _keeps_more(self, state: State, rows: int) -> bool:
+        """Whether so many rows are kept with those that were before them."""
+        return "samples" in state and self._fits(state["samples"].rows + rows)
 
     def _close(self, state: State) -> None:
         """Move what was kept into the histogram, as there are too many scores now."""

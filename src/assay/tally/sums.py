@@ -97,7 +97,9 @@ class Sums(Tally):
 
     @property
     def chunk_scale(self) -> int:
-        return 64 if self._outputs > 64 else 1  # else a chunk of many outputs would have but a few rows
+        if self._outputs > 64:  # else a chunk of many outputs would have but a few rows
+            return 64
+        return 1 if any(isinstance(leaf, FloatTerm) for leaf in self._leaves) else 8  # compiled code has its own blocks
 
     @property
     def uses_target(self) -> bool:
