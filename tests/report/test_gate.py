@@ -16,7 +16,8 @@ from assay.render.terminal import show
 from assay.report import Gate, GateRule, Report, Samples, Section, Slice, Value, gate
 from assay.report.gate_result import EXIT_CODES, KINDS
 from assay.report.gate_view import condition
-from assay.report.inference import MeasuredValue, interval_of
+from assay.report.inference import interval_of
+from assay.report.measured_value import MeasuredValue
 from assay.stats.hypothesis_tests import mcnemar
 from assay.stats.intervals import clopper_pearson, paired_proportions
 

@@ -16,7 +16,8 @@ from assay.evaluation.observers import Array
 from assay.meter.intervals import ConfidenceInterval
 from assay.metrics.base import Metric, named_numbers
 from assay.report import ConfusionPlot, Plot, Samples, Table, Value
-from assay.report.inference import MeasuredValue, interval_of
+from assay.report.inference import interval_of
+from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import PackedArray
 from assay.stats.intervals import wilson
 

@@ -17,7 +17,8 @@ from typing import Any
 from assay.errors import ConfigError, StateError, describe
 from assay.integrations.lm_eval_samples import LoggedSamples, exp, of_task, read_samples
 from assay.report import Report, Samples, Section, Table, Value
-from assay.report.inference import MeasuredValue, interval_of
+from assay.report.inference import interval_of
+from assay.report.measured_value import MeasuredValue
 from assay.stats.distributions import normal_quantile
 
 LEVEL = 0.95

@@ -11,8 +11,10 @@ import numpy as np
 from assay.errors import ConfigError, describe
 from assay.report.comparison import Comparison, Delta, Flips, Run, Unmatched
 from assay.report.flips import flips as flips_of
-from assay.report.inference import REPORT, SAMPLES, MeasuredValue, difference, have_equal_samples, why_not_the_same
+from assay.report.inference import difference
+from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
+from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
 from assay.report.report import Report
 from assay.report.samples import align
 from assay.report.section import Section

@@ -6,8 +6,9 @@ import numpy as np
 
 from assay._records import CellValue
 from assay.report.comparison import Delta, Flips
-from assay.report.inference import MeasuredValue, pair
+from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import Array
+from assay.report.pairing import pair
 from assay.report.samples import Samples
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
+from assay.report.measured_value import MeasuredValue
 from assay.report.packed_array import Array
-from assay.report.resampling import Resampling, why_not_alike
-from assay.report.samples import Samples, align, is_known_to_be_the_same
-from assay.report.section import Section
-from assay.report.slices import Slice
-from assay.report.value import Value, terms_of
+from assay.report.pairing import have_equal_inputs, pair
+from assay.report.resampling import why_not_alike
+from assay.report.samples import is_known_to_be_the_same
 from assay.stats import effect_sizes, hypothesis_tests
 from assay.stats.bootstrap import LEAST, paired_bootstrap
 from assay.stats.distributions import normal_quantile, normal_two_sided
@@ -55,114 +53,6 @@ class Evidence:
     paired: bool = False
     note: str = ""
     risky: str = ""
-
-
-@dataclass(frozen=True)
-class MeasuredValue:
-    """A value, and the samples behind it where they were kept.
-
-    Args:
-        value: the value.
-        samples: the samples of its section.
-        members: which of them it rests on, as a mask; all by default.
-        resampling: what its replicates rest on.
-        factor: what the terms and the replicates are multiplied by; the value is already.
-    """
-
-    value: Value
-    samples: Samples | None = None
-    members: Array | None = None
-    resampling: Resampling | None = None
-    factor: float = 1.0
-
-    @classmethod
-    def of(cls, section: Section, name: str, part: Slice | None = None) -> MeasuredValue:
-        """A value of a section, or of one of its slices; the first of this name.
-
-        Args:
-            section: the section.
-            name: of the value.
-            part: the slice; None for all samples.
-        """
-        if part is None:
-            return cls(_first(section.values, name), section.samples, None, section.resampling)
-        members = None if part.members is None else part.members.values
-        samples = None if members is None else section.samples
-        return cls(_first(part.values, name), samples, members, part.resampling)
-
-    def scaled(self, factor: float) -> MeasuredValue:
-        """This many times the value, of the same samples."""
-        value = self.value
-        lower, upper = (None if end is None else factor * end for end in (value.lower, value.upper))
-        return replace(self, value=replace(value, value=factor * value.value, lower=lower, upper=upper), factor=factor)
-
-    def has_terms(self) -> bool:
-        """Whether it is known what each sample contributed."""
-        return bool(self.value.numerator) and self.samples is not None
-
-    def share(self, *, lenient: bool = False) -> tuple[Array, Array] | None:
-        """Which samples are yes, and among which; None where the value is no share of samples.
-
-        Recall is one: the true positives among the positives. Numbers are yes or no where they are 0 and 1.
-
-        Args:
-            lenient: numbers that are all 0, or all 1, are yes or no, too: known of another value of this metric.
-        """
-        assert self.samples is not None, self.value.name
-        if self.factor != 1:
-            return None
-        yes = _yes_or_no(self.samples.column(self.value.numerator), 1 if lenient else 2)
-        if yes is None:
-            return None
-        among = (
-            _yes_or_no(self.samples.column(self.value.denominator), 1)
-            if self.value.denominator
-            else np.ones(len(yes), bool)
-        )
-        if among is None or (yes & ~among).any():
-            return None
-        return (yes, among) if self.members is None else (yes[self.members], among[self.members])
-
-    def terms(self) -> Array:
-        """What each sample contributes: booleans, or numbers whose mean is the value.
-
-        A quotient R of two means has no such numbers. Its linearised terms ``R + (x - R w) / mean(w)`` have the mean R
-        and, for many samples, its spread (Cochran 1977, Sampling Techniques, section 6.3).
-        """
-        assert self.samples is not None, self.value.name
-        column = self.samples.column(self.value.numerator)
-        if column.dtype.kind == "b" and not self.value.denominator and self.factor == 1:
-            return column if self.members is None else column[self.members]
-        terms, weights = terms_of(self.samples, self.value.numerator, self.value.denominator, self.members)
-        if not self.value.denominator:
-            return self.factor * terms
-        with np.errstate(all="ignore"):
-            quotient = terms.sum() / weights.sum()
-            return np.asarray(self.factor * (quotient + (terms - quotient * weights) / weights.mean()))
-
-    def effective_count(self) -> float:
-        """How many samples of equal weight say as much: ``(Σ w)² / Σ w²`` (Kish 1965, Survey Sampling, section 8.2)."""
-        assert self.samples is not None, self.value.name
-        _, weights = terms_of(self.samples, self.value.numerator, self.value.denominator, self.members)
-        largest = float(np.abs(weights).max(initial=0))
-        if not largest or not math.isfinite(largest):
-            return 0.0
-        scaled = weights / largest
-        return float(scaled.sum() ** 2 / (scaled**2).sum())
-
-
-def _first(values: Sequence[Value], name: str) -> Value:
-    return next(value for value in values if value.name == name)
-
-
-def _yes_or_no(column: Array, least: int) -> Array | None:
-    """A column as booleans; None where it holds other numbers than 0 and 1, or fewer different ones than ``least``."""
-    if column.dtype.kind == "b":
-        return column
-    yes = column == 1
-    if not (yes | (column == 0)).all() or len(np.unique(yes)) < least:
-        return None
-    return np.asarray(yes)
 
 
 def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
@@ -231,98 +121,6 @@ def _are_alike(terms: Array, size: float | None = None) -> bool:
     return float(np.ptp(terms)) <= _ALIKE * scale
 
 
-def why_not_the_same(a: MeasuredValue, b: MeasuredValue) -> str:
-    """Why two values of one name are different metrics; empty where nothing says so.
-
-    Example:
-        >>> a, b = Value("loss", 1.0, higher_is_better=False), Value("loss", 1.0, higher_is_better=True)
-        >>> why_not_the_same(MeasuredValue(a), MeasuredValue(b))
-        'lower values are better in one, higher values in the other'
-    """
-    first, second = a.value, b.value
-    directions = first.higher_is_better, second.higher_is_better
-    if None not in directions and directions[0] != directions[1]:
-        words = [{True: "higher", False: "lower", None: ""}[each] for each in directions]
-        return f"{words[0]} values are better in one, {words[1]} values in the other"
-    for what in ("numerator", "denominator"):
-        names = getattr(first, what), getattr(second, what)
-        if first.numerator and second.numerator and names[0] != names[1]:
-            return f"{names[0]!r} is counted in one, {names[1]!r} in the other"
-    if a.has_terms() and b.has_terms() and not _may_be_of_one_kind(a, b):
-        return "samples contribute yes or no in one, numbers in the other"
-    return ""
-
-
-def _may_be_of_one_kind(a: MeasuredValue, b: MeasuredValue) -> bool:
-    """False where the samples of one are booleans, and those of the other are numbers that are not all 0 or 1."""
-    columns = [each.samples.column(each.value.numerator) for each in (a, b) if each.samples is not None]
-    kinds = {column.dtype.kind == "b" for column in columns}
-    return len(kinds) == 1 or all(_yes_or_no(column, 0) is not None for column in columns)
-
-
-REPORT, SAMPLES = "report", "samples"
-"""What is equal of two sections: the whole report, or all that was stored of each sample."""
-
-
-def have_equal_samples(a: Samples | None, b: Samples | None, position: Array | str | None) -> bool:
-    """Whether all that was stored of each sample is the same in two reports: columns and decisions.
-
-    That takes decisions or numbers: of yes or no alone, different models are often right on the same samples.
-
-    Args:
-        a: the samples of one section.
-        b: those of the other.
-        position: what `align` says of them.
-
-    Example:
-        >>> first, second = (Samples.pack(ids, {"loss": np.array(ids) / 7}) for ids in ([0, 1], [1, 0]))
-        >>> have_equal_samples(first, second, align(first, second))
-        True
-    """
-    if a is None or b is None or position is None or isinstance(position, str):
-        return False
-    columns = {column.name: column.values.values for column in a.columns}
-    others = {column.name: column.values.values for column in b.columns}
-    if columns.keys() != others.keys() or (a.decision is None) != (b.decision is None):
-        return False
-    pairs = [(values, others[name]) for name, values in columns.items()]
-    if a.decision is not None and b.decision is not None:
-        pairs.append((a.decision.values, b.decision.values))
-    elif all(values.dtype.kind == "b" for values in columns.values()):
-        return False
-    return all(_are_equal(first, second[position]) for first, second in pairs)
-
-
-def _are_equal(a: Array, b: Array) -> bool:
-    return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
-
-
-def _have_equal_inputs(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None, equal: str) -> bool:
-    """Whether two values are the same number of the same inputs, in sections of which ``equal`` says what is equal.
-
-    A value that is no mean over samples must also have the same interval, or samples that hold numbers and not only
-    decisions: equal decisions may come from other scores.
-    """
-    first, second = a.value, b.value
-    if not equal or first.value != second.value:
-        return False
-    if a.samples is not None and isinstance(pair(a, b, whole), str):
-        return False
-    if equal == REPORT or (first.numerator and second.numerator):
-        return True
-    if (first.lower, first.upper, first.confidence_level) != (second.lower, second.upper, second.confidence_level):
-        return False
-    return first.lower is not None or _hold_numbers(a.samples)
-
-
-def _hold_numbers(samples: Samples | None) -> bool:
-    if samples is None:
-        return False
-    series = [column.values for column in samples.columns]
-    series += [] if samples.decision is None else [samples.decision]
-    return any(each.values.dtype.kind == "f" for each in series)
-
-
 def difference(
     a: MeasuredValue,
     b: MeasuredValue,
@@ -354,7 +152,7 @@ def difference(
     """
     if not math.isfinite(a.value.value) or not math.isfinite(b.value.value):
         return Evidence(note="undefined or infinite on one side")
-    if _have_equal_inputs(a, b, whole, equal):
+    if have_equal_inputs(a, b, whole, equal):
         return Evidence(0.0, 0.0, 1.0, method="equal inputs", paired=True)
     if not a.has_terms() or not b.has_terms():
         why = _why_not_resampled_alike(a, b)
@@ -374,34 +172,6 @@ def difference(
         return evidence
     alone = "paired by ids alone: no targets, no name of the data"
     return replace(evidence, note=f"{evidence.note}; {alone}" if evidence.note else alone)
-
-
-def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -> Array | str:
-    """Which terms of ``b`` belong to the samples of the terms of ``a``.
-
-    Args:
-        a: a value with its samples, on all of them or on a slice.
-        b: another, on the same slice.
-        whole: what `align` says of all samples of both, where that is known.
-
-    Returns:
-        For each term of ``a`` the position of its partner, or why there are none, as a part of a sentence.
-
-    Example:
-        >>> samples = Samples.pack([7, 8, 9], {"x": [1.0, 2.0, 3.0]}), Samples.pack([9, 8, 7], {"x": [3.0, 2.0, 1.0]})
-        >>> masks = np.array([True, False, True]), np.array([True, False, True])
-        >>> pair(*(MeasuredValue(Value("x", 2.0, numerator="x"), each, mask) for each, mask in zip(samples, masks)))
-        array([1, 0])
-    """
-    assert a.samples is not None, a.value.name
-    assert b.samples is not None, b.value.name
-    position = align(a.samples, b.samples) if whole is None else whole
-    if isinstance(position, str) or (a.members is None and b.members is None):
-        return position
-    first, second = (np.ones(len(position), bool) if m is None else m for m in (a.members, b.members))
-    if not np.array_equal(first, second[position]):
-        return "the slice holds other samples in the two"
-    return np.asarray((np.cumsum(second) - 1)[position[first]])
 
 
 _Shares: TypeAlias = tuple[tuple[Array, Array], tuple[Array, Array]] | None

@@ -11,17 +11,10 @@ from functools import cached_property
 
 from assay.errors import ConfigError, describe
 from assay.report.gate_result import GateCheck, GateRule
-from assay.report.inference import (
-    REPORT,
-    SAMPLES,
-    Evidence,
-    MeasuredValue,
-    difference,
-    have_equal_samples,
-    interval_of,
-    why_not_the_same,
-)
+from assay.report.inference import Evidence, difference, interval_of
+from assay.report.measured_value import MeasuredValue, why_not_the_same
 from assay.report.packed_array import Array
+from assay.report.pairing import REPORT, SAMPLES, have_equal_samples
 from assay.report.report import Report
 from assay.report.samples import align
 from assay.report.section import Section

@@ -1,0 +1,99 @@
+"""Which samples two values share, and whether all that was stored of them is equal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from assay.report.measured_value import MeasuredValue
+from assay.report.packed_array import Array
+from assay.report.samples import Samples, align
+
+REPORT, SAMPLES = "report", "samples"
+"""What is equal of two sections: the whole report, or all that was stored of each sample."""
+
+
+def have_equal_samples(a: Samples | None, b: Samples | None, position: Array | str | None) -> bool:
+    """Whether all that was stored of each sample is the same in two reports: columns and decisions.
+
+    That takes decisions or numbers: of yes or no alone, different models are often right on the same samples.
+
+    Args:
+        a: the samples of one section.
+        b: those of the other.
+        position: what `align` says of them.
+
+    Example:
+        >>> first, second = (Samples.pack(ids, {"loss": np.array(ids) / 7}) for ids in ([0, 1], [1, 0]))
+        >>> have_equal_samples(first, second, align(first, second))
+        True
+    """
+    if a is None or b is None or position is None or isinstance(position, str):
+        return False
+    columns = {column.name: column.values.values for column in a.columns}
+    others = {column.name: column.values.values for column in b.columns}
+    if columns.keys() != others.keys() or (a.decision is None) != (b.decision is None):
+        return False
+    pairs = [(values, others[name]) for name, values in columns.items()]
+    if a.decision is not None and b.decision is not None:
+        pairs.append((a.decision.values, b.decision.values))
+    elif all(values.dtype.kind == "b" for values in columns.values()):
+        return False
+    return all(_are_equal(first, second[position]) for first, second in pairs)
+
+
+def _are_equal(a: Array, b: Array) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
+
+
+def have_equal_inputs(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None, equal: str) -> bool:
+    """Whether two values are the same number of the same inputs, in sections of which ``equal`` says what is equal.
+
+    A value that is no mean over samples must also have the same interval, or samples that hold numbers and not only
+    decisions: equal decisions may come from other scores.
+    """
+    first, second = a.value, b.value
+    if not equal or first.value != second.value:
+        return False
+    if a.samples is not None and isinstance(pair(a, b, whole), str):
+        return False
+    if equal == REPORT or (first.numerator and second.numerator):
+        return True
+    if (first.lower, first.upper, first.confidence_level) != (second.lower, second.upper, second.confidence_level):
+        return False
+    return first.lower is not None or _hold_numbers(a.samples)
+
+
+def _hold_numbers(samples: Samples | None) -> bool:
+    if samples is None:
+        return False
+    series = [column.values for column in samples.columns]
+    series += [] if samples.decision is None else [samples.decision]
+    return any(each.values.dtype.kind == "f" for each in series)
+
+
+def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -> Array | str:
+    """Which terms of ``b`` belong to the samples of the terms of ``a``.
+
+    Args:
+        a: a value with its samples, on all of them or on a slice.
+        b: another, on the same slice.
+        whole: what `align` says of all samples of both, where that is known.
+
+    Returns:
+        For each term of ``a`` the position of its partner, or why there are none, as a part of a sentence.
+
+    Example:
+        >>> samples = Samples.pack([7, 8, 9], {"x": [1.0, 2.0, 3.0]}), Samples.pack([9, 8, 7], {"x": [3.0, 2.0, 1.0]})
+        >>> masks = np.array([True, False, True]), np.array([True, False, True])
+        >>> pair(*(MeasuredValue(Value("x", 2.0, numerator="x"), each, mask) for each, mask in zip(samples, masks)))
+        array([1, 0])
+    """
+    assert a.samples is not None, a.value.name
+    assert b.samples is not None, b.value.name
+    position = align(a.samples, b.samples) if whole is None else whole
+    if isinstance(position, str) or (a.members is None and b.members is None):
+        return position
+    first, second = (np.ones(len(position), bool) if m is None else m for m in (a.members, b.members))
+    if not np.array_equal(first, second[position]):
+        return "the slice holds other samples in the two"
+    return np.asarray((np.cumsum(second) - 1)[position[first]])
