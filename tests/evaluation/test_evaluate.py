@@ -302,6 +302,18 @@ class StreamResult(IterableDataset):
         return ({"input": X[k], "label": Y[k], "id": f"s{k}"} for k in range(len(X)))
 
 
+class StreamOfBatches(IterableDataset):
+    def __iter__(self):
+        return ({"input": X[k : k + 8], "label": Y[k : k + 8]} for k in range(0, len(X), 8))
+
+
+def test_a_stream_of_batches_is_not_batched_again():
+    report = evaluate(NET, StreamOfBatches(), METRIC, device="cpu", inputs="input", batch_size=None)
+    assert value(report) == truth(NET, X, Y)
+    with pytest.raises(ConfigError, match="batch_size=None"):
+        evaluate(NET, TensorDataset(X, Y), METRIC, device="cpu", batch_size=None)
+
+
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_streams_with_ids_count_each_once_with_any_workers(workers):
     loader = DataLoader(StreamResult(), batch_size=8, num_workers=workers)

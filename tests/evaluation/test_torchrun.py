@@ -15,26 +15,32 @@ import torch
 from torch.utils.data import TensorDataset
 from assay import AUROC, Accuracy, evaluate
 
-folder, dies = sys.argv[1], sys.argv[2] == "dies"
-rank, restarts = os.environ.get("RANK", "0"), os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+folder = sys.argv[1]
 generator = torch.Generator().manual_seed(0)
 data = TensorDataset(torch.rand(96, generator=generator), torch.randint(2, (96,), generator=generator))
-batches = 0
 
 
-def model(x):
-    global batches
-    batches += 1
-    if dies and rank == "1" and restarts == "0" and batches == 4:
-        os.kill(os.getpid(), 9)
-    return x
+class Model:
+    """Kills the second process once; how many batches it has seen is no part of what it is."""
+
+    batches = 0
+
+    def __call__(self, x):
+        self.batches += 1
+        first_start = os.environ.get("RANK") == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+        if sys.argv[2] == "dies" and first_start and self.batches == 4:
+            os.kill(os.getpid(), 9)
+        return x
+
+    def __reduce__(self):
+        return Model, ()
 
 
 report = evaluate(
-    model, data, {"accuracy": Accuracy(), "AUROC": AUROC()}, batch_size=8, device="cpu", resume=folder,
+    Model(), data, {"accuracy": Accuracy(), "AUROC": AUROC()}, batch_size=8, device="cpu", resume=folder,
     run_id="torchrun", checkpoint_every=0.0, rank_timeout_s=20.0, n_resamples=25, progress=False,
 )
-if rank == "0":
+if os.environ.get("RANK", "0") == "0":
     (section,) = report.sections
     run = dict(row[:2] for row in next(each for each in section.tables if each.name == "Run").rows)
     values = [[each.name, each.value, each.lower, each.upper] for each in section.values]

@@ -129,7 +129,7 @@ def open_source(
     data: Any,
     ranks: Ranks,
     *,
-    batch_size: int,
+    batch_size: int | None,
     num_workers: int,
     pin: bool,
     sharded: bool | None,
@@ -143,7 +143,7 @@ def open_source(
     Args:
         data: a loader, a data set or batches.
         ranks: who evaluates together.
-        batch_size: of a data set without a loader.
+        batch_size: of a data set without a loader; None where a stream gives batches.
         num_workers: the same.
         pin: whether the loader puts batches into pinned memory.
         sharded: every rank's data are its own; False: all ranks have the same; None: find out.
@@ -155,6 +155,9 @@ def open_source(
     if isinstance(data, DataLoader) and _has_indices(data):
         return _indexed(data, ranks, pin, sharded)
     if not isinstance(data, DataLoader) and is_dataset(data):
+        if batch_size is None:
+            got, expected = "a data set of samples with batch_size=None", "a stream of batches, or a batch size"
+            raise ConfigError(describe("data", got, expected, "Leave batch_size out"))
         loader = DataLoader(data, batch_size=batch_size, num_workers=num_workers, collate_fn=default_collate)
         return _indexed(loader, ranks, pin, sharded)
     if isinstance(data, IterableDataset):

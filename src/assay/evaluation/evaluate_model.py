@@ -75,7 +75,8 @@ def evaluate(
         classes: names of the classes or labels, for the report.
         precision: "bfloat16" or "float16" for autocast; None for that of the model.
         compile: pass the model through `torch.compile`, with these options.
-        batch_size: of a data set that comes without a loader.
+        batch_size: of a data set that comes without a loader; None where an `IterableDataset` gives batches, such as a
+            WebDataset after `batched` or a Hugging Face stream after `batch`.
         num_workers: processes that load such a data set.
         sharded: with several processes: every one has samples of its own (True), all have the same data (False), or
             find out (None).

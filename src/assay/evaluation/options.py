@@ -51,7 +51,7 @@ class EvaluateOptions:
     classes: Sequence[str] = ()
     precision: str | None = None
     compile: bool | Mapping[str, Any] = False
-    batch_size: int = 64
+    batch_size: int | None = 64
     num_workers: int = 0
     sharded: bool | None = None
     resume: str | os.PathLike[str] | None = None
@@ -68,6 +68,8 @@ class EvaluateOptions:
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
         for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice_size", 1), ("n_resamples", LEAST)):
             value = getattr(self, name)
+            if name == "batch_size" and value is None:
+                continue
             if not isinstance(value, int) or value < least:
                 expected = f"an integer, {least} or more"
                 raise ConfigError(describe(name, repr(value), expected, f"Pass {name}={least}, or leave it out"))
