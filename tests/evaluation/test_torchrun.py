@@ -20,9 +20,7 @@ generator = torch.Generator().manual_seed(0)
 data = TensorDataset(torch.rand(96, generator=generator), torch.randint(2, (96,), generator=generator))
 
 
-class Model:
-    """Kills the second process once; how many batches it has seen is no part of what it is."""
-
+class Model:  # kills the second process once; how many batches it has seen is no part of what it is
     batches = 0
 
     def __call__(self, x):

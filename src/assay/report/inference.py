@@ -66,6 +66,7 @@ def interval_of(measured: MeasuredValue, confidence_level: float) -> Evidence:
         The interval and how it was found, or no interval and why.
 
     Example:
+        >>> from assay.report import Samples, Value
         >>> samples = Samples.pack(range(10), {"correct": [True] * 9 + [False]})
         >>> found = interval_of(MeasuredValue(Value("accuracy", 0.9, numerator="correct"), samples), 0.95)
         >>> round(found.lower, 3), found.method
@@ -145,6 +146,7 @@ def difference(
             same (see `have_equal_samples`), else empty.
 
     Example:
+        >>> from assay.report import Samples, Value
         >>> of = lambda *right: Samples.pack(range(len(right)), {"correct": np.array(right, dtype=bool)})
         >>> a, b = (MeasuredValue(Value("accuracy", 0.5, numerator="correct"), of(1, 0, 1, 0)) for _ in range(2))
         >>> difference(a, b).p

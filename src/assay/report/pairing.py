@@ -83,6 +83,7 @@ def pair(a: MeasuredValue, b: MeasuredValue, whole: Array | str | None = None) -
         For each term of ``a`` the position of its partner, or why there are none, as a part of a sentence.
 
     Example:
+        >>> from assay.report.value import Value
         >>> samples = Samples.pack([7, 8, 9], {"x": [1.0, 2.0, 3.0]}), Samples.pack([9, 8, 7], {"x": [3.0, 2.0, 1.0]})
         >>> masks = np.array([True, False, True]), np.array([True, False, True])
         >>> pair(*(MeasuredValue(Value("x", 2.0, numerator="x"), each, mask) for each, mask in zip(samples, masks)))
