@@ -132,6 +132,20 @@ def test_nothing_is_read_again_without_images_or_indices(image, data):
     assert len(images.read) == COUNT
 
 
+def test_a_sample_that_cannot_be_read_again_costs_its_picture_and_not_the_report():
+    class Once(Images):
+        def __getitem__(self, k):
+            if self.read.count(k):
+                raise OSError("the disk is gone")
+            return super().__getitem__(k)
+
+    images = Once(torch.zeros(COUNT, dtype=torch.int64), torch.rand(COUNT, 1, 1, 3))
+    report = evaluate(lambda x: x.flatten(1), DataLoader(images, 9), Accuracy(num_classes=3), device="cpu")
+    assert report.sections[0].values[0].count == COUNT
+    assert not report.sections[0].samples.pictures
+    assert any("OSError: the disk is gone" in note for note in report.notes)
+
+
 def test_masks_of_prediction_and_target_are_painted_on_two_copies():
     generator = torch.Generator().manual_seed(1)
     target = torch.randint(3, (20, 4, 6), generator=generator)

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -144,20 +143,27 @@ def _with_pictures(report: Report, wanted: WantedPictures, evaluation: FinishedE
     assert source.shares is not None
     lists = source.shares.lists
 
-    def pictures() -> list[Picture]:
+    def pictures() -> tuple[list[Picture], list[str]]:
         own = np.intersect1d(list(names), np.concatenate([np.empty(0, np.int64), *lists]))
-        drawn = []
-        for unit in source.read(own.tolist()):
-            image = None if unit.error is not None else find_image(evaluation.loop.reader.read(unit.data)[0])
-            if image is not None and unit.index is not None:
-                name = names[int(unit.index[0])]
-                drawn.append(draw(name, image, wanted.marks.get(name), evaluation.diagnostics.named))
-        return drawn
+        drawn, failures = [], []
+        try:
+            for unit in source.read(own.tolist()):
+                if unit.error is not None:
+                    raise unit.error
+                image = find_image(evaluation.loop.reader.read(unit.data)[0])
+                if image is not None and unit.index is not None:
+                    name = names[int(unit.index[0])]
+                    drawn.append(draw(name, image, wanted.marks.get(name), evaluation.diagnostics.named))
+        except Exception as error:  # all is measured: no picture is worth losing the report
+            failures.append(f"Not all pictures of the worst samples could be made: {type(error).__name__}: {error}")
+        return drawn, failures
 
-    drawn = {each.id: each for each in chain.from_iterable(evaluation.loop.ranks.gather(pictures))}
+    made = evaluation.loop.ranks.gather(pictures)
+    drawn = {each.id: each for pictures_of_rank, _ in made for each in pictures_of_rank}
     ordered = tuple(drawn[name] for name in names.values() if name in drawn)
     section = replace(section, samples=replace(section.samples, pictures=ordered))
-    return replace(report, sections=(section,))
+    notes = dict.fromkeys(note for _, failures in made for note in failures)
+    return replace(report, sections=(section,), notes=(*report.notes, *notes))
 
 
 def _summary(evaluation: FinishedEvaluation) -> RankSummary:
