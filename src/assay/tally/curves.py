@@ -199,12 +199,14 @@ def average_precision(ranking: Ranking) -> BoundedEstimate:
         return NOTHING
     some = np.flatnonzero(ranking.positives[ranking.points])
     single = ranking.single[some]
+    unit = _unit(ranking)
     hits, alarms, p, n = (
-        _floats(a[some]) for a in (ranking.hits, ranking.alarms, ranking.positives, ranking.negatives)
+        _floats(a[some], unit) for a in (ranking.hits, ranking.alarms, ranking.positives, ranking.negatives)
     )
+    positives = total / unit
     tied = p * (hits / (hits + alarms))
     if single.all():
-        value = math.fsum(tied) / float(total)
+        value = math.fsum(tied) / positives
         return BoundedEstimate(value, value, value)
     alone = p == 1
     least = np.where(single | alone, tied, p - alarms * np.log1p(p / (hits - p + alarms + 0.5)))
@@ -212,9 +214,9 @@ def average_precision(ranking: Ranking) -> BoundedEstimate:
     middle = np.where(single, tied, np.clip(_mean_over_orders(hits, alarms, p, n), least, most))
     # The lower bound is a difference of two numbers of up to p, so its rounding is measured by p.
     slack = math.fsum(p) * _ROUNDING
-    lower = max(0.0, (math.fsum(least) - slack) / float(total))
-    upper = min(1.0, (math.fsum(most) + slack) / float(total))
-    return BoundedEstimate(min(max(math.fsum(middle) / float(total), lower), upper), lower, upper)
+    lower = max(0.0, (math.fsum(least) - slack) / positives)
+    upper = min(1.0, (math.fsum(most) + slack) / positives)
+    return BoundedEstimate(min(max(math.fsum(middle) / positives, lower), upper), lower, upper)
 
 
 def _mean_over_orders(hits: Array, alarms: Array, p: Array, n: Array) -> Array:
@@ -228,11 +230,17 @@ def _mean_over_orders(hits: Array, alarms: Array, p: Array, n: Array) -> Array:
     return np.asarray(p / size * (size * slope + start * harmonic))
 
 
-def _floats(whole: Array) -> Array:
-    """Integers as float64, each rounded once."""
+def _floats(whole: Array, unit: int = 1) -> Array:
+    """Integers in a unit as float64, each rounded once."""
     if whole.dtype != object:
         return whole.astype(np.float64)
-    return np.array([float(w) for w in whole.tolist()], dtype=np.float64)
+    return np.array([w / unit for w in whole.tolist()], dtype=np.float64)
+
+
+def _unit(ranking: Ranking) -> int:
+    """A unit in which no count is beyond float64: 1, unless weights are near its largest."""
+    total = int(ranking.hits[-1] + ranking.alarms[-1]) if len(ranking.hits) else 0
+    return 1 << max(0, total.bit_length() - 1000)
 
 
 def ratios(counts: Array, total: int) -> Array:
@@ -246,5 +254,6 @@ def ratios(counts: Array, total: int) -> Array:
 
 def precisions(ranking: Ranking) -> Array:
     """The precision at every threshold."""
-    hits, everything = _floats(ranking.hits), _floats(ranking.hits + ranking.alarms)
+    unit = _unit(ranking)
+    hits, everything = _floats(ranking.hits, unit), _floats(ranking.hits + ranking.alarms, unit)
     return np.asarray(np.divide(hits, everything, out=np.full(len(hits), math.nan), where=everything > 0))

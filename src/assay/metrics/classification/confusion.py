@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import nan
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -91,7 +92,7 @@ def _counts(values: np.ndarray, unit: int) -> Tensor:
     """Counts as int64, or as float64 when they have a unit."""
     if not unit:
         return torch.from_numpy(values.astype(np.int64))
-    return vector(v / (1 << -unit) for v in values.ravel()).view(values.shape)
+    return vector(rounded(Fraction(v, 1 << -unit)) for v in values.ravel()).view(values.shape)
 
 
 class Stats(NamedTuple):

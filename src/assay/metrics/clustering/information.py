@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from assay.errors import ConfigError, describe
+from assay.errors import CapacityError, ConfigError, describe
 from assay.metrics.contingency_metric import ContingencyMetric, entropy, log_quotient, mutual_information
 from assay.tally.contingency import ContingencyTable
 
@@ -142,6 +142,9 @@ class AdjustedMutualInfoScore(AveragedInfoMetric):
             return 1.0
         if {1, size}.intersection(groups):
             return 0.0
+        if size > 1 << 40:  # the expectation is a sum over numbers of samples
+            got, do = f"2 ** {size.bit_length() - 1} samples or more", "Divide the weights by what they have in common"
+            raise CapacityError(describe(type(self).__name__, got, "at most 2 ** 40", do))
         totals = table.preds_totals, table.target_totals
         rows, columns = (Counter(int(total) << table.unit for total in each) for each in totals)
         expected = expected_information(rows, columns, size)

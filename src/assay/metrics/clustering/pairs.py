@@ -152,5 +152,6 @@ class ClusterAccuracy(ContingencyMetric):
             expected = f"at most {LARGEST_MATRIX} pairs of a cluster and a class"
             raise CapacityError(describe("ClusterAccuracy", got, expected, do))
         matrix = table.matrix()
-        preds, target = linear_sum_assignment(matrix.astype(float), maximize=True)
+        beyond = max(0, int(matrix.max(initial=0)).bit_length() - 1000)  # of float64, as sums of the largest weights
+        preds, target = linear_sum_assignment((matrix >> beyond).astype(float), maximize=True)
         return int(matrix[preds, target].sum()) / table.size

@@ -152,7 +152,8 @@ class DaviesBouldinScore(PointDistanceMetric):
     def value(self, points: PointArrays) -> float:
         centroids = _centroids(points)
         radius, weights = _radii(points, centroids, 2.0), points.weights
-        weights = np.ones(len(radius)) if weights is None else weights
+        weights = np.ones(len(radius)) if weights is None else weights.astype(np.float64)
+        weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # their unit does not matter, and sums must fit
         width = np.array(
             [math.fsum(radius[each] * weights[each]) / math.fsum(weights[each]) for each in _members(points.target)]
         )
@@ -234,7 +235,7 @@ class SilhouetteScore(PointDistanceMetric):
 
     def value(self, points: PointArrays) -> float:
         weights = np.ones(len(points.preds)) if points.weights is None else points.weights.astype(np.float64)
-        _check_integers(type(self).__name__, bool((weights == np.rint(weights)).all()))
+        _check_integers(type(self).__name__, bool((weights == np.rint(weights)).all() and weights.max() < 2.0**53))
         members = _members(points.target)
         order, starts = np.concatenate(members), np.cumsum([0, *map(len, members[:-1])])
         rows, cluster, weights = points.preds[order], points.target[order], weights[order]
@@ -278,5 +279,7 @@ def _check_integers(metric: str, integers: bool) -> None:
     if not integers:
         do = "Scale them to numbers of points"
         raise InvalidValuesError(
-            describe("weights", f"fractions for {metric}", "integers, as pairs of points are counted", do)
+            describe(
+                "weights", f"fractions or huge numbers for {metric}", "integers, as pairs of points are counted", do
+            )
         )

@@ -14,6 +14,8 @@ from assay.tally.finite_rows import FeatureGroups
 
 __all__: list[str] = []
 
+_MOST = 2.0**53  # samples, up to which all integers are numbers of float64
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowsMetric(Metric):
@@ -63,11 +65,15 @@ def repetitions(metric: Metric, weights: np.ndarray | None, size: int) -> np.nda
     """How often each of so many samples occurs, in float64.
 
     Raises:
-        InvalidValuesError: a weight is no integer.
+        InvalidValuesError: a weight is no integer, or they sum to more than 2 ** 53.
     """
     if weights is None:
         return np.ones(size)
     if (weights != np.rint(weights)).any():
         got, expected = f"fractions for {type(metric).__name__}", "integers: how often each sample occurs"
         raise InvalidValuesError(describe("weights", got, expected, "Scale them to numbers of samples"))
-    return weights.astype(np.float64)
+    times = weights.astype(np.float64)
+    if times.max(initial=0) > _MOST or times.sum() > _MOST:
+        do = "Divide them by what they have in common"
+        raise InvalidValuesError(describe("weights", f"{times.max():g} or less", "a sum of at most 2 ** 53", do))
+    return times

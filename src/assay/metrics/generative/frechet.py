@@ -132,14 +132,16 @@ class MemorizationInformedFrechetInceptionDistance(FeatureMetric):
         sizes = [int(each.sum()) for each in weights]
         if min(sizes) < 2:
             return number(math.nan)
-        points = [each.preds for each in counts]
+        exponent = max(int(np.frexp(np.abs(each.preds).max(initial=0))[1]) for each in counts)
+        exponent = exponent if abs(exponent) > 400 else 0  # squares must fit float64
+        points = [np.ldexp(each.preds.astype(np.float64), -exponent) for each in counts]
         means = [times @ rows / size for times, rows, size in zip(weights, points, sizes, strict=True)]
         covariances = [
             ((rows - mean).T * times) @ (rows - mean) / (size - 1)
             for rows, times, mean, size in zip(points, weights, means, sizes, strict=True)
         ]
         apart = float(((means[0] - means[1]) ** 2).sum())
-        distance = _distance(apart, *zip(covariances, sizes, strict=True))
+        distance = rounded(Fraction(_distance(apart, *zip(covariances, sizes, strict=True))) * Fraction(4) ** exponent)
         if distance <= _NO_DISTANCE:
             return number(0.0)
         return number(distance / (self._penalty(points[0], points[1], weights[0]) + _LEAST_PENALTY))

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from torch import Tensor
 
-from assay.errors import ConfigError, describe
+from assay.errors import ConfigError, InvalidValuesError, describe
 from assay.metrics.base import Examples, number
 from assay.metrics.distances import chunks, squared_distances
 from assay.metrics.generative.features import FeatureMetric, RowsMetric, repetitions
@@ -88,6 +88,10 @@ class KernelInceptionDistance(FeatureMetric):
         times, others = (repetitions(self, each.weights, len(each.preds)) for each in counts)
         if min(times.sum(), others.sum()) < 2:
             return number(math.nan)
+        largest = max(np.abs(each.preds).max() for each in counts)
+        if 2 * self.degree * math.log2(max(1.0, largest)) > 900:
+            do = "Scale the features"
+            raise InvalidValuesError(describe("preds", f"features up to {largest:g}", "kernels within float64", do))
         return number(_squared_discrepancy(self._kernel, x.preds, times, y.preds, others))
 
     def _kernel(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

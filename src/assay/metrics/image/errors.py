@@ -93,7 +93,10 @@ class PeakSignalNoiseRatio(ImageMetric):
             return number(error)
         if not error:
             return number(math.inf)
-        return number(10 * math.log10(rounded(Fraction(self.data_range) ** 2 / error)))
+        ratio = Fraction(self.data_range) ** 2 / error
+        if 0 < rounded(ratio) < math.inf:
+            return number(10 * math.log10(rounded(ratio)))
+        return number(10 * (math.log10(ratio.numerator) - math.log10(ratio.denominator)))
 
     def per_sample(self, batch: Batch) -> SampleTerms | None:
         return super().per_sample(batch) if self.per_image else None

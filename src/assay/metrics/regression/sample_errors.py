@@ -77,7 +77,10 @@ class SampleErrorMetric(Metric):
 def _scaled(weights: Array) -> Array:
     """Weights as integers where those fit a float64 exactly: then weights times 2 change no bit of a sum."""
     whole, _ = integer_weights(weights)
-    return whole.astype(np.float64) if int(whole.sum()) < 2**53 else weights.astype(np.float64)
+    if int(whole.sum()) < 2**53:
+        return whole.astype(np.float64)
+    floats = weights.astype(np.float64)
+    return floats * 2.0**-128 if floats.max() > 2.0**900 else floats  # whose sums fit float64
 
 
 def median(values: Array, weights: Array) -> float:

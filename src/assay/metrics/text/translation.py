@@ -281,7 +281,9 @@ class CHRFScore(TextMetric):
     def compute(self, counts: RowTotals) -> Tensor:
         if not counts.count:
             return number(math.nan)
-        sums = [np.array([rounded(each)]) for each in self.totals(counts).values()]
+        totals = self.totals(counts).values()
+        unit = 1 if max(totals) < 1 << 1000 else max(totals)  # a product of sums of large weights is beyond float64
+        sums = [np.array([rounded(each / unit)]) for each in totals]
         return number(float(f_scores(sums, self.beta, self.eps_smoothing)[0]))
 
 
