@@ -31,7 +31,7 @@ _SUMS = {"MeanAbsoluteError": 1.0, "MeanSquaredError": 1.0, "RootMeanSquaredErro
 """Sums over the numbers of a sample, and the power of their count by which the mean over all numbers is multiplied."""
 
 
-class CompatibleMetric(IgniteMetric):
+class CompatibleIgniteMetric(IgniteMetric):
     """A metric with the arguments of one of Ignite; how many classes there are is taken from the first batch.
 
     A process without any batch cannot take part in `compute`, since it does not know how many classes there are.
@@ -128,4 +128,4 @@ def compatible_class(original: type) -> type:
     """The class in the place of one of Ignite that has a counterpart."""
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": "assay.compat.ignite.metrics"}
     body |= {"entry": TABLE.entries[original.__name__], "original": original}
-    return type(original.__name__, (CompatibleMetric,), body)
+    return type(original.__name__, (CompatibleIgniteMetric,), body)
