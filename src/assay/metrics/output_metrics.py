@@ -16,7 +16,7 @@ from assay.metrics.base import Metric, number
 from assay.metrics.exact_arithmetic import combined, quotient, result, rounded
 from assay.metrics.per_sample import SampleTerms, single
 from assay.tally.base import Batch, Tally
-from assay.tally.exact import Number
+from assay.tally.exact import Number, fraction
 from assay.tally.float_terms import as_float, difference
 from assay.tally.sums import Sums, Totals
 from assay.tally.terms import PREDS, TARGET, FloatTerm, Product, Term
@@ -173,7 +173,7 @@ class OverOutputs(OutputMetric):
 
     def compute(self, counts: Totals) -> Tensor:
         values = [self.value(counts, k) for k in range(self.num_outputs)]
-        if self.multioutput == "raw_values":
+        if self.multioutput == "raw_values" or self.num_outputs == 1:
             return result(values)
         weights: list[Number] = [Fraction(1)] * self.num_outputs
         if self.multioutput == "variance_weighted":
@@ -204,7 +204,10 @@ def total_of(values: Sequence[Fraction]) -> Fraction:
 
 def squared_error(counts: Totals, k: int) -> Number:
     """`sum((preds - target) ** 2)`."""
-    return combined((1, counts[XX][k]), (-2, counts[XY][k]), (1, counts[YY][k]))
+    if counts.special:
+        return combined((1, counts[XX][k]), (-2, counts[XY][k]), (1, counts[YY][k]))
+    (xx, unit), (xy, _), (yy, _) = (counts.integers[term] for term in (XX, XY, YY))
+    return fraction(xx[k] - 2 * xy[k] + yy[k], unit)
 
 
 def target_spread(counts: Totals, k: int) -> Number:

@@ -39,3 +39,14 @@ void assay_is_canonical(int64_t sums, int64_t words, const int64_t *limbs, int64
             bits |= limbs[j];
     *canonical = 0 <= bits && bits <= UINT32_MAX;
 }
+
+/* Count rows into the table of tally/confusion.py by their true labels and their predicted ones, in -1 ... classes. */
+void assay_count_labels(int64_t *table, const int64_t *predicted, const int64_t *target, int64_t rows, int64_t classes,
+                        int64_t ignores, int64_t ignored)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t row = target[i] < 0 ? 0 : target[i] < classes ? target[i] + 1 : classes + 1;
+        row = ignores && target[i] == ignored ? classes + 2 : row;
+        table[row * (classes + 2) + predicted[i] + 1]++;
+    }
+}

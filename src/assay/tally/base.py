@@ -176,7 +176,8 @@ def merge_into(tally: Tally, state: State, other: State) -> None:
     """Add to a host state, in place, what another one counted."""
     for name, rule in tally.fields.items():
         if name in other and name not in state:
-            state[name] = _MERGE[rule]([other[name]])
+            with torch.inference_mode(False):
+                state[name] = _MERGE[rule]([other[name]])
         elif name in other and rule == "samples":
             state[name].extend(other[name])
         elif name in other and rule == "max":

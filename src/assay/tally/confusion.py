@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from assay.errors import ConfigError, describe
+from assay.native import values as native
+from assay.native.library import library
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
-from assay.tally.labels import Labels
+from assay.tally.labels import Labels, true_labels
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
 FEW_WEIGHTED = 64
@@ -145,6 +147,11 @@ class Confusion(LabelTally):
         return self.labels.groups, self.labels.num_classes + 3, self.labels.num_classes + 2
 
     def add(self, state: State, batch: Batch) -> None:
+        labels = self.labels
+        if batch.compiled and library() is not None and labels.num_labels is None and not self.weighted:
+            predicted, target = labels.predicted(batch), true_labels(batch)
+            native.count_labels(state["counts"], predicted, target, labels.num_classes, labels.ignore_index)
+            return
         cell = confusion_cells(self.labels, batch)
         ones = batch.memoize("ones", lambda _: torch.ones_like(cell))
         state["counts"].view(-1).scatter_add_(0, cell, ones)
@@ -152,7 +159,9 @@ class Confusion(LabelTally):
             exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
 
     def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
-        return int(counts[:, [0, -2]].sum()), int(counts[:, 1:-2, [0, -1]].sum())
+        known = counts[:, 1:-2]
+        targets, predictions = counts[:, 0].sum() + counts[:, -2].sum(), known[:, :, 0].sum() + known[:, :, -1].sum()
+        return int(targets), int(predictions)
 
     def union(self, other: Tally) -> Tally | None:
         covered = isinstance(other, ClassCounts) and (other.labels, other.weighted) == (self.labels, self.weighted)
