@@ -322,6 +322,24 @@ def test_forward_gives_the_value_of_the_batch_and_counts_it():
     assert stepped.forward(preds, target) == {name: metric(preds, target) for name, metric in metrics.items()}
 
 
+def test_a_table_that_a_step_in_inference_mode_opened_is_added_to_afterwards():
+    meter, target = Meter(auroc=AUROC(exact_up_to=10)), torch.tensor([0, 1] * 8)
+    meter.forward(torch.rand(4), target[:4])
+    with torch.inference_mode():
+        meter.forward(torch.rand(16), target)
+    meter.forward(torch.rand(16), target)
+    assert meter.rows == 36
+
+
+def test_a_step_has_neither_buffers_nor_states_of_its_own():
+    meter, pair = Meter(mse=MeanSquaredError()), torch.tensor([1.0, 2.0])
+    meter.forward(pair, pair)
+    assert not meter.device_states()
+    meter.update(pair, pair)
+    assert [states[0]["count"].item() for states in meter.device_states().values()] == [2]
+    assert meter.rows == 4
+
+
 def test_forward_that_raises_counts_nothing():
     meter = Meter(acc=Accuracy(num_classes=3))
     meter.forward(torch.tensor([0, 1]), torch.tensor([0, 2]))

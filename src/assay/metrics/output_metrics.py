@@ -84,7 +84,8 @@ class ElementwiseMetric(OutputMetric):
         return {}
 
     def compute(self, counts: Totals) -> Tensor:
-        means = counts.means(self.mean_terms) if self.mean_terms else None
+        terms = self.mean_terms
+        means = counts.means(terms) if terms else None
         return result(means or [self.value(counts, k) for k in range(self.num_outputs)])
 
     @property
