@@ -8,6 +8,7 @@ import torch
 
 from assay import Accuracy, evaluate
 from assay.errors import ConfigError
+from assay.evaluation.known_ids import KnownIds
 from assay.evaluation.nested_batch import row_marks
 
 METRIC = Accuracy(num_classes=3)
@@ -102,3 +103,19 @@ def test_marks_of_rows():
     again = {"x": x[some], "n": [names[k] for k in some], "y": batch["y"][some], "scale": 2.0}
     assert row_marks(again, 3).tolist() == marks[some].tolist()
     assert row_marks({"n": ["a", "b", "a"]}, 3).tolist()[0] == row_marks({"n": ["a", "b", "a"]}, 3).tolist()[2]
+
+
+@pytest.mark.parametrize("size", [1, 700, 5000])
+def test_known_ids_are_those_of_a_dictionary(size):
+    rng, expected, known = np.random.default_rng(0), {}, KnownIds()
+    for _ in range(12):
+        hashes = rng.permutation(rng.integers(-(2**62), 2**62, size) // 2**40 * 2**40)
+        assert known.marks(hashes) == [expected.get(each) for each in hashes.tolist()]
+        new = np.array([each for each in dict.fromkeys(hashes.tolist()) if each not in expected], np.int64)
+        marks = rng.integers(-(2**63), 2**63 - 1, len(new)).tolist()
+        expected.update(zip(new.tolist(), marks, strict=True))
+        known.add(new, marks)
+        assert len(known) == len(expected)
+    hashes, marks = known.arrays()
+    assert dict(zip(hashes.tolist(), marks.tolist(), strict=True)) == expected
+    assert hashes.tolist() == sorted(expected)

@@ -26,7 +26,7 @@ from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.coverage import CoverageTracker
 from assay.evaluation.data_source import Trail
 from assay.evaluation.identity import same
-from assay.evaluation.observers import Observers, as_bytes, from_bytes, part_of, prefixed
+from assay.evaluation.observers import Observers, part_of, prefixed
 from assay.evaluation.ranks import Ranks
 from assay.meter import Meter
 from assay.meter.file import checksum
@@ -36,7 +36,7 @@ Folder: TypeAlias = "str | os.PathLike[str] | None"
 SCHEMA = "assay.checkpoint/5"
 MOST_OF_THE_TIME = 0.05
 _ABOUT, _SUM = "assay.checkpoint", "sha256"
-_METER, _OBSERVERS, _COUNTED, _KEYS, _MARKS = "meter", "observers", "counted", "keys", "marks"
+_METER, _OBSERVERS, _COUNTED, _IDS, _MARKS = "meter", "observers", "counted", "ids", "marks"
 _ANEW = "Name another folder, or delete this one to start anew"
 
 
@@ -48,7 +48,7 @@ class CheckpointPart:
     state: dict[str, Tensor]
     observed: dict[str, Tensor]
     counted: NDArray[np.bool_]
-    keys: dict[Any, int]
+    ids: tuple[NDArray[np.int64], NDArray[np.int64]]
     position: int
     rows: int
     repeated: int
@@ -106,7 +106,7 @@ class Checkpoints:
             observers.add_state(part.observed)
             coverage.rows += part.rows
             coverage.repeated += part.repeated
-            coverage.keys.update(part.keys)
+            coverage.ids.add(part.ids[0], part.ids[1].tolist())
             if coverage.expected is not None:
                 coverage.counts[part.counted] = 1  # batches that were left out are tried again
             else:  # the stream goes on behind them
@@ -143,9 +143,7 @@ class Checkpoints:
         start = time.monotonic()
         tensors = prefixed(_METER, meter.state_dict()) | prefixed(_OBSERVERS, observers.state())
         tensors[_COUNTED] = torch.from_numpy(np.packbits(coverage.counts > 0))
-        keys = sorted(coverage.keys, key=str)
-        tensors[_KEYS] = as_bytes(keys)
-        tensors[_MARKS] = torch.tensor([coverage.keys[key] for key in keys], dtype=torch.int64)
+        tensors[_IDS], tensors[_MARKS] = map(torch.from_numpy, coverage.ids.arrays())
         header = {
             "schema": SCHEMA,
             "assay": __version__,
@@ -206,10 +204,10 @@ class Checkpoints:
         self._check(where, header)
         size = header["size"]
         counted = np.unpackbits(tensors.pop(_COUNTED).numpy(), count=size).astype(bool)
-        keys = dict(zip(from_bytes(tensors.pop(_KEYS)), tensors.pop(_MARKS).tolist(), strict=True))
+        ids = tensors.pop(_IDS).numpy(), tensors.pop(_MARKS).numpy()
         state, observed = part_of(_METER, tensors), part_of(_OBSERVERS, tensors)
         numbers = (header[name] for name in ("position", "rows", "repeated", "elapsed_s", "trail", "skipped"))
-        return CheckpointPart(path.name, state, observed, counted, keys, *numbers)
+        return CheckpointPart(path.name, state, observed, counted, ids, *numbers)
 
     def _check(self, where: str, header: dict[str, Any]) -> None:
         now = {"schema": SCHEMA, "assay": __version__, "torch": torch.__version__}

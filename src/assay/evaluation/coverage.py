@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.known_ids import KnownIds
 from assay.evaluation.ranks import Ranks
 from assay.report import Table
 from assay.stats.sampling import numbers_of
@@ -154,7 +155,7 @@ class CoverageTracker:
         self.repeated = 0
         self.counts = np.zeros(0 if expected is None else len(expected), np.uint8)
         self.failed = np.zeros(len(self.counts), bool)
-        self.keys: dict[Any, int] = {}
+        self.ids = KnownIds()
         self.rows = 0
         self.failures: list[tuple[str, str]] = []
         self.skipped_rows = 0
@@ -176,24 +177,23 @@ class CoverageTracker:
             ConfigError: two different samples have one id.
         """
         first: dict[Any, int] = {}
-        for row, key in enumerate(keys):
-            known = self.keys.get(key)
+        for row, (key, known) in enumerate(zip(keys, self.ids.marks(numbers_of(keys)), strict=True)):
             if known is None and key in first:
                 known = marks[first[key]]
             if known is None:
                 first[key] = row
             elif known != marks[row] and known >> _LAYOUT == marks[row] >> _LAYOUT:
-                self._refuse(key, [*self.keys, *keys[: row + 1]], self.rows + row + 1)
+                self._refuse(key, len(self.ids) + len(first), self.rows + row + 1)
         return list(first.values())
 
-    def _refuse(self, key: Any, keys: Iterable[Any], rows: int) -> NoReturn:
-        got = f"the id {key!r} for two different samples ({rows:,} rows so far, {len(set(keys)):,} distinct ids)"
+    def _refuse(self, key: Any, distinct: int, rows: int) -> NoReturn:
+        got = f"the id {key!r} for two different samples ({rows:,} rows so far, {distinct:,} distinct ids)"
         do = "Name a part that is unique, or leave ids out to count every row"
         raise ConfigError(describe("ids", got, "one id for each sample", do))
 
     def know(self, keys: Iterable[Any], marks: Iterable[int]) -> None:
         """Note the ids of rows that were counted, and what tells the rows apart."""
-        self.keys.update(zip(keys, marks, strict=True))
+        self.ids.add(numbers_of(keys), marks)
 
     def skip(self, index: NDArray[np.int64] | None, rows: int, error: str, named: str) -> None:
         """Note that a batch was left out, why, and what its samples are called."""
@@ -227,7 +227,7 @@ class CoverageTracker:
         )
 
     def _hashes(self) -> NDArray[np.int64]:
-        """Ids as numbers that are the same on every rank."""
+        """Ids as integers that are the same on every rank."""
         if self.expected is not None:
             return np.empty(0, np.int64)
-        return numbers_of(self.keys)
+        return self.ids.arrays()[0]

@@ -173,7 +173,8 @@ def checksum(about: str, tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256(about.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+        if tensor.numel():  # an empty one from NumPy has a stride of 0, and no view as bytes
+            digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
