@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import shlex
 import shutil
@@ -12,6 +13,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 from assay.migrate import rewrite
@@ -164,3 +166,21 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         )
         found_bugs = words[1] == "audit" and done.returncode == 1
         assert done.returncode == 0 or found_bugs, f"{words}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run_and_print_what_they_show(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells run in one namespace, as in a kernel; without one, since that would be a process and ten packages more."""
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names: dict[str, object] = {}
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile("".join(cell["source"]), notebook.name, "exec"), names)
+            shown = ["".join(output["text"]) for output in cell["outputs"] if output["output_type"] == "stream"]
+            assert printed.getvalue() == "".join(shown)
+    plt.close("all")

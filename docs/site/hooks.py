@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import json
 import posixpath
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,9 @@ def anchor(title: str, separator: str) -> str:
 
 def _title(files: Any, page: str, link: str) -> str:
     """The first heading of the page that a link leads to; nothing for other links."""
-    target = files.get_file_from_path(posixpath.normpath(posixpath.join(posixpath.dirname(page), link.partition("#")[0])))
+    target = files.get_file_from_path(
+        posixpath.normpath(posixpath.join(posixpath.dirname(page), link.partition("#")[0]))
+    )
     return target.content_string.partition("\n")[0].removeprefix("# ") if target else ""
 
 
@@ -115,9 +119,25 @@ def _page_of(path: str) -> str:
 
 
 def _source(path: Path) -> str:
-    """A page with a file, or with all files of a folder."""
+    """A page with a file, with all files of a folder, or with the cells of a notebook."""
+    if path.suffix == ".ipynb":
+        return "\n\n".join(_cell(cell) for cell in json.loads(path.read_text("utf-8"))["cells"])
     files = sorted(path.glob("*.*")) if path.is_dir() else [path]
     blocks = (
         f"`{each.name}`\n\n````{LANGUAGES.get(each.suffix, 'text')}\n{each.read_text('utf-8')}\n````" for each in files
     )
     return "\n\n".join([f"# {path.relative_to(ROOT).as_posix()}", *blocks])
+
+
+def _cell(cell: Mapping[str, Any]) -> str:
+    """A cell of a notebook as Markdown, with what it printed and drew."""
+    text = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return text
+    parts = [f"```python\n{text}\n```"]
+    for output in cell["outputs"]:
+        if picture := output.get("data", {}).get("image/png"):
+            parts.append(f"![](data:image/png;base64,{''.join(picture).strip()})")
+        else:
+            parts.append(f"```text\n{''.join(output['text'])}```")
+    return "\n\n".join(parts)
