@@ -25,7 +25,7 @@ class CompileNative(BuildHookInterface):
         compilation = runpy.run_path(str(Path(self.root) / COMPILATION))
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if compiler is None:
-            self.app.display_warning("assay: no C compiler, so everything runs in torch (slower, the same values)")
+            self.app.display_info("assay: no C compiler, so everything runs in torch (slower, the same values)")
             return
         done = subprocess.run(compilation["command"](compiler), capture_output=True, text=True, check=False)
         if done.returncode:
