@@ -1,0 +1,41 @@
+"""What is declared about packages in several places is the same, and what workflows name is there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import assay
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+WORKFLOWS = sorted([*(ROOT / ".github").rglob("*.yml"), *(ROOT / "examples" / "github_actions").glob("*.yml")])
+
+
+def test_python_versions_are_those_of_the_workflow() -> None:
+    declared = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d", each)]
+    ci = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    assert ci["jobs"]["tests"]["strategy"]["matrix"]["python"] == declared
+    assert PROJECT["requires-python"] == f">={declared[0]}"
+
+
+def test_the_citation_has_the_version() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"] == assay.__version__
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_make_targets_of_workflows_are_there(path: Path) -> None:
+    yaml.safe_load(path.read_text("utf-8"))
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    used = {word for run in re.findall(r"run: make (.*)", path.read_text("utf-8")) for word in run.split()}
+    assert {word for word in used if "=" not in word} <= {*targets}
+
+
+def test_the_hook_runs_a_command_of_assay() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    assert hook["entry"] == "assay audit"
+    assert PROJECT["scripts"]["assay"] == "assay.cli:main"
