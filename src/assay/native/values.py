@@ -19,7 +19,7 @@ def integers(limbs: Tensor) -> tuple[list[int], int]:
     sums = limbs.numel() // words
     room = torch.empty(2 + (sums * (words + 1) + 1) // 2, dtype=torch.int64)
     call("digits", sums, words, limbs, room)
-    data = memoryview(room.numpy())
+    data = room.numpy().data
     start, stop = data[:2].tolist()
     if start > words:
         return [0] * sums, 0

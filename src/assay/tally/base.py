@@ -53,7 +53,7 @@ class BatchLayout:
     columns: Mapping[str, TensorLayout] = field(default_factory=dict)
 
 
-@dataclass(eq=False)  # frozen, it would take three times as long to make
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Rows on one device: `preds (N, ...)`, `target (N, ...)`, `weights (N, ...)` named `columns (N, ...)`, and
     `ragged` columns, whose tensors may lie on other devices.
