@@ -31,6 +31,8 @@ OPTIONAL = (
     "accelerate",
     "lightning",
     "pyarrow",
+    "fsspec",
+    "duckdb",
     "PIL",
 )
 
@@ -41,7 +43,7 @@ LAYERS = (
     ("huggingface",),
     ("compat",),
     ("integrations", "migrate", "quantize"),
-    ("language",),
+    ("language", "tables"),
     ("evaluation",),
     ("audit", "report", "wrappers"),
     ("meter",),
@@ -191,6 +193,7 @@ def test_importing_assay_brings_nothing_optional():
         "devices --help",
         "demo --help",
         "evaluate --help",
+        "score --help",
         "compare --help",
         "gate --help",
         "migrate --help",

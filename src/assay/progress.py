@@ -27,7 +27,12 @@ class ProgressBar:
     ) -> None:
         self.shown = rank == 0 and (sys.stderr.isatty() if shown is None else shown)
         self._title, self._total, self._unit = title, total, unit
-        self._next = 0.0
+        self._next, self._start = 0.0, time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long it has been at work, in seconds; never 0."""
+        return max(time.monotonic() - self._start, 1e-9)
 
     def __enter__(self) -> Self:
         if self.shown:

@@ -24,7 +24,7 @@ variant = ["other.pt2", "precision=bfloat16", {compile = true, model = "net.pt2"
 features = ["a", "b"]
 classes = "cat, dog"
 inputs = ["ids", "mask"]
-slice = ["region", "sex,age"]
+slice = ["region", "sex*age"]
 batch-size = 32
 mean = [0, 0.5]
 confidence-level = 0.9
@@ -73,7 +73,7 @@ def test_the_command_line_wins(tmp_path):
     options = evaluate(given, write(tmp_path, FILE))
     assert (options.batch_size, options.metrics, options.keep_samples) == (8, ("f1",), True)
     assert options.out == Path("here")
-    assert options.slice == ("region", "sex,age")
+    assert options.slice == ("region", "sex*age")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from assay.cli.options import MeasurementOptions
+from assay.cli.options import ReportCommand
 from assay.cli.output import write_report, write_then_show
 from assay.errors import AssayWarning
 from assay.evaluation import VariantComparison
@@ -18,7 +18,7 @@ from assay.evaluation.ranks import process_group
 from assay.report import Report
 
 
-def measure_and_show(measure: Callable[[], Report | VariantComparison], options: MeasurementOptions) -> None:
+def measure_and_show(measure: Callable[[], Report | VariantComparison], options: ReportCommand) -> None:
     """Measure, write the result where a folder was named, and print it; of several processes the first one does.
 
     Args:
@@ -43,7 +43,7 @@ def _write(result: Report | VariantComparison, out: Path | None) -> list[Path]:
     return [] if out is None else result.save(out)
 
 
-def _show(result: Report | VariantComparison, options: MeasurementOptions) -> None:
+def _show(result: Report | VariantComparison, options: ReportCommand) -> None:
     if options.json:
         print((result if isinstance(result, Report) else result.comparison).to_json(), end="")
     elif isinstance(result, Report):
@@ -52,12 +52,11 @@ def _show(result: Report | VariantComparison, options: MeasurementOptions) -> No
         result.show()
 
 
-def arguments_of(function: Callable[..., Any], options: MeasurementOptions, **more: Any) -> dict[str, Any]:
-    """The arguments of the function that measures: the options of their names; None keeps a default of the function."""
+def arguments_of(function: Callable[..., Any], options: ReportCommand, **more: Any) -> dict[str, Any]:
+    """The arguments of the function that measures: the options of their names; None and "" keep its defaults."""
     names = [each.name for each in inspect.signature(function).parameters.values() if each.default is not each.empty]
     arguments = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    arguments |= {"precision": options.precision or None, **more}
-    known = {name: value for name, value in arguments.items() if value is not None}
+    known = {name: value for name, value in (arguments | more).items() if value is not None and value != ""}
     if options.confidence_level is not None:
         known["confidence_level"] = options.confidence_level or None  # 0 is for no intervals
     return known

@@ -154,11 +154,9 @@ class ImportCommand(_Json):
 
 
 @dataclass(frozen=True)
-class MeasurementOptions(ModelOptions):
-    """What `assay evaluate` and `assay perplexity` have in common."""
+class ReportCommand:
+    """The options of a command that makes a report."""
 
-    precision: str = string("Compute in autocast with this dtype: bfloat16 or float16.", panel=MODEL)
-    batch_size: int | None = option("Load this many samples a batch; 64 by default.", panel=DATA)
     confidence_level: float | None = option(
         "Compute intervals of this confidence level; 0.95 by default, 0 for none.", panel=MEASURED
     )
@@ -166,17 +164,58 @@ class MeasurementOptions(ModelOptions):
         "Read options from this TOML file; those of the command line win over them.", panel=RUN
     )
     out: Path | None = option("Write the report as JSON and as a page into this folder.", panel=RUN)
-    resume: Path | None = option("Keep checkpoints in this folder, and resume from those in it.", panel=RUN)
-    run_id: str | None = option(
-        "With --resume, name the run where the data have no digest, such as random data.", panel=RUN
-    )
     title: str = string("Give the report this title.", panel=RUN)
     verbose: bool = flag("Print every table and plot of the report.", panel=RUN)
     json: bool = flag("Print JSON for programs.", panel=RUN)
 
 
 @dataclass(frozen=True)
-class EvaluateCommand(MeasurementOptions):
+class SampleOptions:
+    """What a report says of samples and parts of them."""
+
+    metrics: tuple[str, ...] = several(
+        "Measure a metric: metric, metric:argument=value,..., or name=metric:...; may be repeated.",
+        "--metrics",
+        "-m",
+        required="one or more, such as accuracy:num_classes=10",
+    )
+    num_classes: int | None = option("Pass the number of classes to every metric that has it.", least=2)
+    num_labels: int | None = option("Pass the number of labels to every metric that has it.", least=2)
+    logits: bool | None = option("Say whether predictions are logits to every metric that has this argument.")
+    slice: tuple[str, ...] = several(
+        "Measure by columns: sex, or sex,age for two, sex*age for both crossed, age:bins=5; may be repeated.",
+        panel=MEASURED,
+    )
+    min_slice_size: int | None = option(
+        "Never name slices of fewer samples as the worst; 20 by default.", panel=MEASURED
+    )
+    n_resamples: int | None = option("Resample this many times for the bootstrap; 400 by default.", panel=MEASURED)
+    keep_samples: bool | None = option(
+        "Keep the per-sample values of metrics, which assay compare pairs.", panel=MEASURED
+    )
+    diagnostics: bool | None = option("Report the confusion matrix, curves, residuals, ...", panel=MEASURED)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The arguments that every metric gets that has them."""
+        arguments = {"num_classes": self.num_classes, "num_labels": self.num_labels, "logits": self.logits}
+        return {name: value for name, value in arguments.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class MeasurementOptions(ReportCommand, ModelOptions):
+    """What `assay evaluate` and `assay perplexity` have in common."""
+
+    precision: str = string("Compute in autocast with this dtype: bfloat16 or float16.", panel=MODEL)
+    batch_size: int | None = option("Load this many samples a batch; 64 by default.", panel=DATA)
+    resume: Path | None = option("Keep checkpoints in this folder, and resume from those in it.", panel=RUN)
+    run_id: str | None = option(
+        "With --resume, name the run where the data have no digest, such as random data.", panel=RUN
+    )
+
+
+@dataclass(frozen=True)
+class EvaluateCommand(SampleOptions, MeasurementOptions):
     """Measure a model on data, every sample once; under torchrun on any number of processes.
 
     With --variant, other variants of the model are measured on the same samples and compared with it.
@@ -188,15 +227,6 @@ class EvaluateCommand(MeasurementOptions):
         required="package.module:function, a file or a folder",
         is_path=True,
     )
-    metrics: tuple[str, ...] = several(
-        "Measure a metric: metric, metric:argument=value,..., or name=metric:...; may be repeated.",
-        "--metrics",
-        "-m",
-        required="one or more, such as accuracy:num_classes=10",
-    )
-    num_classes: int | None = option("Pass the number of classes to every metric that has it.", least=2)
-    num_labels: int | None = option("Pass the number of labels to every metric that has it.", least=2)
-    logits: bool | None = option("Say whether predictions are logits to every metric that has this argument.")
     variant: tuple[str, ...] = several(
         "Compare with another variant: MODEL, precision=bfloat16, int8, ...; may be repeated.",
         panel=MODEL,
@@ -239,28 +269,51 @@ class EvaluateCommand(MeasurementOptions):
     std: tuple[float, ...] = several(
         "Divide the channels of an image by these numbers, as in 0.5,0.5,0.5.", panel=DATA, separator=","
     )
-    slice: tuple[str, ...] = several(
-        "Measure by a column: sex, or sex,age, or age:bins=5; may be repeated.", panel=MEASURED
-    )
-    min_slice_size: int | None = option(
-        "Never name slices of fewer samples as the worst; 20 by default.", panel=MEASURED
-    )
-    n_resamples: int | None = option("Resample this many times for the bootstrap; 400 by default.", panel=MEASURED)
-    keep_samples: bool | None = option(
-        "Keep the per-sample values of metrics, which assay compare pairs.", panel=MEASURED
-    )
-    diagnostics: bool | None = option("Report the confusion matrix, curves, residuals, ...", panel=MEASURED)
     checkpoint_every: float | None = option("Write a checkpoint after this many seconds; 30 by default.", panel=RUN)
     rank_timeout_s: float | None = option(
         "Take a silent process for lost after this many seconds; 60 by default.", panel=RUN
     )
     on_error: str = option("Handle batches that fail: raise, or skip.", default="raise", panel=RUN)
 
-    @property
-    def shared(self) -> dict[str, Any]:
-        """The arguments that every metric gets that has them."""
-        arguments = {"num_classes": self.num_classes, "num_labels": self.num_labels, "logits": self.logits}
-        return {name: value for name, value in arguments.items() if value is not None}
+
+@dataclass(frozen=True)
+class ScoreCommand(SampleOptions, ReportCommand):
+    """Measure predictions that lie in a table: every row once, in constant memory.
+
+    Exit code 0: every row was counted, or bad rows were skipped as asked. 2: something is invalid; with bad rows, the
+    report of all others is written and printed before.
+    """
+
+    table: tuple[str, ...] = argument(
+        "The table: files of Parquet, Arrow, CSV or JSON lines, a pattern, a folder, or a URL such as s3://.", ()
+    )
+    preds: str = string(
+        "Take the predictions from this column, or from one for each class: p0..p9, or a,b.",
+        panel=DATA,
+        required="the column of the predictions",
+    )
+    target: str = string("Take the target from this column, or these.", panel=DATA)
+    weights: str = string("Take the weights of rows from this column.", panel=DATA)
+    ids: str = string("Take the ids of rows from this column; by default their place identifies them.", panel=DATA)
+    column: tuple[str, ...] = several(
+        "Give metrics a named column, as in indexes=query_id; may be repeated.", metavar="NAME=COLUMN", panel=DATA
+    )
+    labels: tuple[str, ...] = several(
+        "Name the classes in the order of their numbers, where columns hold names.", panel=DATA, separator=","
+    )
+    classes: tuple[str, ...] = several(
+        "Name the classes for the report; by default as --labels.", panel=DATA, separator=","
+    )
+    where: str = string("Count only rows for which this holds: \"country == 'de' and age >= 18\".", panel=DATA)
+    sql: str = string("Read the rows of this query of DuckDB instead of a table.", panel=DATA)
+    on_bad: str = option("Handle rows that cannot be counted: raise, or skip.", default="raise", panel=RUN)
+    seed: int = option(
+        "Assign rows by this seed to the groups that intervals come from.",
+        default=0,
+        panel=RUN,
+        least=0,
+        most=LARGEST_SEED,
+    )
 
 
 def _window() -> Any:
@@ -361,6 +414,7 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "compare": (CompareCommand, "assay.cli.compare"),
     "gate": (GateCommand, "assay.cli.gate"),
     "import": (ImportCommand, "assay.cli.foreign_results"),
+    "score": (ScoreCommand, "assay.cli.score"),
     "evaluate": (EvaluateCommand, "assay.cli.evaluate"),
     "perplexity": (PerplexityCommand, "assay.cli.perplexity"),
     "generate": (GenerateCommand, "assay.cli.generate"),

@@ -14,7 +14,6 @@ from assay.devices.assign import DeviceAssignment, assign
 from assay.devices.modules import locations
 from assay.errors import ConfigError, describe
 from assay.evaluation.batch import Reader, Selector
-from assay.evaluation.bootstrap_groups import BootstrapGroups
 from assay.evaluation.checkpoint import Checkpoints, fingerprint
 from assay.evaluation.coverage import CoverageTracker, Lists
 from assay.evaluation.data_source import DataSource, Trail, open_source
@@ -26,14 +25,13 @@ from assay.evaluation.identity import Identity
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
 from assay.evaluation.options import EvaluateOptions, takes_options
-from assay.evaluation.per_sample import PerSampleRecorder
+from assay.evaluation.preparation import meter_of, sample_observers
 from assay.evaluation.progress import EvaluationProgress
 from assay.evaluation.ranks import Ranks, local_rank, process_group
-from assay.evaluation.slices import Slicer, SliceSpec, parse_slices
+from assay.evaluation.slices import SliceSpec, parse_slices
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.report import Report
-from assay.report.samples import MOST_SAMPLES
 
 TRAIL_BYTES = 1 << 15
 """Of a tensor in a stream, at its beginning and at its end, that tell streams apart."""
@@ -179,7 +177,11 @@ def _evaluate(
         coverage = CoverageTracker(None, keyed=preparation.reader.has_ids)
     else:
         coverage = CoverageTracker(source.shares.expected, source.shares.repeated)
-    observers = Observers(preparation.reader, {**_observers(preparation, source, options, ranks), **more})
+    has_ids = source.shares is not None or preparation.reader.has_ids
+    expected = int(source.shares.expected.sum()) if source.shares is not None else 0 if has_ids else None
+    like = meter.fresh(preparation.metrics)
+    own = sample_observers(like, preparation.slices, options, expected, ranks.alone)
+    observers = Observers(preparation.reader, {**own, **more})
     run = {} if options.resume is None else identity.of(model, meter, source, options, ranks)
     checkpoints = Checkpoints(
         options.resume, run, ranks, options.checkpoint_every, trail if source.shares is None else None
@@ -217,7 +219,7 @@ def _evaluate(
 
 def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, ranks: Ranks) -> _Preparation:
     slices = parse_slices(options.slices)
-    meter_of_metrics = _meter(metrics, options.weights is not None)
+    meter_of_metrics = meter_of(metrics, options.weights is not None)
     columns: dict[str, Selector] = {name: name for name in meter_of_metrics.columns}
     reader = Reader(
         model,
@@ -239,25 +241,6 @@ def _prepare(model: Callable[..., Any], metrics: Any, options: EvaluateOptions, 
     return _Preparation(meter_of_metrics.metrics, diagnostics, meter, slices, reader, assigned, forward)
 
 
-def _observers(
-    preparation: _Preparation, source: DataSource, options: EvaluateOptions, ranks: Ranks
-) -> dict[str, Observer]:
-    """What is counted or kept of every sample besides the metrics."""
-    like = preparation.meter.fresh(preparation.metrics)
-    observers: dict[str, Observer] = {}
-    recorder = None
-    if options.keep_samples and (source.shares is not None or preparation.reader.has_ids):
-        expected = 0 if source.shares is None else int(source.shares.expected.sum())
-        recorder = observers["samples"] = PerSampleRecorder(preparation.metrics, expected)
-    groups = None
-    if options.confidence_level is not None:
-        groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, ranks.alone)
-    if preparation.slices.slices:
-        most = MOST_SAMPLES if recorder is not None else 0
-        observers["slices"] = Slicer(preparation.slices.slices, like, most, groups)
-    return observers
-
-
 def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:
     """What is still to be counted: batches without the samples that were, or the place in the stream."""
     if source.shares is None:
@@ -266,31 +249,6 @@ def _remaining(source: DataSource, counted: Any, position: int) -> Lists | int:
         return source.shares.lists
     remaining = [batch[~counted[batch]] for batch in source.shares.lists]
     return [batch for batch in remaining if len(batch)]
-
-
-def _meter(metrics: Any, weighted: bool) -> Meter:
-    """A meter that has counted nothing."""
-    if isinstance(metrics, Meter):
-        return metrics.fresh()
-    if isinstance(metrics, Metric):
-        return Meter(metrics, weighted=weighted)
-    if isinstance(metrics, Mapping):
-        _check_names(metrics)
-        return Meter(weighted=weighted, **metrics)
-    if isinstance(metrics, Sequence) and not isinstance(metrics, str):
-        return Meter(*metrics, weighted=weighted)
-    raise ConfigError(describe("metrics", type(metrics).__name__, "a metric, several, or a meter", "Pass Accuracy()"))
-
-
-def _check_names(metrics: Mapping[Any, Any]) -> None:
-    """Raise where a name cannot be that of a metric in a meter."""
-    for name in metrics:
-        if not isinstance(name, str) or name in _NOT_NAMES:
-            expected = f"a text other than {', '.join(_NOT_NAMES)}"
-            raise ConfigError(describe("metrics", f"the name {name!r}", expected, "Call the metric something else"))
-
-
-_NOT_NAMES = ("self", "weighted", "strict", "stage_bytes")  # the meter's own arguments
 
 
 def _compiled(model: Any, options: EvaluateOptions) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from assay.evaluation.data_source import DataSource
 from assay.evaluation.diagnostics import Diagnostics
 from assay.evaluation.forward import Forward
 from assay.evaluation.loop import Loop
-from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.options import EvaluateOptions, ReportOptions
 from assay.evaluation.per_sample import PerSampleRecorder, PerSampleValues
 from assay.evaluation.pictures import MOST_PICTURES, draw, find_image
 from assay.evaluation.report_section import build_section
@@ -100,27 +100,59 @@ def _report(
     observed: Mapping[str, Any],
 ) -> tuple[Report, WantedPictures]:
     loop, options = evaluation.loop, evaluation.options
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        values = total.compute(only=evaluation.metrics)
     failures = [failure for each in summaries for failure in each.failures]
     counting_s = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     tables = [coverage.table(), _decisions(evaluation, summaries), _run(evaluation, total.rows, counting_s)]
     if failures:
         tables.append(Table("Batches left out", ("error", "samples"), tuple(failures)))
-    recorder: PerSampleRecorder | None = observed.get("samples")
-    named = evaluation.diagnostics.named
-    per_sample = PerSampleValues() if recorder is None else recorder.result(total.rows, named)
-    section, notes = build_section(
-        total, values, evaluation.metrics, evaluation.diagnostics, observed, per_sample, options, tables
-    )
-    for each in caught:
-        warn(str(each.message), each.category)
-    notes = [str(each.message) for each in caught] + _notes(coverage, evaluation, failures) + notes
+    counted = CountedSamples(total, evaluation.metrics, evaluation.diagnostics, observed)
+    section, per_sample, notes = section_of(counted, options, tables)
+    notes = _notes(coverage, evaluation, failures) + notes
     device = f"{summaries[0].device} ({device_name(torch.device(summaries[0].device))})"
     duration = loop.checkpoints.before_s + time.perf_counter() - evaluation.start
     report = Report(options.title, (section,), device=device, notes=tuple(notes), duration_s=duration)
     return report, _wanted_pictures(section, per_sample, evaluation, summaries)
+
+
+@dataclass(frozen=True)
+class CountedSamples:
+    """What was counted of all samples.
+
+    Attributes:
+        total: the meter of all metrics and diagnostics.
+        metrics: those that were asked for.
+        diagnostics: what else is shown.
+        observed: what observed the samples, by name.
+    """
+
+    total: Meter
+    metrics: Mapping[str, Metric]
+    diagnostics: Diagnostics
+    observed: Mapping[str, Any]
+
+
+def section_of(
+    counted: CountedSamples, options: ReportOptions, tables: Sequence[Table]
+) -> tuple[Section, PerSampleValues, list[str]]:
+    """The section of what was counted, what each sample contributed, and what a reader must know.
+
+    Args:
+        counted: what was counted.
+        options: what the report says.
+        tables: tables that come last.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        values = counted.total.compute(only=counted.metrics)
+    recorder: PerSampleRecorder | None = counted.observed.get("samples")
+    named = counted.diagnostics.named
+    per_sample = PerSampleValues() if recorder is None else recorder.result(counted.total.rows, named)
+    section, notes = build_section(
+        counted.total, values, counted.metrics, counted.diagnostics, counted.observed, per_sample, options, tables
+    )
+    for each in caught:
+        warn(str(each.message), each.category)
+    return section, per_sample, [*(str(each.message) for each in caught), *notes]
 
 
 def _wanted_pictures(

@@ -52,14 +52,16 @@ class SampleRows:
         first: how many samples this process had counted before; with neither index nor ids, what tells them apart.
         parts: by the names of what slices are made of, the values of the samples, batch by batch.
         raw: prediction and target of each, of raw samples such as strings; None for tensors.
+        numbers: what `numbers_of` makes of their ids, `(N,)`, where that is known already.
     """
 
     batch: Arguments
     index: Array | None
     ids: list[Any] | None
     first: int
-    parts: Mapping[str, list[Any]]
+    parts: Mapping[str, Sequence[Any]]
     raw: list[tuple[Any, Any]] | None = None
+    numbers: Array | None = None
 
     @property
     def preds(self) -> Tensor:
@@ -81,6 +83,8 @@ class SampleRows:
     @cached_property
     def id_numbers(self) -> Array | None:
         """Their ids or indices as integers of 64 bits; None where they have neither."""
+        if self.numbers is not None:
+            return self.numbers
         return self.index if self.ids is None else numbers_of(self.ids)
 
     @cached_property

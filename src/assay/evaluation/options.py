@@ -28,7 +28,47 @@ ON_ERROR = ("raise", "skip")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions:
+class ReportOptions:
+    """What a report says of samples, whoever predicted them; `evaluate` describes each.
+
+    Raises:
+        ConfigError: an invalid value.
+    """
+
+    slices: Slices = None
+    min_slice_size: int = 20
+    confidence_level: float | None = 0.95
+    n_resamples: int = 400
+    keep_samples: bool = True
+    diagnostics: bool = True
+    classes: Sequence[str] = ()
+    progress: bool | None = None
+    seed: int = 0
+    title: str = "Evaluation"
+
+    def __post_init__(self) -> None:
+        self._check_integers(min_slice_size=1, n_resamples=LEAST)
+        if self.confidence_level is not None and not (
+            isinstance(self.confidence_level, float) and 0 < self.confidence_level < 1
+        ):
+            do = "Pass 0.95 for 95 %, or None for no intervals"
+            raise ConfigError(describe("confidence_level", repr(self.confidence_level), "a number between 0 and 1", do))
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
+        if isinstance(self.classes, str):
+            do = "Pass a list of names"
+            raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))
+
+    def _check_integers(self, **least: int) -> None:
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < lowest:
+                expected = f"an integer, {lowest} or more"
+                raise ConfigError(describe(name, repr(value), expected, f"Pass {name}={lowest}, or leave it out"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(ReportOptions):
     """How an evaluation is run: the keyword arguments of `evaluate`, which describes them.
 
     Raises:
@@ -42,13 +82,6 @@ class EvaluateOptions:
     weights: Selector = None
     ids: Selector = None
     columns: Mapping[str, Selector] | None = None
-    slices: Slices = None
-    min_slice_size: int = 20
-    confidence_level: float | None = 0.95
-    n_resamples: int = 400
-    keep_samples: bool = True
-    diagnostics: bool = True
-    classes: Sequence[str] = ()
     precision: str | None = None
     compile: bool | Mapping[str, Any] = False
     batch_size: int | None = 64
@@ -58,28 +91,14 @@ class EvaluateOptions:
     run_id: str | None = None
     checkpoint_every: float = 30.0
     on_error: str = "raise"
-    progress: bool | None = None
-    seed: int = 0
-    title: str = "Evaluation"
     rank_timeout_s: float = TIMEOUT_S
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.on_error not in ON_ERROR:
             raise ConfigError(describe("on_error", repr(self.on_error), " or ".join(ON_ERROR), 'Pass on_error="raise"'))
-        for name, least in (("batch_size", 1), ("num_workers", 0), ("min_slice_size", 1), ("n_resamples", LEAST)):
-            value = getattr(self, name)
-            if name == "batch_size" and value is None:
-                continue
-            if not isinstance(value, int) or value < least:
-                expected = f"an integer, {least} or more"
-                raise ConfigError(describe(name, repr(value), expected, f"Pass {name}={least}, or leave it out"))
-        if self.confidence_level is not None and not (
-            isinstance(self.confidence_level, float) and 0 < self.confidence_level < 1
-        ):
-            do = "Pass 0.95 for 95 %, or None for no intervals"
-            raise ConfigError(describe("confidence_level", repr(self.confidence_level), "a number between 0 and 1", do))
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ConfigError(describe("seed", repr(self.seed), "an integer from 0 to 2^63 - 1", "Pass seed=0"))
+        loaded = {} if self.batch_size is None else {"batch_size": 1}
+        self._check_integers(num_workers=0, **loaded)
         columns: Any = self.columns
         if columns is not None and not isinstance(columns, Mapping):
             do = 'Pass columns={"indexes": "query_id"}'
@@ -89,9 +108,6 @@ class EvaluateOptions:
         if self.run_id is not None and not (isinstance(self.run_id, str) and self.run_id):
             do = "Pass a string, or None where everything has a digest"
             raise ConfigError(describe("run_id", repr(self.run_id), "a name", do))
-        if isinstance(self.classes, str):
-            do = "Pass a list of names"
-            raise ConfigError(describe("classes", repr(self.classes), "one name for each class", do))
 
 
 class Evaluate(Protocol[P]):
@@ -108,7 +124,7 @@ class Evaluate(Protocol[P]):
         """Evaluate."""
 
 
-def takes_options(options: Callable[P, EvaluateOptions]) -> Callable[[Callable[..., Report]], Evaluate[P]]:
+def takes_options(options: Callable[P, ReportOptions]) -> Callable[[Callable[..., Report]], Evaluate[P]]:
     """Give a function that takes `**options` the fields of a dataclass as its keyword arguments, with their types."""
 
     def declared(function: Callable[..., Report]) -> Evaluate[P]:

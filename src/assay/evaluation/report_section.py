@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.evaluation.bootstrap_groups import BootstrapGroups, Resampled, resamples_of_slices
 from assay.evaluation.diagnostics import Diagnostics, residuals
-from assay.evaluation.options import EvaluateOptions
+from assay.evaluation.options import ReportOptions
 from assay.evaluation.per_sample import PerSampleValues
 from assay.evaluation.report_values import IntervalSources, rest_of, values_of
 from assay.evaluation.slices import Slicer, SliceResult
@@ -30,7 +30,7 @@ def build_section(
     diagnostics: Diagnostics,
     observed: Mapping[str, Any],
     per_sample: PerSampleValues,
-    options: EvaluateOptions,
+    options: ReportOptions,
     tables: Sequence[Table],
 ) -> tuple[Section, list[str]]:
     """Lay out what was counted.

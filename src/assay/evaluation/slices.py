@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -70,6 +70,13 @@ def parse_slices(slices: Slices) -> SliceSpec:
     return SliceSpec(selectors, {str(name): crossed.get(str(name), (str(name),)) for name in slices})
 
 
+class CodedValues(NamedTuple):
+    """The values of samples as numbers of texts, as a column with a dictionary has them."""
+
+    codes: Array
+    texts: Sequence[str]
+
+
 class Coding:
     """The values of one part of the slices as numbers, in the order in which they came."""
 
@@ -88,6 +95,16 @@ class Coding:
         if len(different) > MOST_VALUES:
             self._refuse(map(str, different))
         return np.array([self.code(str(each)) for each in different], np.int64)[where]
+
+    def recoded(self, values: CodedValues) -> Array:
+        """The numbers of values that have other numbers; texts that no value has get none."""
+        counts = np.bincount(values.codes, minlength=len(values.texts))
+        present = np.flatnonzero(counts).tolist()
+        if len(present) > MOST_VALUES:
+            self._refuse(values.texts[k] for k in present)
+        numbers = np.zeros(len(counts), np.int64)
+        numbers[present] = [self.code(values.texts[k]) for k in present]
+        return numbers[values.codes]
 
     def code(self, text: str) -> int:
         """The number of one value."""
@@ -130,7 +147,7 @@ class Slicer:
 
     def count(self, rows: SampleRows) -> None:
         """Count rows into the meters of their slices."""
-        codes = {part: coding.codes(_values(rows.parts[part], part)) for part, coding in self._codings.items()}
+        codes = {part: self._codes(coding, rows.parts[part]) for part, coding in self._codings.items()}
         for name, parts in self.slices.items():
             combined = np.asarray(sum(codes[part] * _BASE**k for k, part in enumerate(parts)))
             self._partitions[name].count(rows, combined, self._labels(parts))
@@ -138,6 +155,12 @@ class Slicer:
             if name in self._groups:
                 self._groups[name].count(rows, combined, self._labels(parts))
         self._keep(codes, len(rows))
+
+    @staticmethod
+    def _codes(coding: Coding, batches: Sequence[Any]) -> Array:
+        if isinstance(batches[0], CodedValues):
+            return np.concatenate([coding.recoded(each) for each in batches])
+        return coding.codes(_values(batches, coding.name))
 
     def _labels(self, parts: tuple[str, ...]) -> Callable[[int], Label]:
         texts = [self._codings[part].texts for part in parts]

@@ -63,7 +63,7 @@ def test_bins_need_a_column_of_the_data():
     [
         ("sex", ("sex",)),
         ("sex,age", ("sex", "age")),
-        ("both=sex,age", ("sex", "age")),
+        ("both=sex*age", ("sex", "age")),
         ("years=age:bins=5", ("age",)),
         ("decade=module:function", ()),
     ],

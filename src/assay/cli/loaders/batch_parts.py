@@ -69,27 +69,33 @@ def parse_slices(written: tuple[str, ...], data: Any = None) -> Any:
     """What to slice by: columns, several of them crossed, a column of numbers in bins, or functions by name.
 
     Args:
-        written: ``region``, ``sex,age`` for both crossed, ``age:bins=5``, or ``decade=module:function``.
+        written: ``region``, ``sex,age`` for both, ``sex*age`` for both crossed, ``age:bins=5``, or
+            ``decade=module:function``.
         data: what `assay.evaluate` gets; the edges of bins come from all of its samples.
 
     Example:
-        >>> parse_slices(("region", "sex,age"))
-        {'region': 'region', 'sex x age': ('sex', 'age')}
+        >>> parse_slices(("region,sex", "sex*age"))
+        {'region': 'region', 'sex': 'sex', 'sex x age': ('sex', 'age')}
     """
-    return dict(_slice(each, data) for each in written) or None
+    return dict(_slice(each.strip(), data) for text in written for each in text.split(",")) or None
 
 
 def slice_columns(written: str) -> tuple[str, ...]:
-    """The columns that a slice is made of; none for a function.
+    """The columns that slices are made of; none for a function.
 
     Example:
-        >>> slice_columns("by sex=sex,age"), slice_columns("age:bins=5"), slice_columns("module:function")
-        (('sex', 'age'), ('age',), ())
+        >>> slice_columns("both=sex*age"), slice_columns("sex,age:bins=5"), slice_columns("module:function")
+        (('sex', 'age'), ('sex', 'age'), ())
     """
+    return tuple(name for each in written.split(",") for name in _crossed(each))
+
+
+def _crossed(written: str) -> tuple[str, ...]:
+    """The columns of one slice."""
     if bins := _bins_in(written):
         return (bins["column"],)
     named = written.rpartition("=")[2]
-    return () if ":" in named else tuple(each.strip() for each in named.split(","))
+    return () if ":" in named else tuple(each.strip() for each in named.split("*"))
 
 
 _BINS = re.compile(r"(?:(?P<label>[^=:,]+)=)?(?P<column>[^=:,]+):bins=(?P<count>[0-9]+)")
@@ -111,7 +117,7 @@ def _slice(written: str, data: Any) -> tuple[str, Any]:
     label, _, named = written.rpartition("=")
     if ":" in named:
         return label or named.rpartition(":")[2], parse_part(named)
-    names = slice_columns(written)
+    names = _crossed(written)
     return label or " x ".join(names), names if len(names) > 1 else parse_part(names[0])
 
 

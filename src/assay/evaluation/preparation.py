@@ -1,0 +1,65 @@
+"""What is counted of samples, whoever predicts them: the meter of the metrics, and what else observes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.errors import ConfigError, describe
+from assay.evaluation.bootstrap_groups import BootstrapGroups
+from assay.evaluation.observers import Observer
+from assay.evaluation.options import ReportOptions
+from assay.evaluation.per_sample import PerSampleRecorder
+from assay.evaluation.slices import Slicer, SliceSpec
+from assay.meter import Meter
+from assay.metrics.base import Metric
+from assay.report.samples import MOST_SAMPLES
+
+
+def meter_of(metrics: Any, weighted: bool) -> Meter:
+    """A meter that has counted nothing."""
+    if isinstance(metrics, Meter):
+        return metrics.fresh()
+    if isinstance(metrics, Metric):
+        return Meter(metrics, weighted=weighted)
+    if isinstance(metrics, Mapping):
+        _check_names(metrics)
+        return Meter(weighted=weighted, **metrics)
+    if isinstance(metrics, Sequence) and not isinstance(metrics, str):
+        return Meter(*metrics, weighted=weighted)
+    raise ConfigError(describe("metrics", type(metrics).__name__, "a metric, several, or a meter", "Pass Accuracy()"))
+
+
+def _check_names(metrics: Mapping[Any, Any]) -> None:
+    """Raise where a name cannot be that of a metric in a meter."""
+    for name in metrics:
+        if not isinstance(name, str) or name in _NOT_NAMES:
+            expected = f"a text other than {', '.join(_NOT_NAMES)}"
+            raise ConfigError(describe("metrics", f"the name {name!r}", expected, "Call the metric something else"))
+
+
+_NOT_NAMES = ("self", "weighted", "strict", "stage_bytes")  # the meter's own arguments
+
+
+def sample_observers(
+    like: Meter, slices: SliceSpec, options: ReportOptions, expected: int | None, alone: bool
+) -> dict[str, Observer]:
+    """What is counted or kept of every sample besides the metrics, in the order in which it needs each other.
+
+    Args:
+        like: the meter of the metrics.
+        slices: what to measure parts of the samples by.
+        options: which of it is wanted.
+        expected: how many samples there are, or 0 where that is not known; None where samples have no ids.
+        alone: whether one process counts everything.
+    """
+    observers: dict[str, Observer] = {}
+    recorder = None
+    if options.keep_samples and expected is not None:
+        recorder = observers["samples"] = PerSampleRecorder(like.metrics, expected)
+    groups = None
+    if options.confidence_level is not None:
+        groups = observers["groups"] = BootstrapGroups(like, recorder, options.seed, alone)
+    if slices.slices:
+        observers["slices"] = Slicer(slices.slices, like, MOST_SAMPLES if recorder is not None else 0, groups)
+    return observers

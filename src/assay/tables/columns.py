@@ -1,0 +1,118 @@
+"""What the columns of a table are for, and how their names are written."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from assay.errors import ConfigError, describe
+
+_RANGE = re.compile(r"(?P<stem>.*?)(?P<first>[0-9]+)\.\.(?P<same>.*?)(?P<last>[0-9]+)")
+MOST_LISTED = 12
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """What each column is for.
+
+    Attributes:
+        preds: the predictions: one column, or a score for each class.
+        target: what they are compared with; none for metrics that need none.
+        weights: the weights of the rows; empty for none.
+        ids: the ids of the rows; empty where their place identifies them.
+        named: by the names that metrics have for them, other columns.
+        parts: the columns that slices are made of.
+        labels: the names of the classes, in the order of their numbers, where columns hold names.
+        where: the columns of the condition on rows.
+    """
+
+    preds: tuple[str, ...]
+    target: tuple[str, ...] = ()
+    weights: str = ""
+    ids: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The columns that metrics are computed from, each once."""
+        weights = (self.weights,) if self.weights else ()
+        return tuple(dict.fromkeys((*self.preds, *self.target, *weights, *self.named.values())))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """All columns, each once."""
+        ids = (self.ids,) if self.ids else ()
+        return tuple(dict.fromkeys((*self.measured, *ids, *self.parts, *self.where)))
+
+    def check(self, names: Sequence[str], where: str) -> None:
+        """Raise where a table has not all of these columns.
+
+        Raises:
+            ConfigError: one is not there, or is there twice.
+        """
+        twice = sorted({name for name in self.needed if list(names).count(name) > 1})
+        if twice:
+            raise ConfigError(describe(where, f"the column {twice[0]!r} more than once", "names that differ", "Rename"))
+        options = {
+            "preds": self.preds,
+            "target": self.target,
+            "weights": (self.weights,),
+            "ids": (self.ids,),
+            **{f"column {name}": (column,) for name, column in self.named.items()},
+            "slices": self.parts,
+            "where": self.where,
+        }
+        for option, wanted in options.items():
+            check_names(f"{where}: {option}", wanted, names)
+
+
+def check_names(what: str, wanted: Iterable[str], names: Sequence[str]) -> None:
+    """Raise where a column that was asked for is not there.
+
+    Raises:
+        ConfigError: names it, and the nearest that is there.
+    """
+    for name in filter(None, wanted):
+        if name not in names:
+            small = {each.lower(): each for each in names}
+            near = difflib.get_close_matches(name.lower(), small, n=1)
+            more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+            expected = repr(small[near[0]]) if near else f"one of {', '.join(names[:MOST_LISTED])}{more}"
+            raise ConfigError(describe(what, f"no column {name!r}", expected, "Correct the name"))
+
+
+def parse_names(what: str, written: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Columns as they are written: a name, several with commas, or a range of numbered ones.
+
+    Example:
+        >>> parse_names("preds", "p0..p3"), parse_names("preds", "a,b"), parse_names("preds", ["a, b"])
+        (('p0', 'p1', 'p2', 'p3'), ('a', 'b'), ('a, b',))
+
+    Raises:
+        ConfigError: it is no name, or a range that goes nowhere.
+    """
+    if written is None or written == "":
+        return ()
+    if isinstance(written, str):
+        return tuple(chain.from_iterable(_range(what, each.strip()) for each in written.split(",") if each.strip()))
+    if not isinstance(written, Sequence) or not all(isinstance(each, str) for each in written):
+        raise ConfigError(describe(what, repr(written), "the names of columns", f'Write {what}="p0..p9"'))
+    return tuple(written)
+
+
+def _range(what: str, written: str) -> Sequence[str]:
+    match = _RANGE.fullmatch(written)
+    if match is None:
+        return [written]
+    first, last = int(match["first"]), int(match["last"])
+    if match["same"] not in ("", match["stem"]) or last < first:
+        do = "Write p0..p9 for the columns p0 to p9"
+        raise ConfigError(describe(what, repr(written), "a range of columns with one name and rising numbers", do))
+    width = len(match["first"]) if match["first"].startswith("0") else 0
+    return [f"{match['stem']}{number:0{width}d}" for number in range(first, last + 1)]

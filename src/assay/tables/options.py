@@ -1,0 +1,97 @@
+"""How a table is measured: the options of `score`, and which values they may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from assay.errors import ConfigError, describe
+from assay.evaluation.options import ReportOptions
+from assay.evaluation.slices import parse_slices
+from assay.tables.columns import TableColumns, parse_names
+from assay.tables.where import parse_where
+
+ON_BAD = ("raise", "skip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ReportOptions):
+    """How a table is measured: the keyword arguments of `score`, which describes them.
+
+    Raises:
+        ConfigError: an invalid value.
+    """
+
+    preds: str | Sequence[str] = ""
+    target: str | Sequence[str] | None = None
+    weights: str | None = None
+    ids: str | None = None
+    columns: Mapping[str, str] | None = None
+    labels: str | Sequence[str] = ()
+    where: str | None = None
+    sql: str | None = None
+    on_bad: str = "raise"
+    title: str = "Score"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.on_bad not in ON_BAD:
+            raise ConfigError(describe("on_bad", repr(self.on_bad), " or ".join(ON_BAD), 'Pass on_bad="raise"'))
+        for name in ("weights", "ids", "where", "sql"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise ConfigError(describe(name, repr(value), "a string", f'Pass {name}="..."'))
+        columns: Any = self.columns
+        if columns is not None and not isinstance(columns, Mapping):
+            do = 'Pass columns={"indexes": "query_id"}'
+            raise ConfigError(describe("columns", repr(columns), "columns of the table by name", do))
+        self.table_columns(())
+
+    def table_columns(self, named: Sequence[str]) -> TableColumns:
+        """What each column is for.
+
+        Args:
+            named: the names that metrics have for the columns that they take besides.
+        """
+        preds = parse_names("preds", self.preds)
+        if not preds:
+            raise ConfigError(describe("preds", repr(self.preds), "the column of the predictions", 'Write preds="p"'))
+        spec = parse_slices(self.slices)
+        for name, selector in spec.selectors.items():
+            if not isinstance(selector, str) or selector != name:
+                do = "Add a column to the table, and name that"
+                raise ConfigError(describe(f"slices: {name}", repr(selector), "the name of a column", do))
+        labels = parse_names("labels", self.labels)
+        if len(set(labels)) < len(labels):
+            raise ConfigError(describe("labels", ", ".join(labels), "each name once", "Remove the one that is twice"))
+        others = dict(self.columns or {})
+        if named and others.keys() - set(named):
+            unknown = ", ".join(sorted(others.keys() - set(named)))
+            raise ConfigError(describe("columns", unknown, f"some of {', '.join(named)}", "Correct the names"))
+        where = () if self.where is None else parse_where(self.where).names
+        return TableColumns(
+            preds,
+            parse_names("target", self.target),
+            self.weights or "",
+            self.ids or "",
+            {name: others.get(name, name) for name in named},
+            tuple(dict.fromkeys(spec.selectors)),
+            labels,
+            tuple(where),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, by name."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        slices = parse_slices(self.slices).slices
+        values["slices"] = {name: parts if len(parts) > 1 else parts[0] for name, parts in slices.items()} or None
+        return values
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ScoreOptions:
+        """What `to_json` gave, after it was JSON."""
+        slices = values["slices"] and {
+            name: tuple(each) if isinstance(each, list) else each for name, each in values["slices"].items()
+        }
+        return cls(**{**values, "slices": slices})

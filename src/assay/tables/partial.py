@@ -1,0 +1,388 @@
+"""What was counted of some fragments of a table: it adds up, can be saved, and becomes the report of all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from assay._atomic import write_whole
+from assay.errors import ConfigError, StateError, describe
+from assay.evaluation.coverage import Coverage
+from assay.evaluation.diagnostics import choose_diagnostics
+from assay.evaluation.final_report import CountedSamples, section_of
+from assay.evaluation.observers import SampleRows, part_of, prefixed
+from assay.evaluation.per_sample import PerSampleRecorder
+from assay.evaluation.preparation import meter_of, sample_observers
+from assay.evaluation.slices import parse_slices
+from assay.meter.file import MeterDescription, checksum
+from assay.metrics.base import Metric
+from assay.report import Report, Table
+from assay.stats.sampling import mixed, numbers_of
+from assay.tables.bad_rows import BadRows
+from assay.tables.columns import TableColumns
+from assay.tables.options import ScoreOptions
+from assay.tables.rows import RowReader, TableRows, id_numbers
+from assay.tables.where import Where, parse_where
+
+MOST_IDS = 1 << 25
+"""Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
+SCHEMA = 1
+_KEY, _CHECKSUM = "assay.partial", "sha256"
+
+
+@dataclass
+class IdDigest:
+    """The ids of rows, in a few numbers whatever their order; and each of them, while they are not too many.
+
+    Attributes:
+        total: the sum of the hashes, modulo 2^64.
+        xor: their exclusive or.
+        numbers: what identifies each row; None where there were too many, or where their place identifies rows.
+    """
+
+    total: int = 0
+    xor: int = 0
+    numbers: list[NDArray[np.int64]] | None = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, numbers: NDArray[np.int64], is_kept: bool) -> None:
+        """Add the ids of rows."""
+        hashes = mixed(numbers.view(np.uint64))
+        self._add(int(hashes.sum(dtype=np.uint64)), int(np.bitwise_xor.reduce(hashes)), len(numbers))
+        if self.numbers is not None:
+            self.numbers.append(numbers if is_kept else numbers[:0])
+            self._bound()
+
+    def merge(self, other: IdDigest) -> None:
+        """Add what was counted elsewhere."""
+        self._add(other.total, other.xor, other.rows)
+        self.numbers = None if self.numbers is None or other.numbers is None else [*self.numbers, *other.numbers]
+        self._bound()
+
+    def _add(self, total: int, xor: int, rows: int) -> None:
+        self.total, self.xor, self.rows = (self.total + total) % 2**64, self.xor ^ xor, self.rows + rows
+
+    def _bound(self) -> None:
+        if self.rows > MOST_IDS:
+            self.numbers = None
+
+    @property
+    def duplicated(self) -> int | None:
+        """How many rows have the id of another one; None where that is not known."""
+        if self.numbers is None:
+            return None
+        every = np.sort(np.concatenate([np.empty(0, np.int64), *self.numbers]))
+        return int((every[1:] == every[:-1]).sum())
+
+
+class Partial:
+    """What was counted of fragments.
+
+    Args:
+        metrics: what is measured, by name.
+        options: how.
+        expected: how many rows the whole table has; 0 where that is not known.
+
+    Attributes:
+        fragments: by key, how many rows each had.
+        manifest: the keys of all fragments of the table; None where that is not known.
+    """
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        options: ScoreOptions,
+        expected: int = 0,
+        manifest: Sequence[str] | None = None,
+    ) -> None:
+        self.options, self.expected = options, expected
+        self.manifest = None if manifest is None else tuple(manifest)
+        meter = meter_of(metrics, options.weights is not None)
+        self.metrics: dict[str, Metric] = dict(metrics)
+        self.diagnostics = choose_diagnostics(
+            metrics, meter.weighted, options.classes or _classes(options), options.diagnostics
+        )
+        self.meter = meter.fresh({**metrics, **self.diagnostics.metrics})
+        self.observers = sample_observers(
+            meter.fresh(stage_bytes=0), parse_slices(options.slices), options, expected, alone=True
+        )
+        self.columns: TableColumns = options.table_columns(sorted(meter.columns))
+        self.fragments: dict[str, int] = {}
+        self.bad, self.ids, self.filtered = BadRows(), IdDigest(), 0
+        self._where: Where | None = None if options.where is None else parse_where(options.where)
+        self._reader = RowReader(
+            self.columns,
+            takes_raw=meter.takes_raw,
+            classes=_class_count(metrics.values()),
+            ignored=_ignored(metrics.values()),
+            takes_nan=any(getattr(each, "nan_policy", "raise") != "raise" for each in metrics.values()),
+        )
+
+    @property
+    def rows(self) -> int:
+        """How many rows were looked at."""
+        return sum(self.fragments.values())
+
+    def begin(self, key: str) -> None:
+        """Note that a fragment is counted.
+
+        Raises:
+            StateError: it was counted before.
+        """
+        if key in self.fragments:
+            do = "Count each fragment once, and merge each partial once"
+            raise StateError(describe("fragments", f"{key!r} twice", "each fragment once", do))
+        self.fragments[key] = 0
+
+    def count(self, batch: Any, key: str, file: str, first: int, *, one_file: bool) -> None:
+        """Count a record batch of a fragment.
+
+        Args:
+            batch: the rows, with the columns that are needed.
+            key: the fragment.
+            file: the file that it is of.
+            first: the number of the first row in that file.
+            one_file: the table has no other file.
+        """
+        self.fragments[key] += batch.num_rows
+        places = np.arange(first, first + batch.num_rows, dtype=np.int64)
+        if self._where is not None:
+            keep = self._where.keep(batch)
+            batch, places = batch.filter(keep), places[keep.to_numpy(zero_copy_only=False)]
+            self.filtered += len(keep) - len(places)
+        if not batch.num_rows:
+            return
+        rows, masks = self._reader.read(batch, places)
+        for reason, mask in masks.items():
+            self.bad.add(reason, key, places[mask])
+        if len(rows.places):
+            self._count(rows, file, one_file)
+
+    def _count(self, rows: TableRows, file: str, one_file: bool) -> None:
+        arguments = self.meter.arguments(rows.preds, rows.target, rows.weights, rows.columns)
+        index, ids, numbers = self._named(rows, file, one_file)
+        raw = None
+        if self.meter.takes_raw:
+            raw = list(zip(rows.preds, rows.target or [""] * len(rows.preds), strict=True))
+        parts = {name: [values] for name, values in rows.parts.items()}
+        with torch.no_grad():
+            self.meter.count(arguments)
+            sample_rows = SampleRows(arguments, index, ids, 0, parts, raw, numbers)
+            for observer in self.observers.values():
+                if not getattr(observer, "idle", False):
+                    observer.count(sample_rows)
+        self.ids.add(numbers, is_kept=bool(self.columns.ids))
+
+    def _named(
+        self, rows: TableRows, file: str, one_file: bool
+    ) -> tuple[NDArray[np.int64] | None, list[Any] | None, NDArray[np.int64]]:
+        """The integers or the strings that rows are called by, and the numbers that identify them."""
+        recorder = self.observers.get("samples")
+        is_kept = isinstance(recorder, PerSampleRecorder) and not recorder.full
+        if self.columns.ids:
+            numbers = id_numbers(rows.ids)
+            if isinstance(rows.ids, np.ndarray):
+                return rows.ids, None, numbers
+            return None, rows.ids.to_pylist() if is_kept else None, numbers
+        if one_file:
+            return rows.places, None, rows.places
+        numbers = rows.places + numbers_of([file])
+        return None, [f"{file}:{row}" for row in rows.places.tolist()] if is_kept else None, numbers
+
+    def skip(self, key: str, rows: int, first: int, reason: str) -> None:
+        """Note that a whole fragment cannot be counted, and why."""
+        self.fragments[key] += rows
+        self.bad.add(reason, key, np.arange(first, first + rows))
+
+    def merge(self, *others: Partial) -> Partial:
+        """Add what was counted of other fragments; they stay as they are.
+
+        Raises:
+            StateError: of other metrics or options, or a fragment that was counted before.
+        """
+        for other in others:
+            if other.about()["measured"] != self.about()["measured"]:
+                do = "Count all fragments with equal metrics and options"
+                raise StateError(describe("merge", "a partial of other metrics or options", "one of the same", do))
+            twice = sorted(self.fragments.keys() & other.fragments.keys())
+            if twice:
+                do = "Merge each partial once"
+                raise StateError(describe("merge", f"the fragment {twice[0]!r} twice", "each fragment once", do))
+            self._check_manifest(other)
+            self.fragments |= other.fragments
+            self.bad.merge(other.bad)
+            self.ids.merge(other.ids)
+            self.filtered += other.filtered
+            for name, observer in self.observers.items():
+                observer.add_state(other.observers[name].state())
+        self.meter.merge(*(other.meter for other in others))
+        return self
+
+    def _check_manifest(self, other: Partial) -> None:
+        if other.manifest is None or self.manifest == other.manifest:
+            return
+        if self.manifest is not None:
+            do = "Count all fragments of one table, and none of another"
+            raise StateError(describe("merge", "partials of different tables", "one manifest", do))
+        self.manifest, self.expected = other.manifest, other.expected
+
+    @property
+    def missing(self) -> list[str]:
+        """The fragments of the manifest that were not counted."""
+        return [key for key in self.manifest or () if key not in self.fragments]
+
+    def report(self) -> Report:
+        """The report of the whole table.
+
+        Raises:
+            StateError: fragments of the manifest are missing, or there is one that it lacks.
+            InvalidValuesError: values were counted that cannot be, such as scores outside [0, 1].
+        """
+        if self.missing:
+            shown = ", ".join(self.missing[:3]) + (", ..." if len(self.missing) > 3 else "")
+            got = f"{len(self.missing)} of {len(self.manifest or ())} fragments not counted ({shown})"
+            raise StateError(describe("report", got, "all fragments", "Count them, and merge all partials"))
+        unknown = sorted(self.fragments.keys() - set(self.manifest)) if self.manifest is not None else []
+        if unknown:
+            do = "Merge partials of one table"
+            raise StateError(describe("report", f"the fragment {unknown[0]!r}", "one of the manifest", do))
+        counted = CountedSamples(self.meter, self.metrics, self.diagnostics, self.observers)
+        coverage = self.coverage()
+        tables = [coverage.table(), self._run()]
+        notes = [f"Every row once: {coverage}."]
+        if self.bad.total:
+            tables.append(self.bad.table())
+            reasons = "; ".join(f"{self.bad.counts[each]:,} with {each}" for each in sorted(self.bad.counts))
+            notes.append(f"{self.bad.total:,} of {self.rows:,} rows were left out: {reasons}.")
+        if self.filtered:
+            notes.append(f"{self.filtered:,} of {self.rows:,} rows do not match where={self.options.where!r}.")
+        if coverage.duplicated:
+            notes.append(f"{coverage.duplicated:,} rows have the id of another row.")
+        if self.ids.numbers is None:
+            notes.append(f"Duplicate ids were not looked for, as there are more than {MOST_IDS:,} rows.")
+        section, _, more = section_of(counted, self.options, tables)
+        return Report(self.options.title, (section,), notes=(*notes, *more))
+
+    def coverage(self) -> Coverage:
+        """What became of the rows."""
+        by = f"its id in the column {self.columns.ids}" if self.columns.ids else "its file and its place there"
+        expected = self.rows - self.filtered
+        missed = expected - self.meter.rows - self.bad.total
+        return Coverage(expected, self.meter.rows, self.ids.duplicated, missed, self.bad.total, 0, by)
+
+    def _run(self) -> Table:
+        rows = [
+            ("rows", f"{self.rows:,}"),
+            ("fragments (files or row groups)", f"{len(self.fragments):,}"),
+            ("sum of hashed ids", f"{self.ids.total:016x}"),
+            ("exclusive or of hashed ids", f"{self.ids.xor:016x}"),
+            ("seed", f"{self.options.seed}"),
+        ]
+        return Table("Run", ("what", "value"), tuple(rows))
+
+    def about(self) -> dict[str, Any]:
+        """What was measured and which fragments were counted, as plain values."""
+        described = MeterDescription.of(self.metrics, self.meter.weighted, 0).to_json()
+        return {
+            "schema": SCHEMA,
+            "measured": json.loads(json.dumps([json.loads(described), self.options.to_json()])),
+            "fragments": self.fragments,
+            "manifest": self.manifest,
+            "expected": self.expected,
+            "bad": self.bad.to_json(),
+            "filtered": self.filtered,
+            "ids": [self.ids.total, self.ids.xor, self.ids.rows],
+        }
+
+    def to_file(self, path: str | os.PathLike[str]) -> Path:
+        """Write what was counted to a safetensors file; a crash leaves the old file or the new one, never a part."""
+        tensors = prefixed("meter", self.meter.state_dict())
+        for name, observer in self.observers.items():
+            tensors |= prefixed(f"observer {name}", observer.state())
+        if self.ids.numbers is not None:
+            tensors["ids"] = torch.from_numpy(np.concatenate([np.empty(0, np.int64), *self.ids.numbers]))
+        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        about = json.dumps(self.about(), ensure_ascii=False)
+        metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
+        return write_whole(path, lambda part: save_file(tensors, part, metadata))
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Partial:
+        """What `to_file` wrote.
+
+        Raises:
+            StateError: the file is cut short, changed, of another version, or of something else.
+        """
+        where = os.fspath(path)
+        about, tensors = _read(where)
+        described, values = about["measured"]
+        description = MeterDescription.from_json(json.dumps(described), where)
+        manifest = about["manifest"]
+        partial = cls(description.made((), where), ScoreOptions.from_json(values), about["expected"], manifest)
+        partial.meter.load_state_dict(part_of("meter", tensors))
+        for name, observer in partial.observers.items():
+            observer.add_state(part_of(f"observer {name}", tensors))
+        partial.fragments, partial.filtered = about["fragments"], about["filtered"]
+        partial.bad = BadRows.from_json(about["bad"])
+        numbers = [tensors["ids"].numpy()] if "ids" in tensors else None
+        total, xor, rows = about["ids"]
+        partial.ids = IdDigest(total, xor, numbers, rows)
+        return partial
+
+
+def _read(where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The description in a file, and its tensors, after its checksum was found to be right."""
+    expected, do = "a file that Partial.to_file wrote", "Count those fragments again"
+    try:
+        with safe_open(where, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except SafetensorError as error:
+        raise StateError(describe(where, f"no whole safetensors file ({error})", expected, do)) from error
+    about = metadata.get(_KEY, "")
+    if not about or checksum(about, tensors) != metadata.get(_CHECKSUM):
+        raise StateError(describe(where, "a file of something else, or one that was changed", expected, do))
+    values: dict[str, Any] = json.loads(about)
+    if values["schema"] != SCHEMA:
+        raise StateError(describe(where, f"schema {values['schema']}", f"schema {SCHEMA}", do))
+    return values, tensors
+
+
+def _classes(options: ScoreOptions) -> tuple[str, ...]:
+    return options.table_columns(()).labels
+
+
+def _class_count(metrics: Iterable[Metric]) -> int | None:
+    """How many classes labels may be of; None where metrics are of no labels."""
+    with_classes = [metric for metric in metrics if hasattr(metric, "num_classes")]
+    return max((metric.num_classes or 2 for metric in with_classes), default=None)
+
+
+def _ignored(metrics: Iterable[Metric]) -> frozenset[int]:
+    labels = (getattr(metric, "ignore_index", None) for metric in metrics)
+    return frozenset(label for label in labels if label is not None)
+
+
+def merge(partials: Iterable[Partial]) -> Partial:
+    """The sum of partials, which stay as they are.
+
+    Raises:
+        ConfigError: there is none.
+        StateError: of other metrics or options, or a fragment twice.
+    """
+    partials = list(partials)
+    if not partials:
+        raise ConfigError(describe("merge", "no partial", "one or more", "Pass what count gave, or Partial.from_file"))
+    first = partials[0]
+    return Partial(first.metrics, first.options, first.expected, first.manifest).merge(*partials)

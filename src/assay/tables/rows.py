@@ -1,0 +1,301 @@
+"""Record batches as what is counted: tensors without a copy where that is possible, ids, values of slices, bad rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from assay.errors import ConfigError, describe
+from assay.evaluation.slices import CodedValues
+from assay.stats.sampling import numbers_of, numbers_of_texts
+from assay.tables.arrow import arrow
+from assay.tables.bad_rows import combined
+from assay.tables.columns import TableColumns
+
+Mask = NDArray[np.bool_]
+_SMALL = 2**62  # ids below are their own numbers
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows that can be counted.
+
+    Attributes:
+        preds: a tensor, or a list of raw samples.
+        target: the same; None for none.
+        weights: a tensor; None for none.
+        columns: the named columns of metrics.
+        ids: an array of integers, or an Arrow array of strings; None where there are none.
+        parts: by the names of what slices are made of, the values.
+        places: the numbers of the rows in their file.
+    """
+
+    preds: Any
+    target: Any
+    weights: Tensor | None
+    columns: Mapping[str, Any]
+    ids: Any
+    parts: Mapping[str, CodedValues]
+    places: NDArray[np.int64]
+
+
+class RowReader:
+    """Reads record batches.
+
+    Args:
+        columns: what each column is for.
+        takes_raw: predictions and targets are raw samples, such as strings.
+        classes: integer labels are below this number; None for any.
+        ignored: labels outside that are right.
+        takes_nan: NaN among predictions is for the metrics to judge.
+    """
+
+    def __init__(
+        self,
+        columns: TableColumns,
+        *,
+        takes_raw: bool,
+        classes: int | None = None,
+        ignored: frozenset[int] = frozenset(),
+        takes_nan: bool = False,
+    ) -> None:
+        self.columns, self._takes_raw = columns, takes_raw
+        self._classes, self._ignored, self._takes_nan = classes, ignored, takes_nan
+        self._widths: dict[str, int] = {}
+
+    def read(self, batch: Any, places: NDArray[np.int64]) -> tuple[TableRows, dict[str, Mask]]:
+        """The rows of a batch that can be counted, and by reason which of its rows cannot.
+
+        Args:
+            batch: a record batch with the needed columns.
+            places: the numbers of its rows in their file.
+
+        Raises:
+            ConfigError: a column holds what cannot be measured.
+        """
+        masks: dict[str, Mask] = {}
+        rows = self._read(batch, places, masks)
+        bad = combined(masks, batch.num_rows)
+        if not bad.any():
+            return rows, {}
+        good = np.flatnonzero(~bad)
+        return self._read(batch.take(arrow().array(good)), places[good], {}), masks
+
+    def _read(self, batch: Any, places: NDArray[np.int64], masks: dict[str, Mask]) -> TableRows:
+        columns = self.columns
+        numbers: dict[str, Any] = {}
+        for name in columns.measured:
+            is_raw = self._takes_raw and name in (*columns.preds, *columns.target)
+            numbers[name] = (self._raw if is_raw else self._numbers)(batch.column(name), name, masks)
+        preds, target = (self._joined(numbers, names) for names in (columns.preds, columns.target))
+        weights = numbers[columns.weights] if columns.weights else None
+        if not self._takes_raw:
+            self._judge(preds, target, masks)
+        if weights is not None:
+            _note(masks, f"a negative weight or NaN in {columns.weights}", ~(weights >= 0) | weights.isinf())
+        ids = self._ids(batch.column(columns.ids), masks) if columns.ids else None
+        parts = {name: _coded(batch.column(name)) for name in columns.parts}
+        named = {name: numbers[column] for name, column in columns.named.items()}
+        return TableRows(preds, target, weights, named, ids, parts, places)
+
+    def _judge(self, preds: Tensor, target: Tensor | None, masks: dict[str, Mask]) -> None:
+        """Note the rows whose values no metric can take."""
+        for names, values in ((self.columns.preds, preds), (self.columns.target, target)):
+            if values is None:
+                continue
+            if values.is_floating_point():
+                if not self._takes_nan and bool(values.sum().isnan()):
+                    _note(masks, f"NaN in {_shown(names)}", values.isnan())
+            elif self._classes is not None and values.dtype != torch.bool and values.numel():
+                low, high = (int(each) for each in values.aminmax())
+                if low < 0 or high >= self._classes:
+                    bad = (values < 0) | (values >= self._classes)
+                    for label in self._ignored:
+                        bad &= values != label
+                    _note(masks, f"a label outside 0 ... {self._classes - 1} in {_shown(names)}", bad)
+
+    @staticmethod
+    def _joined(values: Mapping[str, Any], names: Sequence[str]) -> Any:
+        """One column, or several as one matrix."""
+        if len(names) < 2:
+            return values[names[0]] if names else None
+        parts = [values[name] for name in names]
+        if not all(isinstance(part, Tensor) and part.ndim == 1 for part in parts):
+            got = "columns of strings or lists"
+            raise ConfigError(describe(_shown(names), got, "a number a row in each", "Name one column"))
+        dtype = torch.result_type(parts[0], parts[1])
+        for part in parts[2:]:
+            dtype = torch.promote_types(dtype, part.dtype)
+        return torch.stack([part.to(dtype) for part in parts], 1)
+
+    def _numbers(self, array: Any, name: str, masks: dict[str, Mask]) -> Tensor:
+        """A column of numbers, of lists of them, or of the names of classes; what is missing is 0 and noted."""
+        pa = arrow()
+        types = pa.types
+        if types.is_dictionary(array.type) or _is_text(array.type):
+            array = self._numbered(array, name, masks)
+        if array.null_count:
+            _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
+        if _is_list(array.type):
+            return self._lists(array, name, masks)
+        if array.null_count:
+            array = array.fill_null(False if types.is_boolean(array.type) else 0)
+        return tensor_of(array, name)
+
+    def _lists(self, array: Any, name: str, masks: dict[str, Mask]) -> Tensor:
+        """Lists of one length as the rows of a matrix."""
+        pa = arrow()
+        lengths = pa.compute.list_value_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
+        width = self._widths.setdefault(name, int(lengths[0])) if len(lengths) else self._widths.get(name, 0)
+        right = lengths == width
+        if not right.all():
+            _note(masks, f"a list that has not {width} entries in {name}", ~right & (lengths >= 0))
+            array = array.filter(pa.array(right))
+        elif array.null_count:
+            array = array.drop_null()
+        flat = array.flatten()
+        if flat.null_count:
+            inside = np.zeros(len(lengths), bool)
+            inside[right] = flat.is_null().to_numpy(zero_copy_only=False).reshape(-1, width).any(1)
+            _note(masks, f"no value in {name}", inside)
+            flat = flat.fill_null(0)
+        matrix = self._numbers(flat, name, {}).reshape(len(array), width, *((-1,) if _is_list(flat.type) else ()))
+        if right.all():
+            return matrix
+        whole = matrix.new_zeros(len(lengths), *matrix.shape[1:])
+        whole[torch.from_numpy(right)] = matrix
+        return whole
+
+    def _numbered(self, array: Any, name: str, masks: dict[str, Mask]) -> Any:
+        """Names of classes as their numbers; ids of queries as their hashes."""
+        pa = arrow()
+        is_coded = pa.types.is_dictionary(array.type)
+        values = array.dictionary if is_coded else array
+        if not _is_text(values.type):
+            return array.dictionary_decode()
+        if name in self.columns.named.values() and not self.columns.labels:
+            texts = array.dictionary_decode() if is_coded else array
+            numbers = pa.array(text_numbers(texts.fill_null("")))
+            return pa.compute.if_else(texts.is_valid(), numbers, pa.scalar(None, pa.int64()))
+        if not self.columns.labels:
+            some = sorted({str(each) for each in values.unique().drop_null()[:100].to_pylist()})
+            do = f"Write labels={','.join(some[:20])} (--labels), all names in the order of the classes"
+            got = f"strings ({', '.join(map(repr, some[:3]))}{', ...' if len(some) > 3 else ''})"
+            raise ConfigError(describe(name, got, "numbers, or names whose order is known", do))
+        numbers = pa.compute.index_in(values, value_set=pa.array(self.columns.labels, values.type))
+        codes = pa.compute.take(numbers, array.indices) if is_coded else numbers
+        unknown = codes.is_null().to_numpy(zero_copy_only=False) & array.is_valid().to_numpy(zero_copy_only=False)
+        if unknown.any():
+            _note(masks, f"a name that labels lack in {name}", unknown)
+        _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
+        return codes.fill_null(0).cast(pa.int64())
+
+    def _raw(self, array: Any, name: str, masks: dict[str, Mask]) -> list[Any]:
+        """Raw samples as they are, such as strings."""
+        if pa_null := array.null_count:
+            _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
+        values: list[Any] = array.to_pylist()
+        return ["" if each is None else each for each in values] if pa_null else values
+
+    def _ids(self, array: Any, masks: dict[str, Mask]) -> Any:
+        pa = arrow()
+        name = self.columns.ids
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if array.null_count:
+            _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
+        if _is_text(array.type):
+            return array.fill_null("")
+        if not pa.types.is_integer(array.type):
+            do = "Name a column of integers or strings, or none"
+            raise ConfigError(describe(name, f"values of type {array.type}", "ids", do))
+        return tensor_of(array.fill_null(0), name).to(torch.int64).numpy()
+
+
+def tensor_of(array: Any, name: str) -> Tensor:
+    """An array of numbers without nulls as a tensor, which shares its memory where torch can.
+
+    Raises:
+        ConfigError: they are no numbers, or larger than torch can hold.
+    """
+    pa = arrow()
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return torch.from_numpy(np.array(array.to_numpy(zero_copy_only=False)))
+    if pa.types.is_decimal(kind):
+        array = array.cast(pa.float64())
+    elif pa.types.is_null(kind):
+        array = array.cast(pa.float32())
+    elif pa.types.is_unsigned_integer(kind) and kind != pa.uint8():
+        try:
+            array = array.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            got = f"integers of {kind} above 2^63 - 1"
+            raise ConfigError(describe(name, got, "integers of 64 bits", "Cast the column")) from error
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise ConfigError(describe(name, f"values of type {kind}", "numbers", "Name a column of numbers"))
+    if not len(array):
+        return torch.from_numpy(np.array(array.to_numpy()))
+    values: Tensor = torch.utils.dlpack.from_dlpack(array)
+    return values
+
+
+def id_numbers(ids: Any) -> NDArray[np.int64]:
+    """Ids as numbers, as `numbers_of` gives them."""
+    if not isinstance(ids, np.ndarray):
+        return text_numbers(ids)
+    large = np.abs(ids) >= _SMALL if len(ids) else np.zeros(0, bool)
+    if not large.any():
+        return ids
+    numbers = ids.copy()
+    numbers[large] = numbers_of(ids[large].tolist())
+    return numbers
+
+
+def text_numbers(array: Any) -> NDArray[np.int64]:
+    """The hashes of strings, from the buffers that they lie in."""
+    pa = arrow()
+    array = array.cast(pa.large_string())
+    _, ends, data = array.buffers()
+    if ends is None or data is None:
+        return numbers_of([""] * len(array))
+    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+    return numbers_of_texts(np.frombuffer(data, np.uint8), offsets)
+
+
+def _coded(array: Any) -> CodedValues:
+    """The values that slices are made of as numbers of texts."""
+    pa = arrow()
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    texts = [str(each) for each in array.dictionary.to_numpy(zero_copy_only=False)]
+    codes = array.indices
+    if codes.null_count:
+        codes, texts = codes.fill_null(len(texts)), [*texts, "missing"]
+    return CodedValues(codes.to_numpy(zero_copy_only=False).astype(np.int64), texts)
+
+
+def _note(masks: dict[str, Mask], reason: str, bad: Any) -> None:
+    mask = bad.reshape(len(bad), -1).any(1).numpy() if isinstance(bad, Tensor) else bad
+    if mask.any():
+        masks[reason] = masks[reason] | mask if reason in masks else np.array(mask)
+
+
+def _is_text(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _shown(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

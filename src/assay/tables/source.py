@@ -1,0 +1,271 @@
+"""Where tables come from: files, folders, patterns, URLs, Arrow streams, queries; each as a manifest of fragments."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, TypeAlias
+
+from assay.errors import ConfigError, MissingDependencyError, describe
+from assay.tables.arrow import arrow, reading
+
+RecordBatches: TypeAlias = Iterator[Any]
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".feather": "ipc",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+"""The formats of files by the endings of their names."""
+
+BATCH_ROWS = 1 << 17
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_TABLE = "table"
+_NOTHING = "a table with rows"
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a table that is counted whole or not at all: a row group of a file, a file, or a stream.
+
+    Attributes:
+        key: its name in a manifest.
+        file: the file, seen from the folder of the table.
+        row_group: its number in the file; None where the file has one only.
+        first: the row of the file at which it begins.
+        rows: how many rows it has; None where only reading it tells.
+        schema: the names and types of its columns.
+        scan: the rows of the columns that are named, as record batches.
+    """
+
+    key: str
+    file: str
+    row_group: int | None
+    first: int
+    rows: int | None
+    schema: Any
+    scan: Callable[[Sequence[str]], RecordBatches]
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table that is about to be read.
+
+    Attributes:
+        name: what messages call it.
+        schema: the names and types of its columns.
+        fragments: its parts, in order.
+        is_typed: whether files say the types of their columns.
+        folders: columns that the names of folders give, as in `country=de/0.parquet`.
+    """
+
+    name: str
+    schema: Any
+    fragments: tuple[Fragment, ...]
+    is_typed: bool = True
+    folders: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known before they are read."""
+        counts = [each.rows for each in self.fragments]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def open_table(source: Any, *, texts: Sequence[str] = (), sql: str = "") -> TableSource:
+    """Understand what holds a table.
+
+    Args:
+        source: a path, a pattern (`*`), a folder, a URL, several of these; or what gives an Arrow stream: a table of
+            pyarrow, pandas or Polars, a reader, a relation of DuckDB.
+        texts: columns of CSV that are strings whatever they look like: "007" is no number.
+        sql: a query of DuckDB, which names its files itself; then there is no source.
+
+    Raises:
+        ConfigError: it is nothing of that, or there is no such file.
+        StateError: a file cannot be read.
+        MissingDependencyError: a package that is needed is absent.
+    """
+    if sql:
+        if source is not None:
+            do = "Name the files in the query: select * from 'predictions.parquet'"
+            raise ConfigError(describe("sql", "a query and a table", "one of the two", do))
+        return _of_query(sql)
+    if isinstance(source, str | os.PathLike):
+        return _of_files([os.fspath(source)], texts)
+    if isinstance(source, list | tuple) and source and all(isinstance(each, str | os.PathLike) for each in source):
+        return _of_files([os.fspath(each) for each in source], texts)
+    return _of_stream(source)
+
+
+def _of_stream(source: Any) -> TableSource:
+    """A table in memory, or a stream that can be read once."""
+    pa = arrow()
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    is_reader = isinstance(source, pa.RecordBatchReader)
+    if not is_reader and not hasattr(source, "__arrow_c_stream__"):
+        do = "Pass a path, or a table of pyarrow, pandas 2.2 or Polars"
+        raise ConfigError(describe("table", type(source).__name__, "a path, or an Arrow stream", do))
+    if is_reader or not hasattr(source, "__len__"):  # such as a relation of DuckDB, which computes while it is read
+        reader = source if is_reader else pa.RecordBatchReader.from_stream(source)
+        return TableSource(_TABLE, reader.schema, (_of_reader(reader),))
+    with reading(_TABLE):
+        table = pa.table(source)
+
+    def scan(columns: Sequence[str]) -> RecordBatches:
+        return iter(table.select(list(columns)).to_batches(max_chunksize=BATCH_ROWS))
+
+    return TableSource(_TABLE, table.schema, (Fragment(_TABLE, _TABLE, None, 0, len(table), table.schema, scan),))
+
+
+def _of_reader(reader: Any) -> Fragment:
+    def scan(columns: Sequence[str]) -> RecordBatches:
+        for batch in reader:
+            yield batch.select(list(columns))
+
+    return Fragment(_TABLE, _TABLE, None, 0, None, reader.schema, scan)
+
+
+def _of_query(sql: str) -> TableSource:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingDependencyError("duckdb", extra="sql", purpose="queries") from error
+    with reading("sql", "a query of DuckDB", "Check the query and the files that it names"):
+        relation: Any = duckdb.sql(sql)
+        if relation is None:
+            raise ConfigError(describe("sql", "a statement without rows", "a query", "Write select ... from ..."))
+        return _of_stream(relation.fetch_arrow_reader(BATCH_ROWS))
+
+
+def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
+    pa = arrow()
+    filesystem, root, files = _found(paths)
+    name = paths[0] if len(paths) == 1 else f"{len(paths)} paths"
+    kinds = {suffix: FORMATS.get(suffix) for suffix in map(_suffix, files)}
+    if None in kinds.values() or len(set(kinds.values())) > 1:
+        got = f"files ending in {', '.join(sorted(suffix or 'nothing' for suffix in kinds))}"
+        expected = f"files of one format: {', '.join(FORMATS)}"
+        raise ConfigError(describe(name, got, expected, "Name the files, or a pattern such as folder/*.parquet"))
+    kind, tabs = next(iter(kinds.values())), ".tsv" in kinds
+    with reading(files[0]):
+        file_format = _format(pa, str(kind), tabs, texts)
+        base = {"partition_base_dir": root} if root else {}
+        options = pa.dataset.FileSystemFactoryOptions(**base)
+        options.partitioning_factory = pa.dataset.HivePartitioning.discover(infer_dictionary=True)
+        factory = pa.dataset.FileSystemDatasetFactory(filesystem, files, file_format, options)
+        dataset = factory.finish()
+    fragments = [
+        each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, dataset.schema, root, kind)
+    ]
+    partitioning = getattr(dataset, "partitioning", None)
+    folders = () if partitioning is None else tuple(partitioning.schema.names)
+    return TableSource(name, dataset.schema, tuple(fragments), kind in ("parquet", "ipc"), folders)
+
+
+def _found(paths: Sequence[str]) -> tuple[Any, str, list[str]]:
+    """The file system, the folder that all files are in where there are several, and the files."""
+    filesystem, files = arrow().fs.LocalFileSystem(), []
+    for path in paths:
+        if _URL.match(path):
+            filesystem, inside = _remote(path)
+        else:
+            inside = os.path.abspath(path)
+        is_pattern = any(sign in inside for sign in "*?[") and not os.path.exists(inside)
+        found = [each for each in _listed(filesystem, inside, is_pattern) if _is_data(each)]
+        if not found:
+            expected = "a file, a folder or a pattern with files in it"
+            raise ConfigError(describe(path, "no file", expected, "Check the path"))
+        files += sorted(found)
+    files = list(dict.fromkeys(files))
+    folder = inside if len(paths) == 1 and files != [inside] and not is_pattern else ""
+    return filesystem, folder or (os.path.commonpath(files) if len(files) > 1 else ""), files
+
+
+def _listed(filesystem: Any, path: str, is_pattern: bool) -> list[str]:
+    fs = arrow().fs
+    if is_pattern:
+        handler = getattr(filesystem, "handler", None)
+        listed = glob.glob(path, recursive=True) if handler is None else handler.fs.glob(path)
+        return [str(each) for each in listed]
+    with reading(path, "a file or a folder", "Check the path and the rights"):
+        about = filesystem.get_file_info(path)
+        if about.is_file:
+            return [path]
+        inside = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+        return [each.path for each in inside if each.is_file]
+
+
+def _remote(url: str) -> tuple[Any, str]:
+    """The file system of a URL and the path in it: fsspec's where it is installed, else pyarrow's own."""
+    fs = arrow().fs
+    try:
+        import fsspec
+    except ImportError:
+        with reading(url, "a URL that pyarrow can open", 'Run: pip install "assay[remote]", which brings fsspec'):
+            found: tuple[Any, str] = fs.FileSystem.from_uri(url)
+            return found
+    with reading(url, "a URL that fsspec can open", "Check it, and install the package that the message names"):
+        filesystem, path = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
+
+
+def _is_data(path: str) -> bool:
+    """Whether a file is one of data, as `_SUCCESS` and `.part` files are not."""
+    return not PurePosixPath(path).name.startswith(("_", "."))
+
+
+def _suffix(path: str) -> str:
+    return PurePosixPath(path.removesuffix(".gz")).suffix.lower()
+
+
+def _format(pa: Any, kind: str, tabs: bool, texts: Sequence[str]) -> Any:
+    if kind == "parquet":
+        return pa.dataset.ParquetFileFormat()
+    if kind == "ipc":
+        return pa.dataset.IpcFileFormat()
+    if kind == "json":
+        return pa.dataset.JsonFileFormat()
+    # A blank cell is missing, "" is the empty string, and "NA" may be what was predicted.
+    blank = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]} if texts else {}
+    convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **blank)
+    return pa.dataset.CsvFileFormat(pa.csv.ParseOptions(delimiter="\t" if tabs else ","), convert_options=convert)
+
+
+def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None) -> list[Fragment]:
+    """The row groups of a file of Parquet, or a file."""
+    file = os.path.relpath(fragment.path, root) if root else PurePosixPath(fragment.path).name
+    with reading(fragment.path):
+        physical = fragment.physical_schema
+        if kind != "parquet":
+            rows = fragment.count_rows() if kind == "ipc" else None
+            return [Fragment(file, file, None, 0, rows, physical, _scan(fragment, schema))]
+        groups = fragment.split_by_row_group()
+    fragments, first = [], 0
+    for number, group in enumerate(groups):
+        rows = group.row_groups[0].num_rows
+        key = f"{file}#{number}" if len(groups) > 1 else file
+        of_file = number if len(groups) > 1 else None
+        fragments.append(Fragment(key, file, of_file, first, rows, physical, _scan(group, schema)))
+        first += rows
+    return fragments
+
+
+def _scan(fragment: Any, schema: Any) -> Callable[[Sequence[str]], RecordBatches]:
+    def scan(columns: Sequence[str]) -> RecordBatches:
+        options = {"columns": list(columns), "batch_size": BATCH_ROWS, "batch_readahead": 4}
+        with reading(fragment.path):
+            yield from fragment.to_batches(schema=schema, **options)
+
+    return scan
