@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from assay.cli.loaders.metrics import open_metrics
 from assay.errors import MissingDependencyError
 from assay.metrics.base import Metric
+from assay.metrics.parsing import open_metrics
 from assay.report import Table
 
 SEED = 0

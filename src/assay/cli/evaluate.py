@@ -11,7 +11,6 @@ from typing import Any
 from assay.cli.loaders.batch_parts import parse_part, parse_parts, parse_slices
 from assay.cli.loaders.columns import Columns, Data
 from assay.cli.loaders.datasets import open_data
-from assay.cli.loaders.metrics import open_metrics
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.quantized_models import quantize_model
@@ -20,6 +19,7 @@ from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import EvaluateCommand
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
 from assay.metrics.base import Metric
+from assay.metrics.parsing import open_metrics
 from assay.report import Report
 
 

@@ -12,7 +12,6 @@ from torch import nn
 
 from assay._atomic import write_text
 from assay.cli.loaders.datasets import open_data
-from assay.cli.loaders.metrics import open_metrics
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.texts import read_text, tokenizer_of
@@ -20,6 +19,7 @@ from assay.cli.options import EvaluateCommand, QuantizeCommand
 from assay.cli.output import print_as, print_path, write_report, write_then_show
 from assay.cli.quantize_plan import check_floats, is_folder_of_shards, make_plan, module_of
 from assay.errors import ConfigError, describe
+from assay.metrics.parsing import open_metrics
 from assay.quantize.analysis import DataSpec, measure, recipe_for_budget, sensitivity, sweep
 from assay.quantize.analysis.budget import SCHEMES
 from assay.quantize.files.file import save

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from assay.cli.loaders.batch_parts import parse_columns, parse_slices
-from assay.cli.loaders.metrics import open_metrics
 from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import ScoreCommand
+from assay.metrics.parsing import open_metrics
 from assay.report import Report
 from assay.tables import BadRowsError, score
 

@@ -1,4 +1,4 @@
-"""Metrics as they are written on the command line: ``[name=]metric[:argument=value,...]``, or several with commas."""
+"""Metrics as they are written: ``[name=]metric[:argument=value,...]``, or several with commas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.metrics.base import Metric
 
 
 def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) -> dict[str, Metric]:
-    """Metrics by name, each as ``[name=]metric[:argument=value,...]``; ``wer,bleu:smooth=true`` are two.
+    """Metrics by name, each as ``[name=]metric[:argument=value,...]``; ``wer,bleu:smooth=true,cer`` are three.
 
     Args:
         texts: metrics as written; capitals, dashes and the endings "Score" and "Error" may be left out, and the short
@@ -46,13 +46,17 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
 
 
 def _heads(text: str) -> list[tuple[str, str]]:
-    """Each metric in a text with its arguments, which only the last can have; a text with a name is one metric."""
-    heads, _, arguments = text.partition(":")
-    if heads.count("=") > 1:
-        do = "Write --metrics once for each metric with a name"
-        raise ConfigError(describe("--metrics", repr(heads), "one name=metric", do))
-    *plain, last = [heads] if "=" in heads else heads.split(",")
-    return [*((each.strip(), "") for each in plain), (last.strip(), arguments)]
+    """Each metric in a text, and its arguments: `name=value` after a colon, up to the next metric."""
+    heads: list[tuple[str, str]] = []
+    has_arguments = False
+    for part in filter(None, map(str.strip, between(text))):
+        head, colon, first = part.partition(":")
+        if has_arguments and "=" in part and not colon:
+            heads[-1] = heads[-1][0], f"{heads[-1][1]},{part}"
+        else:
+            heads.append((head.strip(), first))
+            has_arguments = bool(colon)
+    return heads
 
 
 _OF_METRICS = (Metric.__name__, "Arithmetic", "Classwise", "PerOutput")  # metrics of metrics have no name of one word

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from assay.cli.loaders.metrics import SHORT, between, open_metrics
 from assay.errors import ConfigError
 from assay.metrics import (
     AUROC,
@@ -15,6 +14,7 @@ from assay.metrics import (
     SacreBLEUScore,
     WordErrorRate,
 )
+from assay.metrics.parsing import SHORT, between, open_metrics
 
 
 def test_metrics_by_name():
@@ -52,6 +52,16 @@ def test_several_metrics_in_one_text_and_commas_in_brackets():
     }
     by_row = open_metrics(["retrieval-map:by_row=true,top_k=3"])["retrieval-map"]
     assert by_row == RetrievalMAP(by_row=True, top_k=3)
+
+
+def test_a_metric_may_follow_the_arguments_of_another_one():
+    assert open_metrics(["acc,r=mse,f1:average=macro,num_classes=3,auroc,m=mse:squared=false"]) == {
+        "acc": Accuracy(),
+        "f1": F1Score(average="macro", num_classes=3),
+        "auroc": AUROC(),
+        "m": MeanSquaredError(squared=False),
+        "r": MeanSquaredError(),
+    }
 
 
 def test_every_short_name_is_a_metric():
