@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Recall,
         SpearmanCorrCoef,
     )
+    from assay.tables import score
 
 __all__ = [
     "AUROC",
@@ -51,6 +52,7 @@ __all__ = [
     "Recall",
     "SpearmanCorrCoef",
     "evaluate",
+    "score",
 ]
 
 _HOMES = {
@@ -73,6 +75,7 @@ _HOMES = {
         "Recall",
         "SpearmanCorrCoef",
     ),
+    "tables": ("score",),
 }
 
 __getattr__, __dir__ = attach(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from assay.cli.loaders.batch_parts import parse_columns, parse_slices
+from assay.cli.loaders.batch_parts import parse_slices
 from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import ScoreCommand
-from assay.metrics.parsing import open_metrics
+from assay.errors import ConfigError, describe
 from assay.report import Report
-from assay.tables import BadRowsError, score
+from assay.tables.bad_rows import BadRowsError
+from assay.tables.options import ScoreOptions
+from assay.tables.score import score_table
 
 
 def run(options: ScoreCommand) -> None:
@@ -29,7 +31,18 @@ def run(options: ScoreCommand) -> None:
 
 
 def _measured(options: ScoreCommand) -> Report:
-    metrics = open_metrics(options.metrics, options.shared)
-    source = options.table if len(options.table) != 1 else options.table[0]
-    columns, slices = parse_columns(options.column, metrics), parse_slices(options.slice)
-    return score(source or None, metrics, **arguments_of(score, options, columns=columns, slices=slices))
+    source = list(options.table) if len(options.table) != 1 else options.table[0]
+    if not source and not options.sql:
+        do = "Write assay score predictions.parquet, or --sql"
+        raise ConfigError(describe("TABLE", "none", "a file, a folder, a pattern or a URL", do))
+    columns = dict(_column(each) for each in options.column)
+    arguments = arguments_of(ScoreOptions, options, columns=columns, slices=parse_slices(options.slice))
+    return score_table(source or None, options.metrics, ScoreOptions(**arguments), options.shared)
+
+
+def _column(written: str) -> tuple[str, str]:
+    name, _, column = written.partition("=")
+    if not (name and column):
+        expected = "NAME=COLUMN"
+        raise ConfigError(describe("--column", repr(written), expected, "Write --column indexes=query_id"))
+    return name, column

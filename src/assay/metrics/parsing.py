@@ -13,13 +13,16 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 
 
-def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) -> dict[str, Metric]:
+def open_metrics(
+    texts: Sequence[str], shared: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None
+) -> dict[str, Metric]:
     """Metrics by name, each as ``[name=]metric[:argument=value,...]``; ``wer,bleu:smooth=true,cer`` are three.
 
     Args:
         texts: metrics as written; capitals, dashes and the endings "Score" and "Error" may be left out, and the short
             names of `SHORT` may be used.
         shared: arguments for every metric that has them; an argument of the metric itself wins.
+        defaults: the same, that perhaps no metric has; `shared` wins.
 
     Example:
         >>> top2 = open_metrics(["top2=accuracy:top_k=2", "mse"], {"num_classes": 10})["top2"]
@@ -31,7 +34,7 @@ def open_metrics(texts: Sequence[str], shared: Mapping[str, Any] | None = None) 
     metrics: dict[str, Metric] = {}
     for head, arguments in (each for text in texts for each in _heads(text)):
         label, _, kind = head.rpartition("=")
-        metric = _metric(kind, arguments, shared or {})
+        metric = _metric(kind, arguments, {**(defaults or {}), **(shared or {})})
         name = label or kind
         if name in metrics:
             do = "Give names, as in a=accuracy:num_classes=10"

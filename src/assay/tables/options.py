@@ -46,13 +46,13 @@ class ScoreOptions(ReportOptions):
         if columns is not None and not isinstance(columns, Mapping):
             do = 'Pass columns={"indexes": "query_id"}'
             raise ConfigError(describe("columns", repr(columns), "columns of the table by name", do))
-        self.table_columns(())
+        self.table_columns()
 
-    def table_columns(self, named: Sequence[str]) -> TableColumns:
+    def table_columns(self, named: Sequence[str] | None = None) -> TableColumns:
         """What each column is for.
 
         Args:
-            named: the names that metrics have for the columns that they take besides.
+            named: the names that metrics have for the columns that they take besides; None where that is not known.
         """
         preds = parse_names("preds", self.preds)
         if not preds:
@@ -66,16 +66,17 @@ class ScoreOptions(ReportOptions):
         if len(set(labels)) < len(labels):
             raise ConfigError(describe("labels", ", ".join(labels), "each name once", "Remove the one that is twice"))
         others = dict(self.columns or {})
-        if named and others.keys() - set(named):
-            unknown = ", ".join(sorted(others.keys() - set(named)))
-            raise ConfigError(describe("columns", unknown, f"some of {', '.join(named)}", "Correct the names"))
+        unknown = sorted(others.keys() - set(others if named is None else named))
+        if unknown:
+            expected = f"some of {', '.join(named)}" if named else "none, as no metric takes a named column"
+            raise ConfigError(describe("columns", ", ".join(unknown), expected, "Correct the names, or leave them out"))
         where = () if self.where is None else parse_where(self.where).names
         return TableColumns(
             preds,
             parse_names("target", self.target),
             self.weights or "",
             self.ids or "",
-            {name: others.get(name, name) for name in named},
+            others if named is None else {name: others.get(name, name) for name in named},
             tuple(dict.fromkeys(spec.selectors)),
             labels,
             tuple(where),

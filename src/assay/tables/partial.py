@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,62 +28,56 @@ from assay.evaluation.slices import parse_slices
 from assay.meter.file import MeterDescription, checksum
 from assay.metrics.base import Metric
 from assay.report import Report, Table
-from assay.stats.sampling import mixed, numbers_of
-from assay.tables.bad_rows import BadRows
+from assay.stats.sampling import SampleDigest, numbers_of
+from assay.tables.arrow import arrow
+from assay.tables.bad_rows import BadRows, BadRowsError
 from assay.tables.columns import TableColumns
 from assay.tables.options import ScoreOptions
 from assay.tables.rows import RowReader, TableRows, id_numbers
 from assay.tables.where import Where, parse_where
 
-MOST_IDS = 1 << 25
+MOST_IDS = 1 << 24
 """Rows up to which the numbers of all ids are kept, so that ids that come twice are found."""
 SCHEMA = 1
 _KEY, _CHECKSUM = "assay.partial", "sha256"
 
 
 @dataclass
-class IdDigest:
-    """The ids of rows, in a few numbers whatever their order; and each of them, while they are not too many.
+class RowIds:
+    """The ids of rows: their digest, the same in any order, and the number of each while they are not too many.
 
     Attributes:
-        total: the sum of the hashes, modulo 2^64.
-        xor: their exclusive or.
-        numbers: what identifies each row; None where there were too many, or where their place identifies rows.
+        digest: of all of them.
+        numbers: of each row; None where there were too many.
     """
 
-    total: int = 0
-    xor: int = 0
+    digest: SampleDigest = field(default_factory=SampleDigest)
     numbers: list[NDArray[np.int64]] | None = field(default_factory=list)
-    rows: int = 0
 
-    def add(self, numbers: NDArray[np.int64], is_kept: bool) -> None:
-        """Add the ids of rows."""
-        hashes = mixed(numbers.view(np.uint64))
-        self._add(int(hashes.sum(dtype=np.uint64)), int(np.bitwise_xor.reduce(hashes)), len(numbers))
-        if self.numbers is not None:
-            self.numbers.append(numbers if is_kept else numbers[:0])
-            self._bound()
-
-    def merge(self, other: IdDigest) -> None:
-        """Add what was counted elsewhere."""
-        self._add(other.total, other.xor, other.rows)
-        self.numbers = None if self.numbers is None or other.numbers is None else [*self.numbers, *other.numbers]
-        self._bound()
-
-    def _add(self, total: int, xor: int, rows: int) -> None:
-        self.total, self.xor, self.rows = (self.total + total) % 2**64, self.xor ^ xor, self.rows + rows
-
-    def _bound(self) -> None:
-        if self.rows > MOST_IDS:
+    def add(self, digest: SampleDigest, numbers: Sequence[NDArray[np.int64]] | None) -> None:
+        """Add the ids of rows; `numbers` are None where there were too many."""
+        self.digest += digest
+        known = self.numbers is not None and numbers is not None and self.digest.count <= MOST_IDS
+        if not known:
             self.numbers = None
+        elif self.numbers is not None:
+            self.numbers.extend(numbers or ())
 
     @property
     def duplicated(self) -> int | None:
         """How many rows have the id of another one; None where that is not known."""
         if self.numbers is None:
             return None
-        every = np.sort(np.concatenate([np.empty(0, np.int64), *self.numbers]))
-        return int((every[1:] == every[:-1]).sum())
+        return len(self._repeated())
+
+    def repeated(self) -> NDArray[np.int64]:
+        """The numbers of the ids that several rows have."""
+        return np.unique(self._repeated())
+
+    def _repeated(self) -> NDArray[np.int64]:
+        every = np.sort(np.concatenate([np.empty(0, np.int64), *(self.numbers or ())]))
+        again: NDArray[np.int64] = every[1:][every[1:] == every[:-1]]
+        return again
 
 
 class Partial:
@@ -93,6 +87,8 @@ class Partial:
         metrics: what is measured, by name.
         options: how.
         expected: how many rows the whole table has; 0 where that is not known.
+        manifest: the keys of all fragments of the table; None where that is not known.
+        repeated: the numbers of ids that several rows have, of which the first is counted.
 
     Attributes:
         fragments: by key, how many rows each had.
@@ -105,7 +101,9 @@ class Partial:
         options: ScoreOptions,
         expected: int = 0,
         manifest: Sequence[str] | None = None,
+        repeated: NDArray[np.int64] | None = None,
     ) -> None:
+        self._repeated, self._again = repeated, set[int]()
         self.options, self.expected = options, expected
         self.manifest = None if manifest is None else tuple(manifest)
         meter = meter_of(metrics, options.weights is not None)
@@ -119,7 +117,7 @@ class Partial:
         )
         self.columns: TableColumns = options.table_columns(sorted(meter.columns))
         self.fragments: dict[str, int] = {}
-        self.bad, self.ids, self.filtered = BadRows(), IdDigest(), 0
+        self.bad, self.ids, self.filtered = BadRows(), RowIds(), 0
         self._where: Where | None = None if options.where is None else parse_where(options.where)
         self._reader = RowReader(
             self.columns,
@@ -161,13 +159,27 @@ class Partial:
             keep = self._where.keep(batch)
             batch, places = batch.filter(keep), places[keep.to_numpy(zero_copy_only=False)]
             self.filtered += len(keep) - len(places)
-        if not batch.num_rows:
-            return
         rows, masks = self._reader.read(batch, places)
         for reason, mask in masks.items():
             self.bad.add(reason, key, places[mask])
+        if self._repeated is not None and len(later := self._later(rows)):
+            self.bad.add(f"the id of an earlier row in {self.columns.ids}", key, rows.places[later])
+            first_times = np.setdiff1d(rows.places, rows.places[later])
+            batch = batch.take(arrow().array(np.searchsorted(places, first_times)))
+            rows, _ = self._reader.read(batch, first_times)
         if len(rows.places):
             self._count(rows, file, one_file)
+
+    def _later(self, rows: TableRows) -> NDArray[np.int64]:
+        """The rows whose id an earlier row has."""
+        numbers = id_numbers(rows.ids)
+        later = []
+        for row in np.flatnonzero(np.isin(numbers, self._repeated)).tolist():
+            number = int(numbers[row])
+            if number in self._again:
+                later.append(row)
+            self._again.add(number)
+        return np.array(later, np.int64)
 
     def _count(self, rows: TableRows, file: str, one_file: bool) -> None:
         arguments = self.meter.arguments(rows.preds, rows.target, rows.weights, rows.columns)
@@ -182,7 +194,7 @@ class Partial:
             for observer in self.observers.values():
                 if not getattr(observer, "idle", False):
                     observer.count(sample_rows)
-        self.ids.add(numbers, is_kept=bool(self.columns.ids))
+        self.ids.add(SampleDigest.of(numbers, None), [numbers] if self.columns.ids else [])
 
     def _named(
         self, rows: TableRows, file: str, one_file: bool
@@ -222,7 +234,7 @@ class Partial:
             self._check_manifest(other)
             self.fragments |= other.fragments
             self.bad.merge(other.bad)
-            self.ids.merge(other.ids)
+            self.ids.add(other.ids.digest, other.ids.numbers)
             self.filtered += other.filtered
             for name, observer in self.observers.items():
                 observer.add_state(other.observers[name].state())
@@ -247,6 +259,7 @@ class Partial:
 
         Raises:
             StateError: fragments of the manifest are missing, or there is one that it lacks.
+            BadRowsError: rows of fragments that were counted apart have one id.
             InvalidValuesError: values were counted that cannot be, such as scores outside [0, 1].
         """
         if self.missing:
@@ -257,6 +270,10 @@ class Partial:
         if unknown:
             do = "Merge partials of one table"
             raise StateError(describe("report", f"the fragment {unknown[0]!r}", "one of the manifest", do))
+        if self.ids.duplicated:
+            got = f"{self.ids.duplicated:,} rows whose id in {self.columns.ids} other rows have"
+            do = "Give each row an id of its own, or count all fragments of files at once, which leaves them out"
+            raise BadRowsError(describe("table", got, "none", do))
         counted = CountedSamples(self.meter, self.metrics, self.diagnostics, self.observers)
         coverage = self.coverage()
         tables = [coverage.table(), self._run()]
@@ -267,12 +284,24 @@ class Partial:
             notes.append(f"{self.bad.total:,} of {self.rows:,} rows were left out: {reasons}.")
         if self.filtered:
             notes.append(f"{self.filtered:,} of {self.rows:,} rows do not match where={self.options.where!r}.")
-        if coverage.duplicated:
-            notes.append(f"{coverage.duplicated:,} rows have the id of another row.")
         if self.ids.numbers is None:
             notes.append(f"Duplicate ids were not looked for, as there are more than {MOST_IDS:,} rows.")
         section, _, more = section_of(counted, self.options, tables)
         return Report(self.options.title, (section,), notes=(*notes, *more))
+
+    def checked_report(self) -> Report:
+        """The report, unless rows are bad and that is to be an error.
+
+        Raises:
+            BadRowsError: there are bad rows, and they are not to be skipped.
+            StateError, InvalidValuesError: see `report`.
+        """
+        if not self.meter.rows and self.bad.total:
+            raise self.bad.error(self.rows)
+        report = self.report()
+        if self.bad.total and self.options.on_bad == "raise":
+            raise self.bad.error(self.rows, report)
+        return report
 
     def coverage(self) -> Coverage:
         """What became of the rows."""
@@ -285,8 +314,8 @@ class Partial:
         rows = [
             ("rows", f"{self.rows:,}"),
             ("fragments (files or row groups)", f"{len(self.fragments):,}"),
-            ("sum of hashed ids", f"{self.ids.total:016x}"),
-            ("exclusive or of hashed ids", f"{self.ids.xor:016x}"),
+            ("sum of hashed ids", f"{self.ids.digest.ids:016x}"),
+            ("exclusive or of hashed ids", f"{self.ids.digest.ids_xor:016x}"),
             ("seed", f"{self.options.seed}"),
         ]
         return Table("Run", ("what", "value"), tuple(rows))
@@ -302,7 +331,7 @@ class Partial:
             "expected": self.expected,
             "bad": self.bad.to_json(),
             "filtered": self.filtered,
-            "ids": [self.ids.total, self.ids.xor, self.ids.rows],
+            "ids": asdict(self.ids.digest),
         }
 
     def to_file(self, path: str | os.PathLike[str]) -> Path:
@@ -336,8 +365,7 @@ class Partial:
         partial.fragments, partial.filtered = about["fragments"], about["filtered"]
         partial.bad = BadRows.from_json(about["bad"])
         numbers = [tensors["ids"].numpy()] if "ids" in tensors else None
-        total, xor, rows = about["ids"]
-        partial.ids = IdDigest(total, xor, numbers, rows)
+        partial.ids = RowIds(SampleDigest(**about["ids"]), numbers)
         return partial
 
 
@@ -360,7 +388,7 @@ def _read(where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _classes(options: ScoreOptions) -> tuple[str, ...]:
-    return options.table_columns(()).labels
+    return options.table_columns().labels
 
 
 def _class_count(metrics: Iterable[Metric]) -> int | None:
@@ -374,8 +402,12 @@ def _ignored(metrics: Iterable[Metric]) -> frozenset[int]:
     return frozenset(label for label in labels if label is not None)
 
 
-def merge(partials: Iterable[Partial]) -> Partial:
+def merge(partials: Iterable[Partial], manifest: Sequence[str] | None = None) -> Partial:
     """The sum of partials, which stay as they are.
+
+    Args:
+        partials: what `count` gave, or `Partial.from_file`.
+        manifest: the names of all fragments, where the partials do not know them: without one of them is no report.
 
     Raises:
         ConfigError: there is none.
@@ -385,4 +417,5 @@ def merge(partials: Iterable[Partial]) -> Partial:
     if not partials:
         raise ConfigError(describe("merge", "no partial", "one or more", "Pass what count gave, or Partial.from_file"))
     first = partials[0]
-    return Partial(first.metrics, first.options, first.expected, first.manifest).merge(*partials)
+    names = first.manifest if manifest is None else manifest
+    return Partial(first.metrics, first.options, first.expected, names).merge(*partials)

@@ -138,11 +138,11 @@ class RowReader:
         """A column of numbers, of lists of them, or of the names of classes; what is missing is 0 and noted."""
         pa = arrow()
         types = pa.types
-        if types.is_dictionary(array.type) or _is_text(array.type):
+        if types.is_dictionary(array.type) or is_text(array.type):
             array = self._numbered(array, name, masks)
         if array.null_count:
             _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
-        if _is_list(array.type):
+        if is_list(array.type):
             return self._lists(array, name, masks)
         if array.null_count:
             array = array.fill_null(False if types.is_boolean(array.type) else 0)
@@ -165,7 +165,7 @@ class RowReader:
             inside[right] = flat.is_null().to_numpy(zero_copy_only=False).reshape(-1, width).any(1)
             _note(masks, f"no value in {name}", inside)
             flat = flat.fill_null(0)
-        matrix = self._numbers(flat, name, {}).reshape(len(array), width, *((-1,) if _is_list(flat.type) else ()))
+        matrix = self._numbers(flat, name, {}).reshape(len(array), width, *((-1,) if is_list(flat.type) else ()))
         if right.all():
             return matrix
         whole = matrix.new_zeros(len(lengths), *matrix.shape[1:])
@@ -177,7 +177,7 @@ class RowReader:
         pa = arrow()
         is_coded = pa.types.is_dictionary(array.type)
         values = array.dictionary if is_coded else array
-        if not _is_text(values.type):
+        if not is_text(values.type):
             return array.dictionary_decode()
         if name in self.columns.named.values() and not self.columns.labels:
             texts = array.dictionary_decode() if is_coded else array
@@ -210,7 +210,7 @@ class RowReader:
             array = array.dictionary_decode()
         if array.null_count:
             _note(masks, f"no value in {name}", array.is_null().to_numpy(zero_copy_only=False))
-        if _is_text(array.type):
+        if is_text(array.type):
             return array.fill_null("")
         if not pa.types.is_integer(array.type):
             do = "Name a column of integers or strings, or none"
@@ -287,12 +287,12 @@ def _note(masks: dict[str, Mask], reason: str, bad: Any) -> None:
         masks[reason] = masks[reason] | mask if reason in masks else np.array(mask)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     types = arrow().types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
     types = arrow().types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 

@@ -6,7 +6,8 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
@@ -67,6 +68,8 @@ class TableSource:
         fragments: its parts, in order.
         is_typed: whether files say the types of their columns.
         folders: columns that the names of folders give, as in `country=de/0.parquet`.
+        is_stream: whether it can be read once only.
+        is_whole: whether the fragments are all there are; not where a task has a part of the rows.
     """
 
     name: str
@@ -74,6 +77,25 @@ class TableSource:
     fragments: tuple[Fragment, ...]
     is_typed: bool = True
     folders: tuple[str, ...] = ()
+    is_stream: bool = False
+    is_whole: bool = True
+
+    @property
+    def manifest(self) -> tuple[str, ...] | None:
+        """The keys of all fragments; None where there are others."""
+        return tuple(each.key for each in self.fragments) if self.is_whole else None
+
+    def named(self, key: str) -> TableSource:
+        """The same rows as a fragment of a larger table.
+
+        Raises:
+            ConfigError: they are several fragments.
+        """
+        if len(self.fragments) != 1:
+            do = "Pass a list of some of fragments_of(source)"
+            raise ConfigError(describe("fragments", repr(key), f"names of {len(self.fragments)} fragments", do))
+        fragment = replace(self.fragments[0], key=key, file=key)
+        return replace(self, fragments=(fragment,), is_whole=False)
 
     @property
     def rows(self) -> int | None:
@@ -113,13 +135,15 @@ def _of_stream(source: Any) -> TableSource:
     pa = arrow()
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
+    if isinstance(source, Iterator) or (isinstance(source, list) and source):
+        source = _reader_of(iter(source))
     is_reader = isinstance(source, pa.RecordBatchReader)
     if not is_reader and not hasattr(source, "__arrow_c_stream__"):
         do = "Pass a path, or a table of pyarrow, pandas 2.2 or Polars"
         raise ConfigError(describe("table", type(source).__name__, "a path, or an Arrow stream", do))
     if is_reader or not hasattr(source, "__len__"):  # such as a relation of DuckDB, which computes while it is read
         reader = source if is_reader else pa.RecordBatchReader.from_stream(source)
-        return TableSource(_TABLE, reader.schema, (_of_reader(reader),))
+        return TableSource(_TABLE, reader.schema, (_of_reader(reader),), is_stream=True)
     with reading(_TABLE):
         table = pa.table(source)
 
@@ -129,10 +153,25 @@ def _of_stream(source: Any) -> TableSource:
     return TableSource(_TABLE, table.schema, (Fragment(_TABLE, _TABLE, None, 0, len(table), table.schema, scan),))
 
 
+def _reader_of(batches: RecordBatches) -> Any:
+    """Record batches as one stream."""
+    pa = arrow()
+    first = next(batches, None)
+    if not isinstance(first, pa.RecordBatch):
+        got = "no record batch" if first is None else f"batches of {type(first).__name__}"
+        raise ConfigError(describe("table", got, "record batches of pyarrow", "Pass an Arrow table"))
+    return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+
+
 def _of_reader(reader: Any) -> Fragment:
+    """A stream; its first batch may be looked at before all of it is read."""
+    with reading(_TABLE):
+        first = list(islice(reader, 1))
+
     def scan(columns: Sequence[str]) -> RecordBatches:
-        for batch in reader:
-            yield batch.select(list(columns))
+        with reading(_TABLE):
+            for batch in chain(first, reader):
+                yield batch.select(list(columns))
 
     return Fragment(_TABLE, _TABLE, None, 0, None, reader.schema, scan)
 
@@ -169,8 +208,8 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
     fragments = [
         each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, dataset.schema, root, kind)
     ]
-    partitioning = getattr(dataset, "partitioning", None)
-    folders = () if partitioning is None else tuple(partitioning.schema.names)
+    in_files = fragments[0].schema.names if fragments else dataset.schema.names
+    folders = tuple(name for name in dataset.schema.names if name not in in_files)
     return TableSource(name, dataset.schema, tuple(fragments), kind in ("parquet", "ipc"), folders)
 
 
