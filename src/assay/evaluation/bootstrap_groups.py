@@ -14,9 +14,10 @@ import numpy as np
 from torch import Tensor
 
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes, part_of, prefixed
-from assay.evaluation.partition import STAGE_BYTES, Label, Partition
+from assay.evaluation.partition import Label, Partition
 from assay.evaluation.per_sample import PerSampleRecorder
 from assay.meter import Meter
+from assay.meter.cells import STAGE_BYTES
 from assay.meter.intervals import (
     GROUPS,
     ConfidenceInterval,
@@ -124,10 +125,8 @@ class BootstrapGroups:
                 return
         groups = groups_of(numbers, self._seed, self._groups)
         codes = np.zeros(len(rows), np.int64) if codes is None else codes
-        for code in np.unique(codes):
-            these = codes == code
-            targets = None if rows.target_numbers is None else rows.target_numbers[these]
-            self._add_digest(label_of(int(code)), SampleDigest.of(numbers[these], targets))
+        for code, digest in SampleDigest.by_code(numbers, rows.target_numbers, codes).items():
+            self._add_digest(label_of(code), digest)
         size = self._groups
         self._partition.count(rows, codes * size + groups, lambda code: (*label_of(code // size), str(code % size)))
         self._limit()
@@ -156,9 +155,9 @@ class BootstrapGroups:
     def _limit(self) -> None:
         """Let go of groups that take too much."""
         assert self._partition is not None
-        if len(self._digests) > 1 and len(self._partition.meters) * self._group_bytes > MOST_BYTES:
+        if len(self._digests) > 1 and len(self._partition) * self._group_bytes > MOST_BYTES:
             self.too_many = True
-            self._partition.meters.clear()
+            self._partition.clear()
             self._digests.clear()
 
     def state(self) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -27,6 +27,7 @@ from assay.evaluation.nested_batch import structure
 from assay.evaluation.ranks import Ranks
 from assay.meter.arguments import Arguments, layout_of
 from assay.stats.sampling import numbers_of, row_numbers
+from assay.tally.base import Batch
 
 Array: TypeAlias = NDArray[Any]
 Tensors: TypeAlias = Mapping[str, Tensor]
@@ -53,6 +54,7 @@ class SampleRows:
         parts: by the names of what slices are made of, the values of the samples, batch by batch.
         raw: prediction and target of each, of raw samples such as strings; None for tensors.
         numbers: what `numbers_of` makes of their ids, `(N,)`, where that is known already.
+        chunks: the rows as tallies count them, with what the tallies needed of them, for all observers.
     """
 
     batch: Arguments
@@ -62,6 +64,7 @@ class SampleRows:
     parts: Mapping[str, Sequence[Any]]
     raw: list[tuple[Any, Any]] | None = None
     numbers: Array | None = None
+    chunks: dict[Any, list[Batch]] = field(default_factory=dict, repr=False)
 
     @property
     def preds(self) -> Tensor:

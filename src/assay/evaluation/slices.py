@@ -167,7 +167,7 @@ class Slicer:
         return lambda code: tuple(each[code // _BASE**k % _BASE] for k, each in enumerate(texts))
 
     def _check_cells(self, name: str) -> None:
-        cells = len(self._partitions[name].meters)
+        cells = len(self._partitions[name])
         if cells > MOST_CELLS:
             expected = f"at most {MOST_CELLS}"
             raise ConfigError(describe(f"slices: {name}", f"{cells} slices", expected, "Cross fewer, or bin them"))

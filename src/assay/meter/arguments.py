@@ -73,7 +73,8 @@ class Arguments(NamedTuple):
             for row, code in enumerate(codes.tolist()):
                 yield code, self.rows(slice(row, row + 1))
             return
-        order = np.argsort(codes, kind="stable")
+        few = len(codes) > 0 and codes.min() >= 0 and codes.max() < 2**16
+        order = np.argsort(codes.astype(np.uint16) if few else codes, kind="stable")  # by radix where they are short
         ordered = self.select(order)
         present, starts = np.unique(codes[order], return_index=True)
         for code, start, stop in zip(present, starts, np.append(starts[1:], len(codes)), strict=True):

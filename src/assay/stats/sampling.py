@@ -133,6 +133,35 @@ class SampleDigest:
                 both = int(mixed(hashes + targets.view(np.uint64)).sum(dtype=np.uint64))
         return cls(len(ids), total, int(np.bitwise_xor.reduce(hashes)), both)
 
+    @classmethod
+    def by_code(
+        cls, ids: NDArray[np.int64], targets: NDArray[np.int64] | None, codes: NDArray[np.int64]
+    ) -> dict[int, SampleDigest]:
+        """The digest of the samples of each code.
+
+        Args:
+            ids: see `of`.
+            targets: see `of`.
+            codes: integers `(N,)`, 0 or more.
+        """
+        if not len(codes):
+            return {}
+        if codes.min() == codes.max():
+            return {int(codes[0]): cls.of(ids, targets)}
+        order = np.argsort(codes.astype(np.uint16) if codes.max() < 2**16 else codes, kind="stable")  # or by radix
+        ordered = codes[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        counts = np.diff(starts, append=len(ordered))
+        hashes = mixed(ids.view(np.uint64))[order]
+        totals, xors = np.add.reduceat(hashes, starts), np.bitwise_xor.reduceat(hashes, starts)
+        both: list[int | None] = [None] * len(starts)
+        if targets is not None:
+            with np.errstate(over="ignore"):
+                pairs = mixed(hashes + targets[order].view(np.uint64))
+            both = np.add.reduceat(pairs, starts).tolist()
+        parts = zip(ordered[starts].tolist(), counts.tolist(), totals.tolist(), xors.tolist(), both, strict=True)
+        return {code: cls(count, total, xor, pair) for code, count, total, xor, pair in parts}
+
     def __add__(self, other: SampleDigest) -> SampleDigest:
         targets = None if self.targets is None or other.targets is None else (self.targets + other.targets) % 2**64
         ids, xor = (self.ids + other.ids) % 2**64, self.ids_xor ^ other.ids_xor

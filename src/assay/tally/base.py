@@ -133,6 +133,21 @@ class Tally(ABC):
     def add(self, state: State, batch: Batch) -> None:
         """Count a batch into a state, in place, without synchronizing with the device."""
 
+    @property
+    def has_cells(self) -> bool:
+        """Whether `add_cells` is there: one pass over rows counts them into many states."""
+        return False
+
+    def add_cells(self, states: State, batch: Batch, cells: Tensor) -> None:
+        """Count each row of a batch into the state of its cell, in place, without synchronizing with the device.
+
+        Args:
+            states: as `zero` gives them, each field with a first dimension for the cells.
+            batch: the rows.
+            cells: int64 `(N,)`, on the device of the states.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def compute(self, state: State) -> Any:
         """What metrics read from a canonical state: counts or exact sums on the CPU."""

@@ -146,6 +146,17 @@ class Confusion(LabelTally):
     def shape(self) -> tuple[int, ...]:
         return self.labels.groups, self.labels.num_classes + 3, self.labels.num_classes + 2
 
+    @property
+    def has_cells(self) -> bool:
+        return not self.weighted
+
+    def add_cells(self, states: State, batch: Batch, cells: Tensor) -> None:
+        cell = batch.memoize(("cells", self.labels), lambda rows: confusion_cells(self.labels, rows))
+        ones = batch.memoize("ones", lambda _: torch.ones_like(cell))
+        target = batch.needed_target
+        start = (cells * math.prod(self.shape)).view(-1, *(1,) * (target.ndim - 1)).expand(target.shape).reshape(-1)
+        states["counts"].view(-1).scatter_add_(0, start.add_(cell), ones)
+
     def add(self, state: State, batch: Batch) -> None:
         labels = self.labels
         if batch.compiled and library() is not None and labels.num_labels is None and not self.weighted:
