@@ -137,7 +137,8 @@ class Slicer:
         self.slices, self._like, self._most, self._groups_like = slices, like, most, groups
         self._groups = {} if groups is None else {name: groups.empty(SLICE_GROUPS) for name in slices}
         self._codings = {part: Coding(part) for parts in slices.values() for part in parts}
-        self._partitions = {name: Partition(like) for name in slices}
+        self._finer = {name: _finest(parts, slices) for name, parts in slices.items()}
+        self._partitions = {name: Partition(like) for name in slices if self._finer[name] == name}
         self._places: dict[str, list[Array]] = {part: [] for part in self._codings}
         self._rows = 0
 
@@ -150,8 +151,9 @@ class Slicer:
         codes = {part: self._codes(coding, rows.parts[part]) for part, coding in self._codings.items()}
         for name, parts in self.slices.items():
             combined = np.asarray(sum(codes[part] * _BASE**k for k, part in enumerate(parts)))
-            self._partitions[name].count(rows, combined, self._labels(parts))
-            self._check_cells(name)
+            if name in self._partitions:
+                self._partitions[name].count(rows, combined, self._labels(parts))
+                self._check_cells(name)
             if name in self._groups:
                 self._groups[name].count(rows, combined, self._labels(parts))
         self._keep(codes, len(rows))
@@ -204,6 +206,18 @@ class Slicer:
         for name, groups in self._groups.items():
             groups.add_state(part_of(f"groups {name}", tensors))
 
+    def _meters(self, name: str) -> dict[Label, Meter]:
+        """The meters of slices by one name; those of parts of a crossing are sums of its meters."""
+        finer, parts = self._finer[name], self.slices[name]
+        meters = self._partitions[finer].meters
+        if finer == name:
+            return meters
+        places = [self.slices[finer].index(part) for part in parts]
+        members: dict[Label, list[Meter]] = {}
+        for label, meter in meters.items():
+            members.setdefault(tuple(label[k] for k in places), []).append(meter)
+        return {label: self._like.fresh().merge(*each) for label, each in members.items()}
+
     def results(self, order: Array | None) -> list[SliceResult]:
         """The slices, those of one name in the order of their values.
 
@@ -217,7 +231,7 @@ class Slicer:
         else:
             placed = {}
         for name, parts in self.slices.items():
-            meters = self._partitions[name].meters
+            meters = self._meters(name)
             for label in sorted(meters, key=lambda each: tuple(map(_rank, each))):
                 members = None
                 if placed.keys() >= set(parts):
@@ -227,6 +241,12 @@ class Slicer:
                 title = ", ".join(f"{part} = {text}" for part, text in zip(parts, label, strict=True))
                 results.append(SliceResult(title, meters[label], members, label, self._groups.get(name)))
         return results
+
+
+def _finest(parts: tuple[str, ...], slices: Mapping[str, tuple[str, ...]]) -> str:
+    """The name of the slices that cross the most columns, with all of these; the first of several."""
+    crossings = [name for name, others in slices.items() if set(parts) <= set(others)]
+    return max(crossings, key=lambda name: len(set(slices[name])))
 
 
 @dataclass(frozen=True)
