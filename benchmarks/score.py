@@ -1,0 +1,155 @@
+"""Stored predictions: `assay.score` on rows in memory and in Parquet, against scikit-learn and a loop of TorchMetrics.
+
+Ten classes, two columns to slice by and both crossed: 63 cells, 79 slices. CPU seconds of one run of each, without
+intervals. `--rows` sets how many rows; `--memory` measures 10^8 rows that are made while they are read instead, and
+prints the peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sklearn.metrics as sk
+import torch
+
+from assay import score
+from benchmarks.harness import Table, save
+
+COUNTED = "accuracy,f1:average=macro"
+RANKED = COUNTED + ",auroc"
+OPTIONS: dict[str, Any] = {
+    "preds": "p0..p9",
+    "target": "y",
+    "slices": ["a", "b", ("a", "b")],
+    "confidence_level": None,
+    "keep_samples": False,
+    "diagnostics": False,
+    "progress": False,
+}
+BATCH = 1 << 17
+
+
+def rows(count: int, seed: int) -> pa.RecordBatch:
+    """Scores of ten classes, labels, and two columns with a dictionary."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 10, count)
+    scores = random.random((10, count), dtype=np.float32)
+    scores[y, np.arange(count)] += 0.5
+    scores /= scores.sum(0)
+    parts = {
+        name: pa.DictionaryArray.from_arrays(
+            pa.array(random.integers(0, size, count), pa.int32()), [f"{name}{k}" for k in range(size)]
+        )
+        for name, size in (("a", 9), ("b", 7))
+    }
+    return pa.RecordBatch.from_pydict({**{f"p{k}": each for k, each in enumerate(scores)}, "y": y, **parts})
+
+
+def batches(count: int) -> Iterator[pa.RecordBatch]:
+    for seed, start in enumerate(range(0, count, BATCH)):
+        yield rows(min(BATCH, count - start), seed)
+
+
+def regression(count: int) -> pa.Table:
+    random = np.random.default_rng(0)
+    y = random.standard_normal(count)
+    parts = {name: pa.array(random.integers(0, size, count)) for name, size in (("a", 9), ("b", 7))}
+    return pa.table({"p": y + random.standard_normal(count), "y": y, **parts})
+
+
+def by_cell(table: pa.Table) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Scores and labels of all rows and of every slice, selected as with pandas."""
+    p = np.stack([table[f"p{k}"].to_numpy() for k in range(10)], 1)
+    y, a, b = (table[name] for name in ("y", "a", "b"))
+    y = y.to_numpy()
+    a, b = (each.combine_chunks().indices.to_numpy() for each in (a, b))
+    yield p, y
+    for k, j in itertools.product((*range(9), None), (*range(7), None)):
+        if k is not None or j is not None:
+            some = ((a == k) if k is not None else True) & ((b == j) if j is not None else True)
+            yield p[some], y[some]
+
+
+def with_sklearn(table: pa.Table, ranked: bool) -> None:
+    for p, y in by_cell(table):
+        decided = p.argmax(1)
+        sk.accuracy_score(y, decided)
+        sk.f1_score(y, decided, average="macro")
+        if ranked:
+            sk.roc_auc_score(y, p, multi_class="ovr", average="macro")
+
+
+def with_torchmetrics(table: pa.Table, ranked: bool) -> None:
+    from torchmetrics.classification import MulticlassAccuracy, MulticlassAUROC, MulticlassF1Score
+
+    for p, y in by_cell(table):
+        metrics = [MulticlassAccuracy(10, average="micro"), MulticlassF1Score(10)]
+        metrics += [MulticlassAUROC(10)] if ranked else []
+        for some in zip(torch.from_numpy(p).split(BATCH), torch.from_numpy(y).split(BATCH), strict=True):
+            for metric in metrics:
+                metric.update(*some)
+        for metric in metrics:
+            metric.compute()
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def peak_gb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10**7)
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--others", action=argparse.BooleanOptionalAction, default=True)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    score(pa.Table.from_batches([rows(1000, 0)]), RANKED, **OPTIONS)
+    if options.memory:
+        took = seconds(lambda: score(batches(10 * options.rows), COUNTED, **OPTIONS))
+        print(f"{10 * options.rows:,} rows: {took:.1f} CPU s with making them, {peak_gb():.2f} GB at most")
+        return
+    table = pa.Table.from_batches(batches(options.rows))
+    numbers = regression(options.rows)
+    of_numbers = {**OPTIONS, "preds": "p"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        pq.write_table(table, path, row_group_size=1 << 20)
+        candidates: dict[str, Callable[[], Any]] = {
+            "assay: accuracy, macro F1": lambda: score(table, COUNTED, **OPTIONS),
+            "assay: the same, from Parquet": lambda: score(path, COUNTED, **OPTIONS),
+            "assay: accuracy, macro F1, AUROC": lambda: score(table, RANKED, **OPTIONS),
+            "assay: R2 and MAE in float64": lambda: score(numbers, "r2,mae", **of_numbers),
+        }
+        if options.others:
+            candidates |= {
+                "scikit-learn: accuracy, macro F1": lambda: with_sklearn(table, False),
+                "TorchMetrics: accuracy, macro F1": lambda: with_torchmetrics(table, False),
+                "scikit-learn: accuracy, macro F1, AUROC": lambda: with_sklearn(table, True),
+                "TorchMetrics: accuracy, macro F1, AUROC": lambda: with_torchmetrics(table, True),
+            }
+        found = {}
+        for name, call in candidates.items():
+            found[name] = seconds(call)
+            print(f"{name}: {found[name]:.2f} s", flush=True)
+    listed = Table(f"{options.rows:,} rows, 79 slices, CPU s", ["what", "s"], [[n, f"{s:.2f}"] for n, s in found.items()])
+    save("score", [listed], found)
+
+
+if __name__ == "__main__":
+    main()
