@@ -194,6 +194,7 @@ def test_importing_assay_brings_nothing_optional():
         "demo --help",
         "evaluate --help",
         "score --help",
+        "merge --help",
         "compare --help",
         "gate --help",
         "migrate --help",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from assay.cli.options import ReportCommand
+from assay.cli.options import ReportCommand, ReportOutput
 from assay.cli.output import write_report, write_then_show
 from assay.errors import AssayWarning
 from assay.evaluation import VariantComparison
@@ -18,7 +18,7 @@ from assay.evaluation.ranks import process_group
 from assay.report import Report
 
 
-def measure_and_show(measure: Callable[[], Report | VariantComparison], options: ReportCommand) -> None:
+def measure_and_show(measure: Callable[[], Report | VariantComparison], options: ReportOutput) -> None:
     """Measure, write the result where a folder was named, and print it; of several processes the first one does.
 
     Args:
@@ -43,7 +43,7 @@ def _write(result: Report | VariantComparison, out: Path | None) -> list[Path]:
     return [] if out is None else result.save(out)
 
 
-def _show(result: Report | VariantComparison, options: ReportCommand) -> None:
+def _show(result: Report | VariantComparison, options: ReportOutput) -> None:
     if options.json:
         print((result if isinstance(result, Report) else result.comparison).to_json(), end="")
     elif isinstance(result, Report):

@@ -154,7 +154,16 @@ class ImportCommand(_Json):
 
 
 @dataclass(frozen=True)
-class ReportCommand:
+class ReportOutput:
+    """Where a command writes a report, and how it prints it."""
+
+    out: Path | None = option("Write the report as JSON and as a page into this folder.", panel=RUN)
+    verbose: bool = flag("Print every table and plot of the report.", panel=RUN)
+    json: bool = flag("Print JSON for programs.", panel=RUN)
+
+
+@dataclass(frozen=True)
+class ReportCommand(ReportOutput):
     """The options of a command that makes a report."""
 
     confidence_level: float | None = option(
@@ -163,10 +172,7 @@ class ReportCommand:
     config: Path | None = option(
         "Read options from this TOML file; those of the command line win over them.", panel=RUN
     )
-    out: Path | None = option("Write the report as JSON and as a page into this folder.", panel=RUN)
     title: str = string("Give the report this title.", panel=RUN)
-    verbose: bool = flag("Print every table and plot of the report.", panel=RUN)
-    json: bool = flag("Print JSON for programs.", panel=RUN)
 
 
 @dataclass(frozen=True)
@@ -307,6 +313,7 @@ class ScoreCommand(SampleOptions, ReportCommand):
     where: str = string("Count only rows for which this holds: \"country == 'de' and age >= 18\".", panel=DATA)
     sql: str = string("Read the rows of this query of DuckDB instead of a table.", panel=DATA)
     on_bad: str = option("Handle rows that cannot be counted: raise, or skip.", default="raise", panel=RUN)
+    part: str = string("Count one part of the fragments, as 3/8, into a file in --out for assay merge.", panel=RUN)
     seed: int = option(
         "Assign rows by this seed to the groups that intervals come from.",
         default=0,
@@ -407,6 +414,16 @@ class CatalogueCommand(_Json):
     library: tuple[str, ...] = several("List this library only: torchmetrics, ignite or torcheval; may be repeated.")
 
 
+@dataclass(frozen=True)
+class MergeCommand(ReportOutput):
+    """Add up the parts that assay score --part wrote, and make the report of the whole table.
+
+    Each fragment must be there once. Exit codes are those of assay score.
+    """
+
+    parts: tuple[Path, ...] = argument("The files of all parts.", (), required="the files of all parts")
+
+
 COMMANDS: dict[str, tuple[type, str]] = {
     "devices": (DevicesCommand, "assay.cli.devices"),
     "demo": (DemoCommand, "assay.cli.demo"),
@@ -415,6 +432,7 @@ COMMANDS: dict[str, tuple[type, str]] = {
     "gate": (GateCommand, "assay.cli.gate"),
     "import": (ImportCommand, "assay.cli.foreign_results"),
     "score": (ScoreCommand, "assay.cli.score"),
+    "merge": (MergeCommand, "assay.cli.merge"),
     "evaluate": (EvaluateCommand, "assay.cli.evaluate"),
     "perplexity": (PerplexityCommand, "assay.cli.perplexity"),
     "generate": (GenerateCommand, "assay.cli.generate"),

@@ -122,6 +122,15 @@ def score_table(
     return replace(partial.checked_report(), device="cpu", duration_s=time.perf_counter() - start)
 
 
+def count_part(
+    source: Any, metrics: Metrics, options: ScoreOptions, shared: Mapping[str, Any] | None, number: int, parts: int
+) -> Partial:
+    """Count every `parts`-th fragment of a table, from `number` on; the other arguments are those of `score_table`."""
+    table = open_table(source, sql=options.sql or "")
+    keys = [each.key for each in table.fragments]
+    return _counted(table, source, metrics, options, shared, keys[number::parts])
+
+
 @_takes_count(ScoreOptions)
 def count(source: Any, metrics: Metrics, fragments: str | Sequence[str] | None = None, **options: Any) -> Partial:
     """Count some fragments of a table: tasks on any number of machines count theirs, and `merge` adds them up.
