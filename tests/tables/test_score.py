@@ -292,7 +292,7 @@ def test_fragments_counted_apart_have_the_bits_of_all_at_once(digits, tmp_path):
     assert contents(whole.report()) == contents(score(path, METRICS, **options))
     with pytest.raises(StateError, match=r"1 of 4 fragments not counted \(t.parquet#2\)"):
         merge([partials[0], partials[1], partials[3]]).report()
-    with pytest.raises(StateError, match="fragment 't.parquet#0' twice"):
+    with pytest.raises(StateError, match=r"fragment 't.parquet#0' twice"):
         merge([partials[0], partials[1], partials[0]])
     with pytest.raises(StateError, match="other metrics or options"):
         merge([partials[0], count(path, {"acc": METRICS["acc"]}, [keys[1]], **options)])
