@@ -112,7 +112,7 @@ def plain(tensor: Tensor) -> Tensor:
         tensor = tensor.as_subclass(Tensor)
     if not is_compiling() and tensor._is_zerotensor():
         tensor = tensor.clone()
-    return tensor.resolve_conj().resolve_neg() if tensor.is_conj() or tensor.is_neg() else tensor
+    return tensor.resolve_conj().resolve_neg()
 
 
 def move(tree: Any, device: str | torch.device) -> Any:
