@@ -105,7 +105,7 @@ class Sums(Tally):
     def uses_target(self) -> bool:
         return "target" in self.arguments
 
-    @cached_property
+    @property
     def _outputs(self) -> int:
         return self.num_outputs or 1
 
@@ -205,7 +205,7 @@ class Sums(Tally):
                 flags = torch.stack([high == math.inf, low == -math.inf, high.isnan()], -1)
                 state["special"][k] += flags.sum(0)
 
-    @cached_property
+    @property
     def _columns_read(self) -> tuple[Argument, ...]:
         return (*self.arguments, "weights") if self.weighted else self.arguments
 
