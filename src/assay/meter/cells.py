@@ -122,6 +122,6 @@ def _chunks(batch: Arguments, tallies: Sequence[Tally]) -> Iterator[Batch]:
     size = max(1, elements * min(tally.chunk_scale for tally in tallies) * rows // max(1, batch.preds.numel()))
     for start in range(0, rows, size):
         part = batch.rows(slice(start, start + size)).map(lambda each: readable(each.detach().to(device)))
-        named = zip(part.names, part.tensors[3:], strict=True)
-        columns = {name: each for name, each in named if each is not None}
-        yield Batch(*part.tensors[:3], elements // 4, compiled, columns, part.ragged)  # type: ignore[arg-type]
+        _, target, weights, *others = part.tensors
+        columns = {name: each for name, each in zip(part.names, others, strict=True) if each is not None}
+        yield Batch(part.preds, target, weights, elements // 4, compiled, columns, part.ragged)

@@ -172,6 +172,7 @@ class Partial:
 
     def _later(self, rows: TableRows) -> NDArray[np.int64]:
         """The rows whose id an earlier row has."""
+        assert self._repeated is not None
         numbers = id_numbers(rows.ids)
         later = []
         for row in np.flatnonzero(np.isin(numbers, self._repeated)).tolist():
