@@ -14,7 +14,7 @@ from assay.errors import ConfigError, describe
 from assay.report import Report
 from assay.tables.bad_rows import BadRowsError
 from assay.tables.options import ScoreOptions
-from assay.tables.score import count_part, score_table
+from assay.tables.stored_predictions import count_part, score_table
 
 
 def run(options: ScoreCommand) -> None:

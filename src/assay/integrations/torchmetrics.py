@@ -104,12 +104,19 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Count a batch, and give the value of it alone; of all processes with `dist_sync_on_step=True`."""
-        if self._is_synced or self.dist_sync_on_step or self._defaults or not _counts_itself(type(self)):
+        if self._is_synced or self.dist_sync_on_step or self._defaults or not type(self)._counts_itself():
             return self._forward_by_torchmetrics(*args, **kwargs)
         value = self._count_batch(*args, **kwargs)
         count = self._update_count + 1  # not by setattr, which takes longer than counting
         self.__dict__.update(_update_count=count, _updates_seen=count, _computed=None, _forward_cache=value)
         return value
+
+    @classmethod
+    @functools.cache
+    def _counts_itself(cls) -> bool:
+        """Whether the class that defines `update` and `compute` says how a batch is counted: its meter is all."""
+        names = ("update", "compute", "_count_batch")
+        return len({next(each for each in cls.__mro__ if name in vars(each)) for name in names}) == 1
 
     def _count_batch(self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor) -> Any:
         """The value of a batch that is then counted."""
@@ -243,13 +250,6 @@ def _check_dist_sync_fn(function: object) -> None:
     if function is not None:
         do = "Leave it out: the meter sums counts over the process group"
         raise ConfigError(describe("dist_sync_fn", repr(function), "nothing", do))
-
-
-@functools.cache
-def _counts_itself(kind: type[AssayMetric]) -> bool:
-    """Whether the class that defines `update` and `compute` says how a batch is counted, so that its meter is all."""
-    names = ("update", "compute", "_count_batch")
-    return len({next(each for each in kind.__mro__ if name in vars(each)) for name in names}) == 1
 
 
 def _alone(values: dict[str, Any]) -> Any:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from assay.tables.bad_rows import BadRowsError
 from assay.tables.partial import Partial, merge
-from assay.tables.score import count, fragments_of, score
+from assay.tables.stored_predictions import count, fragments_of, score
 
 __all__ = ["BadRowsError", "Partial", "count", "fragments_of", "merge", "score"]
