@@ -88,7 +88,11 @@ class CompatibleMetric(AssayMetric):
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Count a batch, with the arguments that the class of TorchMetrics takes."""
-        self.meter.update(**self._batch(*args, **kwargs))
+        self._count(self._batch(*args, **kwargs))
+
+    def _count(self, batch: Mapping[str, Any]) -> None:
+        """Count a batch as assay's metric takes it."""
+        self.meter.update(**batch)
 
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
@@ -133,15 +137,15 @@ class CompatibleRate(CompatibleMetric):
         if self.multidim_average == "global":
             super()._drop_states()
 
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Count a batch, with the arguments that the class of TorchMetrics takes."""
-        super().update(*args, **kwargs)
+    def _count(self, batch: Mapping[str, Any]) -> None:
+        super()._count(batch)
         if self._defaults:  # the counts of each sample
-            self._update_state(*sample_stats(self._metric, **self._batch(*args, **kwargs)))
+            self._update_state(*sample_stats(self._metric, **batch))
 
     def _converted(self, value: Any) -> Any:
         if not self._defaults:
-            self.tp, self.fp, self.tn, self.fn = (each.to(self._device) for each in value[:4])
+            counts = (each.to(self._device) for each in value[:4])
+            self.__dict__.update(zip(("tp", "fp", "tn", "fn"), counts, strict=True))  # setattr of a module is slow
         return placed(self.original.compute(self), self._dtype, self._device)
 
 
