@@ -56,7 +56,7 @@ def section(name, data, model):
         ]
     else:
         macro = f1_score(target, decision, average="macro")  # no mean over samples: compared without a test
-        values.append(Value("F1, macro", macro, higher_is_better=True))
+        values.append(Value("Macro F1", macro, higher_is_better=True))
     slices = [
         Slice.of(f"class {data.target_names[label]}", [_accuracy(columns["correct"][target == label])], target == label)
         for label in range(len(data.target_names))

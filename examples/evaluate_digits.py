@@ -27,7 +27,7 @@ for _ in range(60):
 loader = DataLoader(TensorDataset(images[held_out], target[held_out]), batch_size=64, shuffle=True)
 metrics = {
     "accuracy": Accuracy(num_classes=10),
-    "F1, macro": F1Score(num_classes=10, average="macro"),
+    "Macro F1": F1Score(num_classes=10, average="macro"),
     "AUROC": AUROC(num_classes=10, logits=True),
 }
 report = evaluate(model, loader, metrics, title="Digits, held out")

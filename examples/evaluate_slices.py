@@ -42,7 +42,7 @@ def ink(batch):
 report = evaluate(
     model,
     DataLoader(HeldOut(), batch_size=64),
-    {"accuracy": Accuracy(num_classes=10), "F1, macro": F1Score(num_classes=10, average="macro")},
+    {"accuracy": Accuracy(num_classes=10), "Macro F1": F1Score(num_classes=10, average="macro")},
     inputs="pixels",
     ids="name",
     slices={"ink": ink, "digit": "label", "ink x digit": ("ink", "digit")},

@@ -162,6 +162,8 @@ def _unchanged(*changes: str) -> Callable[[Case], bool]:
 
 
 def _is_symmetric(case: Case) -> bool:
+    if _option(case, "multidim_average") == "samplewise" and case.draw is multiclass:
+        return True  # a sample with one label is right or wrong
     average = _option(case, "average")
     if _named(case, "Precision", "StatScores"):  # pooled over classes, each wrong answer is of two of them
         return bool(_option(case, "num_classes")) and average in ("micro", *["macro"] * _named(case, "StatScores"))
@@ -171,8 +173,6 @@ def _is_symmetric(case: Case) -> bool:
         return 7 in case.metric.stuffs
     if _named(case, "VMeasureScore"):
         return _option(case, "beta") == 1
-    if _option(case, "multidim_average") == "samplewise" and case.draw is multiclass:
-        return True  # a sample with one label is right or wrong
     if _option(case, "weight_type") == "linear":
         return True
     squared = _option(case, "power") == 0 and not _named(case, "D2TweedieScore")
@@ -187,9 +187,8 @@ def _is_a_total(case: Case) -> bool:
     table = _named(case, "ConfusionMatrix") and _option(case, "normalize") is None
     smooths = _option(case, "smooth") or _option(case, "smooth_method") not in (None, "none")  # what is few
     smooths = smooths or _option(case, "normalization") == "l2"  # divided by a norm, which grows
-    return (
-        table or smooths or _named(case, *_COUNTS) or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
-    )
+    counts = _named(case, *_COUNTS) and _option(case, "multidim_average") != "samplewise"  # which is a mean
+    return table or smooths or counts or _option(case, "reduction") == "sum" or bool(_option(case, "ddof"))
 
 
 def _is_affine(case: Case) -> bool:

@@ -175,8 +175,8 @@ def test_ranks_with_other_metrics_all_raise_and_say_what_differs(group):
     assert {type(error) for error in raised} == {SyncError}
     assert len({str(error) for error in raised}) == 1
     assert str(raised[0]) == (
-        "sync: got Meter(mse=MeanSquaredError(num_outputs=1, squared=True)) on ranks 0, 2 and "
-        "Meter(mse=MeanSquaredError(num_outputs=1, squared=False)) on rank 1, expected equal metrics on all ranks. "
+        "sync: got Meter(mse=MeanSquaredError()) on ranks 0, 2 and "
+        "Meter(mse=MeanSquaredError(squared=False)) on rank 1, expected equal metrics on all ranks. "
         "Make the meters of all ranks alike."
     )
 

@@ -75,7 +75,7 @@ class DemoModel(nn.Module):
         return outputs.softmax(1)[:, 1] if self.classes == 2 else outputs.softmax(1)
 
 
-_METRICS = "Accuracy=acc; F1, macro=f1:average=macro; Matthews correlation=mcc; AUROC, macro=auroc; Log loss=nll"
+_METRICS = "Accuracy=acc; Macro F1=f1:average=macro; Matthews correlation=mcc; Macro AUROC=auroc; Log loss=nll"
 _TWO = "Accuracy=acc; Sensitivity=recall; Specificity=specificity; AUROC=auroc; Average precision=ap; Brier score=brier"
 _NUMBERS = "R²=r2; Root mean squared error=rmse; Mean absolute error=mae; Pearson correlation=pearson; Concordance=ccc"
 

@@ -27,7 +27,6 @@ from assay.meter.intervals import (
     replicate_interval,
     state_bytes,
 )
-from assay.meter.resample import READ_ELEMENTS
 from assay.report.resampling import Resampling
 from assay.stats.bootstrap import LEAST
 from assay.stats.sampling import SampleDigest, groups_of
@@ -196,7 +195,7 @@ class BootstrapGroups:
         n_resamples: int,
         without: Collection[str] = (),
         label: Label = (),
-        elements: int = READ_ELEMENTS,
+        elements: int | None = None,
     ) -> Resampled:
         """Intervals and replicates of all values; none where it is not known which sample is which.
 

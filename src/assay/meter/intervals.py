@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, StateError, describe
 from assay.meter.meter import Meter
-from assay.meter.resample import READ_ELEMENTS, GroupStates
+from assay.meter.resample import GroupStates
 from assay.metrics.base import Metric, named_numbers
 from assay.stats.bootstrap import LEAST, Floats, Whole, expanded_tail, poisson_draws, replicate_error
 from assay.stats.distributions import student_quantile
@@ -222,7 +222,7 @@ def drawn_values(
     n_resamples: int = 400,
     seed: int = 0,
     names: Collection[str] | None = None,
-    elements: int = READ_ELEMENTS,
+    elements: int | None = None,
 ) -> dict[str, list[float]]:
     """The values themselves that `bootstrap` makes intervals of.
 
@@ -314,7 +314,9 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
     return skewed_ends(value, error, skewness, groups, confidence_level)
 
 
-def _replicates(groups: Sequence[Meter], draws: Whole, only: Collection[str], elements: int) -> dict[str, list[float]]:
+def _replicates(
+    groups: Sequence[Meter], draws: Whole, only: Collection[str], elements: int | None
+) -> dict[str, list[float]]:
     """The numbers that every metric reads of each row of draws."""
     plan, metrics = groups[0]._plan, groups[0].metrics
     rows = np.array([group.rows for group in groups])

@@ -47,8 +47,12 @@ class GroupStates:
             return self._one_by_one(draws, wanted)
         return self._together(draws, wanted)
 
-    def affordable(self, n_resamples: int, budget: int = READ_ELEMENTS) -> int:
-        """How many replicates to read: fewer where each has to sort many samples or to go through a large table."""
+    def affordable(self, n_resamples: int, budget: int | None = None) -> int:
+        """How many replicates to read: fewer where each has to sort many samples or to go through a large table.
+
+        The budget is `READ_ELEMENTS` by default.
+        """
+        budget = READ_ELEMENTS if budget is None else budget
         stores = [value for state in self.states for value in state.values() if isinstance(value, SampleStore)]
         rows = sum(store.rows * sum(math.prod(each.tail) for each in store.columns.values()) for store in stores)
         late = [name for name, rule in self.tally.fields.items() if rule == "late"]
