@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -12,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from assay.compat import __name__ as PACKAGE
+from assay.errors import AssayWarning, describe
 
 Replace = Callable[[Any], Any]
 """What stands for an object of another library."""
@@ -29,6 +31,20 @@ def stand_for(library: ModuleType, replace: Replace) -> tuple[Callable[[str], An
     """
     sys.meta_path.append(_CompatibleModules(library.__name__, replace))
     return lambda name: _member(library, name, replace), lambda: dir(library)
+
+
+def others_own(original: Any, instead: str) -> Any:
+    """The metric of the other library itself, with a warning at the line that names it.
+
+    Args:
+        original: a metric that assay has with other arguments only, or not at all.
+        instead: what assay has.
+    """
+    got = f"a metric that stays that of {original.__module__.partition('.')[0]}, without assay's counts"
+    do = f"Use it as it is, with its own devices and rounding, or assay's metric ({instead})"
+    expected = "one that assay has with these arguments"
+    warnings.warn(describe(original.__name__, got, expected, do), AssayWarning, stacklevel=5)
+    return original
 
 
 class CompatibleModule(ModuleType):

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.compat.ignite_metric import SCORES, TABLE, compatible_class
-from assay.compat.modules import stand_for
-from assay.errors import ConfigError, describe
+from assay.compat.modules import others_own, stand_for
 from assay.integrations.optional_packages import import_package
 
 _GENERAL = (
@@ -25,8 +24,7 @@ _CLASSES_UNKNOWN = "its labels do not say how many classes there are: as_ignite(
 def replace(original: Any) -> Any:
     """What stands for an object of Ignite.
 
-    Raises:
-        ConfigError: it is a metric that assay has with other arguments only, or not at all.
+    A metric that assay has with other arguments only, or not at all, is the library's own, with a warning.
     """
     name = getattr(original, "__name__", "")
     module = getattr(original, "__module__", None) or ""
@@ -40,8 +38,7 @@ def replace(original: Any) -> Any:
             return compatible_class(original)
     if not instead or instead.startswith("keep it"):
         return original
-    do = f"Import it from ignite.metrics itself, or use assay's metric ({instead})"
-    raise ConfigError(describe(name, "a metric that has other arguments in assay", "one with these arguments", do))
+    return others_own(original, instead)
 
 
 __getattr__, __dir__ = stand_for(import_package("ignite", "metrics of its names"), replace)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.compat.modules import stand_for
+from assay.compat.modules import others_own, stand_for
 from assay.compat.torchmetrics_metric import TABLE, compatible_class, compatible_function
-from assay.errors import ConfigError, describe
 from assay.integrations.optional_packages import import_package
 
 OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
@@ -22,8 +21,7 @@ _GENERAL = ("torchmetrics.aggregation", "torchmetrics.collections", "torchmetric
 def replace(original: Any) -> Any:
     """What stands for an object of TorchMetrics.
 
-    Raises:
-        ConfigError: it is a metric that assay has with other arguments only, or not at all.
+    A metric that assay has with other arguments only, or not at all, is the library's own, with a warning.
     """
     name = getattr(original, "__name__", "")
     if name in TABLE.entries and name not in OTHER_ARGUMENTS:
@@ -31,8 +29,7 @@ def replace(original: Any) -> Any:
     instead = TABLE.entries[name].unsure if name in TABLE.entries else TABLE.without.get(name, "")
     if not instead or original.__module__.startswith(_GENERAL) or instead.startswith("keep it"):
         return original
-    do = f"Import it from torchmetrics itself, or use assay's metric ({instead})"
-    raise ConfigError(describe(name, "a metric that has other arguments in assay", "one with these arguments", do))
+    return others_own(original, instead)
 
 
 __getattr__, __dir__ = stand_for(import_package("torchmetrics", "metrics of its names"), replace)
