@@ -1,14 +1,15 @@
-"""Paths on this machine, and writing a file so that it is whole or not there."""
+"""Paths on this machine, writing a file so that it is whole or not there, and one error for what cannot be read."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from assay.errors import ConfigError, describe
+from assay.errors import AssayError, ConfigError, StateError, describe
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # such as s3://; a path drops the second slash
 
@@ -67,3 +68,30 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[Path], object]) ->
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a text as UTF-8, whole or not at all."""
     return write_whole(path, lambda part: part.write_text(text, encoding="utf-8", newline="\n"))
+
+
+@contextmanager
+def reading(
+    where: object, expected: str, do: str = "Save it again", what: str = "a file that cannot be read"
+) -> Iterator[None]:
+    """Report an error inside as a file that cannot be read.
+
+    A damaged file can raise anything: errors of zip, zlib, JSON, Unicode, pickle, of memory that a wrong size asks for.
+
+    Args:
+        where: the file, or what in it.
+        expected: what it should hold.
+        do: what the user can do.
+        what: what it is then called.
+
+    Raises:
+        StateError: something inside raised; errors of assay pass.
+    """
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        got = f"{what} ({type(error).__name__}: {reason})"
+        raise StateError(describe(str(where), got, expected, do)) from error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-from assay.errors import AssayError, MissingDependencyError, StateError, describe
+from assay import _atomic
+from assay.errors import MissingDependencyError
 
 
 def arrow() -> Any:
@@ -25,21 +25,8 @@ def arrow() -> Any:
     return pyarrow
 
 
-@contextmanager
-def reading(where: str, expected: str = "a table", do: str = "Write it again, all rows alike") -> Iterator[None]:
-    """Report an error inside as a table that cannot be read.
-
-    pyarrow raises its own errors, those of the system, of Unicode and of values for files that are damaged.
-
-    Raises:
-        StateError: something inside raised; errors of assay pass.
-    """
-    try:
-        yield
-    except AssayError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise StateError(
-            describe(where, f"what cannot be read ({type(error).__name__}: {reason})", expected, do)
-        ) from error
+def reading(
+    where: str, expected: str = "a table", do: str = "Write it again, all rows alike"
+) -> AbstractContextManager[None]:
+    """Report an error inside, such as one of pyarrow, as a table that cannot be read."""
+    return _atomic.reading(where, expected, do, "what cannot be read")

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay._atomic import reading
 from assay.cli.loaders.column_roles import assign_roles, listed, number_columns, read_roles
 from assay.cli.loaders.columns import Columns, Data, check_lengths, loader
-from assay.cli.loaders.file_errors import reading
 from assay.cli.loaders.labels import tensor
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe

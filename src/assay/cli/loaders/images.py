@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay._atomic import reading
 from assay.cli.loaders.columns import Columns, Data, loader
-from assay.cli.loaders.file_errors import reading
 from assay.cli.loaders.labels import class_note, number_classes
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.cli.loaders.file_errors import check, reading
+from assay._atomic import reading
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.program_strings import UnsafeError
 from assay.cli.loaders.python_objects import call_factory, construct_module, import_object, see_working_folder
@@ -119,7 +119,7 @@ def _records(path: Path) -> list[str]:
     with reading(path, "a model or weights that torch wrote"), zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if entry.CRC:  # torch.serialization.set_crc32_options(False) writes 0
-                check(archive, entry)
+                _check(archive, entry)
         return archive.namelist()
 
 
@@ -212,3 +212,14 @@ def _filled(path: Path, read: Callable[[Path], dict[str, Any]], factory: str, se
         do = f"Name the factory of the model that {path.name} was saved from"
         raise ConfigError(describe(str(path), got, f"the weights of {factory}", do)) from error
     return f"weights for {factory}", net
+
+
+def _check(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Read an entry of a zip file to its end, where its checksum is looked at, in little memory.
+
+    Raises:
+        Exception: whatever `zipfile` raises where it is damaged.
+    """
+    with archive.open(entry) as file:
+        while file.read(1 << 20):
+            pass

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from assay.cli.loaders.file_errors import reading
+from assay._atomic import reading
 from assay.cli.loaders.labels import rows_at
 from assay.errors import ConfigError, MissingDependencyError, ShapeError, describe
 
