@@ -55,12 +55,13 @@ bench: $(STAMPS)/bench
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
-# torch comes first and pinned: unpinned, the newest release would bring gigabytes of CUDA packages.
+# torch comes first and pinned: unpinned, the newest release would bring gigabytes of CUDA packages. seqeval has no wheel
+# and is built with setuptools-scm, without which it takes itself for version 0.0.0.
 $(STAMPS)/base: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11 or newer; say which with: make PYTHON=python3.11 ...")'
 	@test -x $(BIN)/python || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing torch"
-	@$(PIP) torch==2.13.0 hatchling
+	@$(PIP) torch==2.13.0 hatchling setuptools setuptools-scm
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/demo:  EXTRAS := demo
