@@ -42,15 +42,24 @@ class Group:
         return self.size
 
     def all_reduce(self, tensor: torch.Tensor, group: Any = None) -> None:
+        tensor.copy_(self._all(tensor).sum(0))
+        self.barrier.wait(20)
+
+    def all_gather(self, rows: list[torch.Tensor], tensor: torch.Tensor, group: Any = None) -> None:
+        for row, given in zip(rows, self._all(tensor), strict=True):
+            row.copy_(given)
+        self.barrier.wait(20)
+
+    def _all(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What all ranks gave."""
         if self.fails:
             raise RuntimeError("Connection closed by peer")
         self.given[self.own.rank] = tensor.clone()
         self.barrier.wait(20)
         assert len({t.shape for t in self.given if t is not None}) == 1, "ranks gave vectors of several lengths"
-        tensor.copy_(torch.stack(self.given).sum(0))
         if self.own.rank == 0:
             self.sizes.append(tensor.numel())
-        self.barrier.wait(20)
+        return torch.stack(self.given)
 
     def run(self, act: Callable[[int], Any]) -> list[Any]:
         """What `act(rank)` gives on every rank: its result, or what it raised."""

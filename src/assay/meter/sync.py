@@ -3,13 +3,14 @@
 The first collective is a sum of int64 of one length, whatever the metrics are, so that ranks with other metrics find
 out instead of waiting for each other. Each rank writes into a slot of its own what the others have to know of it; the
 counts follow. A second collective is needed for what did not fit into the first one, and for samples and late tables,
-whose sizes the first one tells.
+whose sizes the first one tells: a gathering where there are just samples, about as many on each rank; else a sum.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
@@ -85,23 +86,38 @@ class _Ranks:
 
     def summed(self, vector: Tensor) -> Tensor:
         """The sum of all ranks' vectors, on the CPU."""
-        try:
+        with _collective():
             moved = vector.to(collective_device(self.group))
             dist.all_reduce(moved, group=self.group)
             return to_host(moved)
-        except Exception as error:  # backends raise whatever they like
-            raise SyncError(
-                describe(
-                    "sync",
-                    f"{type(error).__name__}: {error}",
-                    "a collective that ends",
-                    "The meter is as it was: save it with to_file and add the files up, or call sync again",
-                )
-            ) from error
+
+    def gathered(self, vector: Tensor) -> Tensor:
+        """A row for each rank with its vector, all of one length, on the CPU."""
+        with _collective():
+            moved = vector.to(collective_device(self.group))
+            rows = moved.new_empty(self.count, len(moved))
+            dist.all_gather(list(rows), moved, group=self.group)
+            return to_host(rows)
 
     def slots(self, width: int) -> Tensor:
         """An empty slot per rank."""
         return torch.zeros(self.count, width, dtype=torch.int64)
+
+
+@contextmanager
+def _collective() -> Iterator[None]:
+    """Inside, whatever a backend raises becomes a `SyncError`."""
+    try:
+        yield
+    except Exception as error:
+        raise SyncError(
+            describe(
+                "sync",
+                f"{type(error).__name__}: {error}",
+                "a collective that ends",
+                "The meter is as it was: save it with to_file and add the files up, or call sync again",
+            )
+        ) from error
 
 
 def _first(
@@ -223,6 +239,17 @@ class _Region:
         return raw.clone().view(self.dtype).view(self.shape)
 
 
+def _widths(regions: Sequence[_Region], ranks: int) -> list[int]:
+    """How many words the regions of each rank take."""
+    return [sum(region.words for region in regions if region.rank == rank) for rank in range(ranks)]
+
+
+def _cheaper_gathered(regions: Sequence[_Region], ranks: int) -> bool:
+    """Whether nothing is to be added, and rows as long as the longest take no more than the two ways of a sum."""
+    widths = _widths(regions, ranks)
+    return all(region.rank is not None for region in regions) and 0 < ranks * max(widths) <= 2 * sum(widths)
+
+
 @dataclass(frozen=True)
 class _Exchange:
     """What the ranks send each other: a body whose length the descriptions fix, and then what varies."""
@@ -265,17 +292,29 @@ class _Exchange:
             head, rest = torch.cat([head, self.ranks.summed(rest)]), rest[:0]
         sizes = head[:size_words].view(self.ranks.count, -1)
         regions = list(self._regions(sizes))
-        varying = torch.zeros(sum(region.words for region in regions), dtype=torch.int64)
-        stretches = torch.split(varying, [region.words for region in regions]) if regions else ()
-        for region, into in zip(regions, stretches, strict=True):
+        if not len(rest) and _cheaper_gathered(regions, self.ranks.count):
+            regions.sort(key=lambda region: region.rank or 0)
+            widths = _widths(regions, self.ranks.count)
+            own = torch.zeros(max(widths), dtype=torch.int64)
+            self._write([region for region in regions if region.rank == self.ranks.own], states, own)
+            rows = self.ranks.gathered(own)
+            varying = torch.cat([row[:width] for row, width in zip(rows, widths, strict=True)])
+        else:
+            varying = torch.zeros(sum(region.words for region in regions), dtype=torch.int64)
+            self._write(regions, states, varying)
+            if len(rest) + len(varying):
+                both = self.ranks.summed(torch.cat([rest, varying]))
+                head, varying = torch.cat([head, both[: len(rest)]]), both[len(rest) :]
+        return self._parts(head[size_words:], regions, varying)
+
+    def _write(self, regions: Sequence[_Region], states: Sequence[State], into: Tensor) -> None:
+        """Put this rank's part of the regions, which lie one after the other, into a vector."""
+        start = 0
+        for region in regions:
             state = states[region.field.tally]
             if region.rank == self.ranks.own or (region.rank is None and region.field.name in state):
-                region.written(state, into)
-        if len(rest) + len(varying):
-            both = self.ranks.summed(torch.cat([rest, varying]))
-            head = torch.cat([head, both[: len(rest)]])
-            varying = both[len(rest) :]
-        return self._parts(head[size_words:], regions, varying)
+                region.written(state, into[start : start + region.words])
+            start += region.words
 
     def _regions(self, sizes: Tensor) -> Iterator[_Region]:
         start = 0
