@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from assay.meter import resample
-from assay.meter.intervals import _replicates
+from assay.meter.intervals import values_of_draws
 from assay.meter.resample import combined
 from assay.metrics.base import named_numbers
 from assay.stats import bootstrap
@@ -64,7 +64,7 @@ def test_a_replicate_has_the_values_of_its_samples(case, monkeypatch):
             expected.setdefault(name, []).append(as_bits(number))
     for chunk in (1, 1 << 26):
         monkeypatch.setattr(resample, "CHUNK_BYTES", chunk)
-        found = _replicates([case.counted(part) for part in parts], DRAWS, case.meter().metrics, None)
+        found = values_of_draws([case.counted(part) for part in parts], DRAWS, case.meter().metrics, None)
         assert {name: list(map(as_bits, numbers)) for name, numbers in found.items()} == expected
 
 
@@ -77,7 +77,7 @@ def test_a_group_without_samples_counts_nothing():
     data = case.data(3, 40)
     empty = case.counted(data.rows(slice(0)))
     draws = np.array([[1, 1], [2, 5], [0, 7]])
-    found = _replicates([case.counted(data), empty], draws, case.meter().metrics, None)["value"]
+    found = values_of_draws([case.counted(data), empty], draws, case.meter().metrics, None)["value"]
     once = float(value(case.counted(data))["value"])
     assert found[:2] == [once, once]
     assert math.isnan(found[2])
@@ -87,8 +87,8 @@ def test_a_store_of_samples_is_read_as_often_as_it_costs(monkeypatch):
     case = next(case for case in CASES if type(case.metric).__name__ == "SpearmanCorrCoef" and not case.weighted)
     groups = [case.counted(case.data(seed, 50)) for seed in range(4)]
     draws = np.concatenate([np.ones((1, 4), np.int64), poisson_draws(90, 4, 0)])
-    assert len(_replicates(groups, draws, groups[0].metrics, None)["value"]) == 91
+    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 91
     monkeypatch.setattr(resample, "READ_ELEMENTS", 50 * 200 * 2)
-    assert len(_replicates(groups, draws, groups[0].metrics, None)["value"]) == 51
+    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 51
     monkeypatch.setattr(resample, "READ_ELEMENTS", 1)
-    assert len(_replicates(groups, draws, groups[0].metrics, None)["value"]) == 1 + resample.LEAST
+    assert len(values_of_draws(groups, draws, groups[0].metrics, None)["value"]) == 1 + resample.LEAST

@@ -246,7 +246,7 @@ def drawn_values(
     if len(filled) < FEWEST_GROUPS:
         return {}
     draws = np.concatenate([np.ones((1, len(filled)), np.int64), poisson_draws(n_resamples, len(filled), seed)])
-    return dict(sorted(_replicates(filled, draws, groups[0].metrics if names is None else names, elements).items()))
+    return dict(sorted(values_of_draws(filled, draws, groups[0].metrics if names is None else names, elements).items()))
 
 
 def replicate_interval(
@@ -314,10 +314,10 @@ def _skewed(value: float, known: Floats, confidence_level: float, groups: int) -
     return skewed_ends(value, error, skewness, groups, confidence_level)
 
 
-def _replicates(
+def values_of_draws(
     groups: Sequence[Meter], draws: Whole, only: Collection[str], elements: int | None
 ) -> dict[str, list[float]]:
-    """The numbers that every metric reads of each row of draws."""
+    """By name, the numbers that metrics read of each row of draws; `drawn_values` draws them by chance."""
     plan, metrics = groups[0]._plan, groups[0].metrics
     rows = np.array([group.rows for group in groups])
     states = [group._merge_states() for group in groups]
