@@ -57,6 +57,26 @@ def test_it_prints_json_and_markdown(reports, monkeypatch, capsys):
     assert "better: the first 2 of 30 by id" in printed
 
 
+def test_slices_of_one_report_are_compared(monkeypatch, capsys, tmp_path):
+    first = np.arange(300) < 150
+    masks = {"half = first": first, "half = second": ~first}
+    right = np.arange(300) < 250
+    slices = [
+        Slice.of(name, [Value("accuracy", right[mask].mean(), numerator="correct", higher_is_better=True)], mask)
+        for name, mask in masks.items()
+    ]
+    path = write(tmp_path / "report.json", 250, slices=slices)
+    between = [word for name in masks for word in ("--between", name)]
+    assert call(monkeypatch, "compare", path, *between) == 0
+    printed = capsys.readouterr().out
+    assert "half = second against half = first" in printed
+    assert "-0.3333" in printed
+    assert "worse" in printed
+    for refused in ([path, *between[:2]], [path, path, *between], [path, *between[:2], *between[:2]]):
+        assert call(monkeypatch, "compare", *refused) == 2
+        assert "two or more different slices of one report" in capsys.readouterr().err
+
+
 def test_slices_are_compared_where_both_have_them(reports, monkeypatch, capsys, tmp_path):
     assert call(monkeypatch, "compare", "--slices", *reports) == 2
     assert "slices: got none that both have, expected one or more. Leave out" in capsys.readouterr().err

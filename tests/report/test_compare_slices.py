@@ -169,3 +169,19 @@ def test_flips_name_the_classes():
     (flips,) = compare(report("a", [0, 0, 1]), report("b", [1, 1, 1])).flips
     assert flips.downs == ((5, "cat", "cat", "dog"),)
     assert flips.ups == ((6, "dog", "cat", "dog"),)
+
+
+def test_two_slices_of_one_report_are_compared_as_two_runs():
+    report = sliced("main", a=0.9, b=0.6)
+    day, night = report.of_slice("part = a"), report.of_slice("part = b")
+    delta = compare(day, night, names=["a", "b"]).delta("accuracy")
+    right = [column(report, "correct")[start : start + 100] for start in (0, 100)]
+    assert delta.difference == pytest.approx(right[1].mean() - right[0].mean())
+    assert (delta.paired, delta.counts) == (False, (100, 100))
+    table = [[part.sum(), 100 - part.sum()] for part in right]
+    assert delta.p == pytest.approx(stats.chi2_contingency(table, correction=False).pvalue, rel=0.2)
+    assert delta.verdict == "worse"
+    itself = compare(day, report.of_slice("part = a"), names=["a", "again"]).delta("loss")
+    assert (itself.difference, itself.paired) == (0.0, True)
+    with pytest.raises(ConfigError, match=r"'part = d'.*'part = a'.*Correct the name"):
+        report.of_slice("part = d")

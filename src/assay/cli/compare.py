@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay.cli.options import CompareCommand
@@ -14,21 +14,34 @@ from assay.report.comparing import short_names
 
 def run(options: CompareCommand) -> None:
     """Compare reports, and print or write the comparison."""
-    paths = options.reports
-    if len(paths) < 2:
-        do = "Name the baseline first, then the runs"
-        raise ConfigError(describe("REPORTS", f"{len(paths)} file", "two or more", do))
+    reports, names = _compared(options)
     check_output(options)
     comparison = compare(
-        *[Report.load(path) for path in paths],
+        *reports,
         confidence_level=options.confidence_level,
         correction=options.correction,
         seed=options.seed,
         flips=options.flips,
-        names=short_names(paths),
+        names=names,
         slices=options.slices,
     )
     write_then_show(lambda: _write(comparison, options), lambda: print_as(comparison, options))
+
+
+def _compared(options: CompareCommand) -> tuple[Sequence[Report], Sequence[str]]:
+    """The reports, or the slices of the one report, with their names."""
+    paths, slices = options.reports, options.between
+    if slices:
+        if len(paths) != 1 or len(slices) < 2 or len(set(slices)) < len(slices):
+            got = f"{len(slices)} slices of {len(paths)} reports: {', '.join(slices)}"
+            do = "Name one report, and --between once for each slice"
+            raise ConfigError(describe("--between", got, "two or more different slices of one report", do))
+        report = Report.load(paths[0])
+        return [report.of_slice(name) for name in slices], slices
+    if len(paths) < 2:
+        do = "Name the baseline first, then the runs"
+        raise ConfigError(describe("REPORTS", f"{len(paths)} file", "two or more", do))
+    return [Report.load(path) for path in paths], short_names(paths)
 
 
 def _write(comparison: Comparison, options: CompareCommand) -> Iterator[Path]:

@@ -102,6 +102,9 @@ class CompareCommand(OutputOptions):
     seed: int = option("Start random numbers from this seed.", default=0, least=0, most=LARGEST_SEED)
     flips: int = option("List this many samples for each way to flip.", default=10)
     slices: bool | None = option("Compare slices; by default those that both reports have.")
+    between: tuple[str, ...] = several(
+        "Compare slices of one report, the baseline first: --between 'sex = f' --between 'sex = m'.", metavar="SLICE"
+    )
     html: Path | None = option("Write the comparison as a page that needs nothing else.")
     out: Path | None = option("Write the comparison as JSON.")
 

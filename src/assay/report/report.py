@@ -5,12 +5,12 @@ Nothing here needs torch. `Report.to_document` gives what `assay.render` draws: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay._records import Record
-from assay.errors import MissingDependencyError
+from assay.errors import ConfigError, MissingDependencyError, describe
 from assay.render import Document, Viewable
 from assay.render.plots import Bars, Plot, choose_plot
 from assay.render.text import number
@@ -80,6 +80,30 @@ class Report(Record, Viewable, schema=SCHEMA):
         from assay.render.terminal import show
 
         show(self.to_document(verbose=verbose))
+
+    def of_slice(self, name: str) -> Report:
+        """What was measured on one slice, as a report: two slices of one model can be compared like two models.
+
+        Slices of different samples are compared with unpaired tests. Where slices share samples these tests are too
+        cautious.
+
+        Raises:
+            ConfigError: no section has a slice of this name.
+
+        Example:
+            >>> from assay.report import Value, compare
+            >>> from assay.report.slices import Slice
+            >>> day, night = Slice("day", 400, [Value("accuracy", 0.9)]), Slice("night", 120, [Value("accuracy", 0.8)])
+            >>> report = Report("street signs", [Section("test", [Value("accuracy", 0.88)], slices=[day, night])])
+            >>> round(compare(report.of_slice("day"), report.of_slice("night")).delta("accuracy").difference, 3)
+            -0.1
+        """
+        sections = [part for section in self.sections if (part := section.of_slice(name)) is not None]
+        if not sections:
+            names = dict.fromkeys(each.name for section in self.sections for each in section.slices)
+            expected = f"one of {', '.join(map(repr, names))}" if names else "a report with slices"
+            raise ConfigError(describe("slice", repr(name), expected, "Correct the name, or evaluate with --slice"))
+        return replace(self, title=f"{self.title}: {name}", sections=tuple(sections))
 
     def plot(self, name: str = "", axes: Axes | None = None) -> Axes:
         """Draw one of the report's plots with Matplotlib.

@@ -141,6 +141,22 @@ class Samples(Record):
         there = ", ".join(repr(column.name) for column in self.columns) or "none"
         raise ConfigError(describe("column", repr(name), f"one of the columns ({there})", "Name a column of Samples"))
 
+    def where(self, members: Array) -> Samples:
+        """Some of the samples, with what was kept of them; without texts and pictures.
+
+        Args:
+            members: which, as booleans.
+        """
+        return Samples.pack(
+            self.ids.values[members],
+            {column.name: column.values.values[members] for column in self.columns},
+            decision=None if self.decision is None else self.decision.values[members],
+            target=None if self.target is None else self.target.values[members],
+            data=self.data,
+            classes=self.classes,
+            score=self.score,
+        )
+
     def _check(self) -> None:
         if self.score:
             self.column(self.score)

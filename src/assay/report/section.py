@@ -81,6 +81,15 @@ class Section(Record):
         for each in self.slices:
             each.check_samples(self.samples)
 
+    def of_slice(self, name: str) -> Section | None:
+        """One slice as a section of its own; None where there is no slice of this name."""
+        part = next((each for each in self.slices if each.name == name), None)
+        if part is None:
+            return None
+        known = None if part.members is None else self.samples
+        samples = None if known is None or part.members is None else known.where(part.members.values)
+        return Section(self.name, part.values, samples=samples, resampling=part.resampling)
+
 
 def check_unique(what: str, names: list[str]) -> None:
     """Raise where a name comes twice."""
