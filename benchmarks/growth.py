@@ -13,6 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -77,18 +78,22 @@ def counts_and_scores() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
 
 def payload(act: Callable[[], Any]) -> int:
     """Bytes that this process passes to collectives."""
-    real, sent = dist.all_reduce, [0]
+    sent = []
 
-    def noting(tensor: Any, *more: Any, **named: Any) -> Any:
-        sent[0] += tensor.nbytes
-        return real(tensor, *more, **named)
+    def noting(real: Callable[..., Any], position: int) -> Callable[..., Any]:
+        def passed(*arguments: Any, **named: Any) -> Any:
+            sent.append(arguments[position].nbytes)
+            return real(*arguments, **named)
 
-    dist.all_reduce = noting  # type: ignore[assignment]
-    try:
+        return passed
+
+    with ExitStack() as stack:
+        for name, position in (("all_reduce", 0), ("all_gather", 1)):
+            real = getattr(dist, name)
+            setattr(dist, name, noting(real, position))
+            stack.callback(setattr, dist, name, real)
         act()
-    finally:
-        dist.all_reduce = real
-    return sent[0]
+    return sum(sent)
 
 
 def on_rank(rank: int, ranks: int, folder: str) -> None:
