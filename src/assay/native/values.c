@@ -1,7 +1,5 @@
 /* Exact sums as integers, for values: what tally/exact.py does with limbs word by word. */
-#include <stdint.h>
-
-#define WORD 32
+#include "limbs.h"
 
 /* The 32-bit digits of sums in two's complement, `words + 1` of each, from limbs in any form. `range` becomes the first
  * digit that is not 0 in all of them, and the one behind the last that is not just a sign in all of them. The digits
@@ -38,6 +36,18 @@ void assay_is_canonical(int64_t sums, int64_t words, const int64_t *limbs, int64
         for (int64_t j = 0; j + 1 < words; j++)
             bits |= limbs[j];
     *canonical = 0 <= bits && bits <= UINT32_MAX;
+}
+
+/* Add the sum of each column of integers, of shape (rows, columns), to its limbs. */
+void assay_add_integers(int64_t columns, int64_t words, int64_t origin, int64_t *limbs, const int64_t *values, int64_t rows)
+{
+    for (int64_t column = 0; column < columns; column++, limbs += words) {
+        __int128 sum = 0;
+        for (int64_t row = 0; row < rows; row++)
+            sum += values[row * columns + column];
+        add_wide_number(limbs, -origin, sum < 0 ? -(uint128)sum : (uint128)sum, sum < 0);
+        carry(limbs, words);
+    }
 }
 
 /* Count rows into the table of tally/confusion.py by their true labels and their predicted ones, in -1 ... classes. */

@@ -36,6 +36,17 @@ def is_canonical(limbs: Tensor) -> bool:
     return bool(answer.value)
 
 
+def add_integers(limbs: Tensor, values: Tensor, origin: int) -> None:
+    """Add the sum of each column of integers to its limbs.
+
+    Args:
+        limbs: int64 of shape `(columns, words)`, contiguous.
+        values: int64 of shape `(rows, columns)`, contiguous.
+        origin: the first bit of the limbs weighs `2 ** origin`.
+    """
+    call("add_integers", *limbs.shape, origin, limbs, values, len(values))
+
+
 def count_labels(table: Tensor, predicted: Tensor, target: Tensor, num_classes: int, ignore_index: int | None) -> None:
     """Count rows into the table of `tally.confusion.Confusion`, which has one group of labels.
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from assay.native.library import takes
 from assay.native.sums import DTYPES, ProductSums
+from assay.native.values import add_integers
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
 from assay.tally.exact import Number
@@ -223,6 +224,9 @@ def _add_products(limbs: Tensor, compiled: bool, factors: Sequence[Tensor], spec
             sums.count_special(factors[0], special)
         sums.add(limbs[0], factors, exact.origin(len(factors)))
         sums.run()
+        return
+    if compiled and len(factors) == 1 and takes(factors[0], dtypes=(torch.int64,)):
+        add_integers(limbs[0], factors[0].contiguous(), exact.origin(1))
         return
     if special is not None:
         kinds = (factors[0] == math.inf, factors[0] == -math.inf, factors[0].isnan())
