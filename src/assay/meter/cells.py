@@ -21,6 +21,7 @@ from assay.meter.meter import Meter
 from assay.tally.base import Batch, State, Tally
 from assay.tally.composite import components
 from assay.tally.inputs import readable
+from assay.tally.row_cells import RowCells
 
 STAGE_BYTES = 1 << 14
 """Of the meter of a cell: rows come by the thousand, so staging them again gains little."""
@@ -77,7 +78,7 @@ class CellMeters:
         states, moved, start = self._room(device, size), torch.from_numpy(cells).to(device), 0
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for rows in chunks:
-                of_rows = moved[start : start + len(rows.preds)]
+                of_rows = RowCells(moved[start : start + len(rows.preds)], size)
                 start += len(of_rows)
                 for tally, state in zip(self._tables, states, strict=True):
                     tally.add_cells(state, rows, of_rows)

@@ -181,11 +181,15 @@ static int64_t exponent_of_float(uint32_t number)
     return number >> 23 ? number >> 23 : 1;
 }
 
-static void load_floats(struct block *into, const float *x, int64_t stride, int64_t rows)
+static void load_floats(struct block *into, const float *x, int64_t stride, const int64_t *order, int64_t rows)
 {
     float near[BLOCK];
     uint32_t largest, smallest;
-    if (stride != 1) {
+    if (order) {
+        for (int64_t i = 0; i < rows; i++)
+            near[i] = x[order[i] * stride];
+        x = near;
+    } else if (stride != 1) {
         for (int64_t i = 0; i < rows; i++)
             near[i] = x[i * stride];
         x = near;
@@ -197,11 +201,11 @@ static void load_floats(struct block *into, const float *x, int64_t stride, int6
     into->nonfinite = largest >= 0x7f800000;
 }
 
-static void load_doubles(struct block *into, const double *x, int64_t stride, int64_t rows)
+static void load_doubles(struct block *into, const double *x, int64_t stride, const int64_t *order, int64_t rows)
 {
     int64_t largest, smallest;
     for (int64_t i = 0; i < rows; i++)
-        into->values[i] = x[i * stride];
+        into->values[i] = x[(order ? order[i] : i) * stride];
     for (int64_t i = rows; i % STEP; i++)
         into->values[i] = 0;
     extent(into->values, (rows + LANES - 1) / LANES * LANES, &largest, &smallest);
@@ -296,13 +300,16 @@ _Static_assert(sizeof(void *) == sizeof(int64_t), "addresses have 64 bits");
 struct column {
     const void *start;
     int64_t row_stride, output_stride;
-    int64_t *special, *nonfinite; /* of the first output: three cells, and one; or none */
+    int64_t *special, *nonfinite; /* of the first output: three counts, and one; or none */
+    int64_t outputs_apart;        /* from these counts of a cell of rows to those of the next one */
     int64_t wide;                 /* float64, otherwise float32 */
 };
 
 struct product {
     int64_t *limbs; /* of the first output; those of the others follow */
-    int64_t words, origin, factors, columns[3];
+    int64_t words, origin;
+    int64_t words_apart; /* from the limbs of a cell of rows to those of the next one */
+    int64_t factors, columns[3];
 };
 
 /* Count the values of a block that are +inf, -inf and NaN. */
@@ -316,25 +323,38 @@ static void count_special(int64_t *special, int64_t *nonfinite, const double *va
         }
 }
 
-static void add_rows(int64_t start, int64_t rows, int64_t output, int64_t columns, const struct column *column,
-                     int64_t products, const struct product *product, struct block *blocks)
+/* Which rows are added, and where: `rows` from `start`, or those that `order` lists, into the limbs of a cell. */
+struct segment {
+    int64_t start, rows;
+    const int64_t *order;
+    int64_t cell, output;
+};
+
+static int64_t *limbs_of(const struct product *p, const struct segment *at)
 {
-    int64_t whole = (rows + STEP - 1) / STEP * STEP; /* with zeros that `load` puts after the last row */
+    return p->limbs + at->cell * p->words_apart + at->output * p->words;
+}
+
+static void add_rows(const struct segment *at, int64_t columns, const struct column *column, int64_t products,
+                     const struct product *product, struct block *blocks)
+{
+    int64_t rows = at->rows, whole = (rows + STEP - 1) / STEP * STEP; /* with zeros that `load` puts after the last row */
     for (int64_t k = 0; k < columns; k++) {
-        int64_t first = start * column[k].row_stride + output * column[k].output_stride;
-        blocks[k].wide = column[k].wide;
-        if (column[k].wide)
-            load_doubles(blocks + k, (const double *)column[k].start + first, column[k].row_stride, rows);
+        const struct column *c = column + k;
+        int64_t first = at->start * c->row_stride + at->output * c->output_stride;
+        int64_t counts = at->cell * c->outputs_apart + at->output;
+        blocks[k].wide = c->wide;
+        if (c->wide)
+            load_doubles(blocks + k, (const double *)c->start + first, c->row_stride, at->order, rows);
         else
-            load_floats(blocks + k, (const float *)column[k].start + first, column[k].row_stride, rows);
-        if (column[k].special && blocks[k].nonfinite)
-            count_special(column[k].special + 3 * output, column[k].nonfinite ? column[k].nonfinite + output : NULL,
-                          blocks[k].values, rows);
+            load_floats(blocks + k, (const float *)c->start + first, c->row_stride, at->order, rows);
+        if (c->special && blocks[k].nonfinite)
+            count_special(c->special + 3 * counts, c->nonfinite ? c->nonfinite + counts : NULL, blocks[k].values, rows);
     }
     for (int64_t k = 0; k < products; k++) {
         const struct product *p = product + k;
         const struct block *own[3] = {0};
-        int64_t *limbs = p->limbs + output * p->words, empty = 0, wide = 0;
+        int64_t *limbs = limbs_of(p, at), empty = 0, wide = 0;
         for (int64_t j = 0; j < p->factors; j++) {
             own[j] = blocks + p->columns[j];
             empty |= own[j]->empty;
@@ -349,6 +369,22 @@ static void add_rows(int64_t start, int64_t rows, int64_t output, int64_t column
     }
 }
 
+/* Add the sums over the rows of a cell, all of them or those that `order` lists. */
+static void add_cell(struct segment at, int64_t outputs, int64_t columns, const struct column *column,
+                     int64_t products, const struct product *product, struct block *blocks)
+{
+    for (int64_t j = 0; j < outputs; j++) {
+        for (int64_t start = 0; start < at.rows; start += BLOCK) {
+            int64_t rows = at.rows - start < BLOCK ? at.rows - start : BLOCK;
+            struct segment part = {at.order ? 0 : start, rows, at.order ? at.order + start : NULL, at.cell, j};
+            add_rows(&part, columns, column, products, product, blocks);
+        }
+        at.output = j;
+        for (int64_t k = 0; k < products; k++)
+            carry(limbs_of(product + k, &at), product[k].words);
+    }
+}
+
 /* For each output, add the sums over the rows of products of columns to their limbs; products that are not finite are
  * left out. Row `i` of output `j` of a column is `start[i * row_stride + j * output_stride]`. `blocks` is room for one
  * block a column. */
@@ -358,11 +394,40 @@ void assay_sum_products(int64_t rows, int64_t outputs, int64_t columns, const st
     fenv_t before;
     fegetenv(&before);
     fesetenv(FE_DFL_ENV);
-    for (int64_t j = 0; j < outputs; j++) {
-        for (int64_t start = 0; start < rows; start += BLOCK)
-            add_rows(start, rows - start < BLOCK ? rows - start : BLOCK, j, columns, column, products, product, blocks);
-        for (int64_t k = 0; k < products; k++)
-            carry(product[k].limbs + j * product[k].words, product[k].words);
+    add_cell((struct segment){0, rows, NULL, 0, 0}, outputs, columns, column, products, product, blocks);
+    fesetenv(&before);
+}
+
+/* The same for many cells: the rows of cell `k` are `order[starts[k]]` to `order[starts[k + 1] - 1]`. */
+void assay_sum_cells(int64_t cells, const int64_t *starts, const int64_t *order, int64_t outputs, int64_t columns,
+                     const struct column *column, int64_t products, const struct product *product,
+                     struct block *blocks)
+{
+    fenv_t before;
+    fegetenv(&before);
+    fesetenv(FE_DFL_ENV);
+    for (int64_t k = 0; k < cells; k++) {
+        struct segment at = {0, starts[k + 1] - starts[k], order + starts[k], k, 0};
+        if (at.rows)
+            add_cell(at, outputs, columns, column, products, product, blocks);
     }
     fesetenv(&before);
+}
+
+/* List rows by the cell that each is in, those of one cell in their order. `starts` has `cells + 1` zeros; it is given
+ * where the rows of each cell begin, and at its end how many there are. */
+void assay_order_cells(int64_t rows, const int64_t *cell, int64_t cells, int64_t *starts, int64_t *order)
+{
+    for (int64_t i = 0; i < rows; i++)
+        starts[cell[i]]++;
+    for (int64_t k = 0, first = 0; k <= cells; k++) {
+        int64_t size = starts[k];
+        starts[k] = first;
+        first += size;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        order[starts[cell[i]]++] = i;
+    for (int64_t k = cells; k > 0; k--)
+        starts[k] = starts[k - 1];
+    starts[0] = 0;
 }

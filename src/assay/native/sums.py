@@ -56,27 +56,54 @@ class ProductSums:
         sum_products(self._columns[0].shape, self._described, self._products)
 
 
-def column_of(column: Tensor, special: int = 0, nonfinite: int = 0) -> list[int]:
-    """The description of a column, with the addresses of where what is not finite is counted."""
-    return [column.data_ptr(), *column.stride(), special, nonfinite, column.dtype == torch.float64]
+def column_of(column: Tensor, special: int = 0, nonfinite: int = 0, outputs_apart: int = 0) -> list[int]:
+    """The description of a column, with the addresses of where what is not finite is counted.
+
+    From the counts of a cell of rows to those of the next one it is so many outputs.
+    """
+    return [column.data_ptr(), *column.stride(), special, nonfinite, outputs_apart, column.dtype == torch.float64]
 
 
-def product_of(words: int, origin: int, places: Sequence[int]) -> list[int]:
-    """The description of the product of the columns at these places, behind the address of its limbs."""
-    return [words, origin, len(places), *places, *[0] * (3 - len(places))]
+def product_of(words: int, origin: int, places: Sequence[int], words_apart: int = 0) -> list[int]:
+    """The description of the product of the columns at these places, behind the address of its limbs.
+
+    From the limbs of a cell of rows to those of the next one it is so many words.
+    """
+    return [words, origin, words_apart, len(places), *places, *[0] * (3 - len(places))]
 
 
-def sum_products(shape: Sequence[int], columns: Sequence[int], products: Sequence[int]) -> None:
+def sum_products(
+    shape: Sequence[int],
+    columns: Sequence[int],
+    products: Sequence[int],
+    segments: tuple[Tensor, Tensor] | None = None,
+) -> None:
     """Add the sums of products of columns of one shape to their limbs, all described as sums.c has it.
 
     Args:
         shape: rows and outputs.
         columns: for each column what `column_of` gives.
         products: for each product the address of its limbs and what `product_of` gives.
+        segments: what `order_cells` gives; by default all rows are of one cell.
     """
-    count, (rows, outputs) = len(columns) // 6, shape
+    count, (rows, outputs) = len(columns) // 7, shape
     blocks = torch.empty(count * _BLOCK_BYTES, dtype=torch.uint8)
-    call("sum_products", rows, outputs, count, _packed(columns), len(products) // 7, _packed(products), blocks)
+    described = outputs, count, _packed(columns), len(products) // 8, _packed(products), blocks
+    if segments is None:
+        call("sum_products", rows, *described)
+    else:
+        starts, order = segments
+        call("sum_cells", len(starts) - 1, starts, order, *described)
+
+
+def order_cells(cells: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Where the rows of each of `count` cells start among the rows by cell, `(count + 1,)`; and those rows, `(N,)`.
+
+    `cells` is int64 of shape `(N,)`, in host memory: the cell of each row.
+    """
+    starts, order = torch.zeros(count + 1, dtype=torch.int64), torch.empty_like(cells)
+    call("order_cells", len(cells), cells.contiguous(), count, starts, order)
+    return starts, order
 
 
 def _packed(numbers: Sequence[int]) -> bytes:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from assay.tally.ragged import Ragged
+from assay.tally.row_cells import RowCells
 
 Rule = Literal["sum", "max", "late", "samples"]
 """How a field of a state merges.
@@ -138,13 +139,13 @@ class Tally(ABC):
         """Whether `add_cells` is there: one pass over rows counts them into many states."""
         return False
 
-    def add_cells(self, states: State, batch: Batch, cells: Tensor) -> None:
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
         """Count each row of a batch into the state of its cell, in place, without synchronizing with the device.
 
         Args:
-            states: as `zero` gives them, each field with a first dimension for the cells.
+            states: as `zero` gives them, each field with a first dimension for the cells, of which there may be more.
             batch: the rows.
-            cells: int64 `(N,)`, on the device of the states.
+            cells: the cell of each row.
         """
         raise NotImplementedError
 

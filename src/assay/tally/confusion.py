@@ -18,6 +18,7 @@ from assay.native.library import library
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
 from assay.tally.labels import Labels, true_labels
+from assay.tally.row_cells import RowCells
 
 FEW_CLASSES = 128  # up to here the matrix is small enough to be the state of everything
 FEW_WEIGHTED = 64
@@ -121,13 +122,26 @@ class LabelTally(Tally):
             return exact.to_integers(state["weights"]), exact.origin(1)
         return state["counts"].numpy(), 0
 
-    def _weights(self, state: State, batch: Batch) -> exact.Parts:
-        """One weight per row, taken apart."""
-        return self._finite(state, batch.memoize("weights", self.labels.weights))
+    def _starts(self, batch: Batch, cells: RowCells) -> Tensor:
+        """Where the table of the cell of each row starts in those of all cells, laid out flat: `(rows,)`."""
+        return self._of_rows(batch, cells).numbers * math.prod(self.shape)
 
-    def _finite(self, state: State, weights: Tensor) -> exact.Parts:
+    @staticmethod
+    def _of_rows(batch: Batch, cells: RowCells) -> RowCells:
+        """The cells of rows, of which a sample may have several."""
+        return cells.repeated(math.prod(batch.needed_target.shape[1:]))
+
+    def _weights(self, state: State, batch: Batch, cells: RowCells | None = None) -> exact.Parts:
+        """One weight per row, taken apart."""
+        weights = batch.memoize("weights", self.labels.weights)
+        return self._finite(state, weights, None if cells is None else self._of_rows(batch, cells))
+
+    def _finite(self, state: State, weights: Tensor, cells: RowCells | None = None) -> exact.Parts:
         """Weights taken apart, and those that cannot be counted as invalid; what is not finite is taken as 0."""
-        state["invalid"] += bad_weights(weights).sum()
+        if cells is None:
+            state["invalid"] += bad_weights(weights).sum()
+        else:
+            cells.add_to(state["invalid"], bad_weights(weights))
         return exact.parts(weights.masked_fill(torch.ne(weights - weights, 0), 0))
 
 
@@ -148,14 +162,11 @@ class Confusion(LabelTally):
 
     @property
     def has_cells(self) -> bool:
-        return not self.weighted
+        return True
 
-    def add_cells(self, states: State, batch: Batch, cells: Tensor) -> None:
-        cell = batch.memoize(("cells", self.labels), lambda rows: confusion_cells(self.labels, rows))
-        ones = batch.memoize("ones", lambda _: torch.ones_like(cell))
-        target = batch.needed_target
-        start = (cells * math.prod(self.shape)).view(-1, *(1,) * (target.ndim - 1)).expand(target.shape).reshape(-1)
-        states["counts"].view(-1).scatter_add_(0, start.add_(cell), ones)
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        place = batch.memoize(("places", self.labels), lambda rows: confusion_places(self.labels, rows))
+        self._add_at(states, batch, self._starts(batch, cells).add_(place), cells)
 
     def add(self, state: State, batch: Batch) -> None:
         labels = self.labels
@@ -163,11 +174,14 @@ class Confusion(LabelTally):
             predicted, target = labels.predicted(batch), true_labels(batch)
             native.count_labels(state["counts"], predicted, target, labels.num_classes, labels.ignore_index)
             return
-        cell = confusion_cells(self.labels, batch)
-        ones = batch.memoize("ones", lambda _: torch.ones_like(cell))
-        state["counts"].view(-1).scatter_add_(0, cell, ones)
+        self._add_at(state, batch, confusion_places(self.labels, batch))
+
+    def _add_at(self, state: State, batch: Batch, place: Tensor, cells: RowCells | None = None) -> None:
+        ones = batch.memoize("ones", lambda _: torch.ones_like(place))
+        state["counts"].view(-1).scatter_add_(0, place, ones)
         if self.weighted:
-            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
+            weights = self._weights(state, batch, cells)
+            exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), weights, place)
 
     def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         known = counts[:, 1:-2]
@@ -193,13 +207,13 @@ class Confusion(LabelTally):
         return Counts(values[:, 1:-2, 1:-1], unit)
 
 
-def confusion_cells(labels: Labels, batch: Batch) -> Tensor:
-    """The cell of each row in the table of `Confusion`, laid out flat: int64 of shape `(rows,)`."""
+def confusion_places(labels: Labels, batch: Batch) -> Tensor:
+    """The place of each row in the table of `Confusion`, laid out flat: int64 of shape `(rows,)`."""
     rows, columns = labels.num_classes + 3, labels.num_classes + 2
-    cell = torch.add(labels.predicted(batch), labels.rows(batch), alpha=columns).add_(1)
+    place = torch.add(labels.predicted(batch), labels.rows(batch), alpha=columns).add_(1)
     if labels.num_labels is not None:
-        cell += labels.group_start(batch, rows * columns)
-    return cell
+        place += labels.group_start(batch, rows * columns)
+    return place
 
 
 def _class_table(table: Tensor) -> Tensor:
@@ -231,18 +245,29 @@ class ClassCounts(LabelTally):
         return 3, self.labels.num_classes + 3
 
     def add(self, state: State, batch: Batch) -> None:
+        self._add(state, batch)
+
+    @property
+    def has_cells(self) -> bool:
+        return True
+
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        self._add(states, batch, cells)
+
+    def _add(self, state: State, batch: Batch, cells: RowCells | None = None) -> None:
         last = self.labels.num_classes
         row = self.labels.rows(batch)
         column = self.labels.predicted(batch) + 1
         known = row.clamp(1, last).eq_(row)
         ones = batch.memoize("ones", lambda _: torch.ones_like(row))
         counted = ((row, ones), (column, known), (row, torch.eq(row, column, out=torch.empty_like(row))))
-        parts = self._weights(state, batch) if self.weighted else None
+        parts = self._weights(state, batch, cells) if self.weighted else None
+        start = 0 if cells is None else self._starts(batch, cells)
         for k, (index, one) in enumerate(counted):
-            cell = index + k * (last + 3)  # into the whole table: mps was wrong for slices with an offset
-            state["counts"].view(-1).scatter_add_(0, cell, one)
+            place = index + k * (last + 3) + start  # into the whole table: mps was wrong for slices with an offset
+            state["counts"].view(-1).scatter_add_(0, place, one)
             if parts is not None:
-                exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts.times_sign(one), cell)
+                exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), parts.times_sign(one), place)
 
     def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
         return int(counts[0, [0, -2]].sum()), int(counts[1, [0, -2]].sum())

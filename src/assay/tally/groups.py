@@ -25,7 +25,7 @@ from assay.tally.base import (
     bad_weights,
     shown,
 )
-from assay.tally.confusion import Confusion, Counts, LabelTally, confusion_cells
+from assay.tally.confusion import Confusion, Counts, LabelTally, confusion_places
 from assay.tally.integer_weights import integer_weights
 from assay.tally.labels import Labels
 from assay.tally.sample_store import ANY, SampleStore, canonical
@@ -66,7 +66,8 @@ class GroupConfusion(LabelTally):
         groups = _groups_of_targets(batch)
         outside = torch.ne(groups, groups.clamp(0, self.num_groups - 1))
         cells = math.prod(self.shape[1:])
-        cell = torch.add(confusion_cells(self.labels, batch), groups.masked_fill(outside, self.num_groups), alpha=cells)
+        group = groups.masked_fill(outside, self.num_groups)
+        cell = torch.add(confusion_places(self.labels, batch), group, alpha=cells)
         state["counts"].view(-1).scatter_add_(0, cell, torch.ones_like(cell))
         if self.weighted:
             exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), self._weights(state, batch), cell)
@@ -108,7 +109,7 @@ class GroupedLabels(Tally):
         return {"targets": SampleStore(columns | ({"weights": TensorLayout(ANY, ())} if self.weighted else {}))}
 
     def add(self, state: State, batch: Batch) -> None:
-        columns = {GROUPS: _groups_of_targets(batch), "cells": confusion_cells(self.labels, batch).to(torch.int32)}
+        columns = {GROUPS: _groups_of_targets(batch), "cells": confusion_places(self.labels, batch).to(torch.int32)}
         state["targets"].append(**columns | ({"weights": self.labels.weights(batch)} if self.weighted else {}))
 
     def canonicalize(self, state: State, rows: int) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +30,7 @@ from assay.tally.base import (
 )
 from assay.tally.exact import Number
 from assay.tally.layout_checks import check_as_preds, check_weights
+from assay.tally.row_cells import RowCells
 from assay.tally.terms import PREDS, WEIGHTS, Argument, ArgumentValue, Factor, FloatTerm, Leaf, Product, Term, column
 
 
@@ -152,13 +153,48 @@ class Sums(Tally):
     def add(self, state: State, batch: Batch) -> None:
         if self.weighted and batch.weights is not None:
             state["bad_weights"] += bad_weights(batch.weights).sum()
-        layout = ("columns", self._outputs, self.weighted, self.arguments, self.nan_policy)
-        columns, left_out = batch.memoize(layout, self._columns)
-        state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out
-        if columns.compiled and takes(*(column(columns, each) for each in self._columns_read), dtypes=DTYPES):
+        columns, left_out = batch.memoize(self._layout, self._columns)
+        state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out.sum(0)
+        if self._takes(columns):
             self._add_compiled(state, columns)
         else:
-            self._add(state, columns, batch.memoize((*layout, "chunks"), lambda b: _split(columns, b.cache_elements)))
+            split = batch.memoize((*self._layout, "chunks"), lambda b: _split(columns, b.cache_elements))
+            self._add(state, columns, split)
+
+    @property
+    def has_cells(self) -> bool:
+        return True
+
+    def add_cells(self, states: State, batch: Batch, cells: RowCells) -> None:
+        if self.weighted and batch.weights is not None:
+            cells.add_to(states["bad_weights"], bad_weights(batch.weights).reshape(len(cells), -1).sum(1))
+        columns, left_out = batch.memoize(self._layout, self._columns)
+        cells = cells.repeated(len(columns.preds) // max(1, len(cells)))
+        states["count"][: cells.count] += cells.sizes[:, None]
+        if left_out is not None:
+            cells.add_to(states["count"], -left_out.to(torch.int64))
+        if self._takes(columns):
+            self._add_compiled(states, columns, cells)
+            return
+        for k, leaf in enumerate(self._leaves):
+            values = leaf.values(columns)
+            if values.dtype.is_floating_point:
+                kinds = torch.stack([values == math.inf, values == -math.inf, values.isnan()], -1)
+                cells.add_to(states["special"], kinds, 3 * k * self._outputs)
+                cells.add_to(states["invalid"], kinds.any(-1), k * self._outputs)
+        for order, terms in self._by_order.items():
+            limbs = states[f"sums{order}"].view(-1, exact.num_limbs(order))
+            for k, term in enumerate(terms):
+                places = cells.places(len(terms) * self._outputs, k * self._outputs, self._outputs)
+                exact.add_to(limbs, term.parts(columns), places)
+
+    @property
+    def _layout(self) -> tuple[Hashable, ...]:
+        return ("columns", self._outputs, self.weighted, self.arguments, self.nan_policy)
+
+    def _takes(self, columns: Batch) -> bool:
+        """Whether compiled code does."""
+        return columns.compiled and takes(*(column(columns, each) for each in self._columns_read), dtypes=DTYPES)
 
     @cached_property
     def _compiled(self) -> tuple[list[Factor], list[tuple[str, int, list[int]]]]:
@@ -170,21 +206,22 @@ class Sums(Tally):
             words, origin = exact.num_limbs(order), exact.origin(order)
             for k, addend in ((k, addend) for k, term in enumerate(terms) for addend in term.addends):
                 factors += [factor for factor in dict.fromkeys(addend) if factor not in factors]
-                product = product_of(words, origin, [factors.index(factor) for factor in addend])
+                places = [factors.index(factor) for factor in addend]
+                product = product_of(words, origin, places, len(terms) * self._outputs * words)
                 products.append((f"sums{order}", 8 * k * self._outputs * words, product))
         return factors, products
 
-    def _add_compiled(self, state: State, columns: Batch) -> None:
+    def _add_compiled(self, state: State, columns: Batch, cells: RowCells | None = None) -> None:
         factors, products = self._compiled
         values = [factor.values(columns) for factor in factors]
         special, invalid, size = state["special"].data_ptr(), state["invalid"].data_ptr(), 8 * self._outputs
         described = []
         for k, each in enumerate(values):
-            is_leaf = k < len(self._leaves)
-            described += column_of(each, *((special + 3 * k * size, invalid + k * size) if is_leaf else ()))
+            leaf = special + 3 * k * size, invalid + k * size, len(self._leaves) * self._outputs
+            described += column_of(each, *(leaf if k < len(self._leaves) else ()))
         starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}
         numbers = [number for name, first, product in products for number in (starts[name] + first, *product)]
-        sum_products(values[0].shape, described, numbers)
+        sum_products(values[0].shape, described, numbers, None if cells is None else cells.segments)
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)
@@ -210,7 +247,7 @@ class Sums(Tally):
         return (*self.arguments, "weights") if self.weighted else self.arguments
 
     def _columns(self, batch: Batch) -> tuple[Batch, Tensor | None]:
-        """The batch with every argument of shape `(rows, outputs)`, and how many rows of each are left out."""
+        """The batch with every argument of shape `(rows, outputs)`, and which of them are left out."""
         shape = batch.preds.shape
 
         def arranged(tensor: Tensor) -> Tensor:
@@ -229,7 +266,7 @@ class Sums(Tally):
             if isinstance(self.nan_policy, float):
                 columns["preds"] = columns["preds"].masked_fill(is_nan, self.nan_policy)
             else:
-                left_out = is_nan.sum(0)
+                left_out = is_nan
                 columns = {name: tensor.masked_fill(is_nan, 0) for name, tensor in columns.items()}
         return Batch(
             columns["preds"], columns.get("target"), columns.get("weights"), batch.cache_elements, batch.compiled

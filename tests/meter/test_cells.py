@@ -1,0 +1,79 @@
+"""Many cells counted in one pass, against one meter a cell."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from assay.meter import Meter
+from assay.meter.cells import CellMeters
+from assay.metrics import MeanAbsoluteError, R2Score
+from assay.tally.base import Batch, State, Tally
+from assay.tally.row_cells import RowCells
+from laws import bits, feed
+from tally_laws import TALLY_CASES, TallyCase
+
+TABLES = [case for case in TALLY_CASES if not case.raw and any(tally.has_cells for tally in case.meter().tallies)]
+CELLS = 5
+
+
+def cells_of(rows: int) -> np.ndarray:
+    """Cells of rows, without the last one."""
+    return np.random.default_rng(rows).integers(0, CELLS - 1, rows)
+
+
+@pytest.mark.parametrize("case", TABLES, ids=str)
+def test_cells_are_counted_as_one_meter_a_cell_does(case: TallyCase):
+    batches = [case.data(seed, rows) for seed, rows in ((1, 30), (2, 1), (3, 25))]
+    counted, chosen = CellMeters(case.meter()), [cells_of(batch.count) for batch in batches]
+    meters = [case.meter() for _ in range(CELLS)]
+    for batch, cells in zip(batches, chosen, strict=True):
+        counted.count(arguments(case, batch), cells, CELLS, {})
+        for cell, meter in enumerate(meters):
+            feed(meter, batch.rows(torch.from_numpy(np.flatnonzero(cells == cell))))
+    for cell, meter in enumerate(meters):
+        assert bits(counted.meter(cell).states()) == bits(meter.states())
+        assert counted.meter(cell).rows == meter.rows
+
+
+def arguments(case: TallyCase, batch):
+    return case.meter().arguments(batch.preds, batch.target, batch.weights, batch.columns)
+
+
+@pytest.mark.parametrize("case", TABLES, ids=str)
+def test_compiled_cells_have_the_bits_of_torch(case: TallyCase):
+    data = case.data(4, 40)
+    cells = RowCells(torch.from_numpy(cells_of(40)), CELLS)
+    for tally in case.meter().tallies:
+        if tally.has_cells:
+            batches = (Batch(*data[:3], compiled=compiled, columns=data.columns) for compiled in (True, False))
+            compiled, plain = (of_cells(tally, batch, cells) for batch in batches)
+            assert compiled == plain
+
+
+def of_cells(tally: Tally, batch: Batch, cells: RowCells) -> list:
+    zero = tally.zero(torch.device("cpu"))
+    states: State = {name: each.new_zeros(CELLS + 3, *each.shape) for name, each in zero.items()}
+    tally.add_cells(states, batch, cells)
+    own = ({name: each[k].clone() for name, each in states.items()} for k in range(CELLS))
+    return [bits(tally.canonicalize(state, 40)) for state in own]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cells_tell_apart_what_is_not_finite(dtype, weighted):
+    preds = torch.tensor([1.0, math.inf, 2.0, math.nan, 3.0, -math.inf, 1e30, 4.0], dtype=torch.float64)
+    preds = preds.to(dtype) if dtype.is_floating_point else torch.arange(8)
+    target, cells = torch.arange(8.0), np.array([0, 1, 0, 2, 3, 1, 3, 0])
+    like = Meter(r2=R2Score(), mae=MeanAbsoluteError(), weighted=weighted)
+    weights = torch.linspace(0, 1, 8) if weighted else None
+    counted = CellMeters(like)
+    counted.count(like.arguments(preds, target, weights, {}), cells, CELLS, {})
+    for cell in range(CELLS):
+        rows = torch.from_numpy(np.flatnonzero(cells == cell))
+        meter = like.fresh()
+        meter.update(preds[rows], target[rows], weights=None if weights is None else weights[rows])
+        assert bits(counted.meter(cell).states()) == bits(meter.states())
