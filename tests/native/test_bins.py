@@ -31,11 +31,12 @@ def assert_same(
     logits: bool,
     ignore_index: int | None = None,
     num_classes: int | None = None,
+    num_labels: int | None = None,
 ) -> None:
-    data = score_spec(num_classes, None, ignore_index, logits)
-    tallies: list[Tally] = [Confidence(data), Confidence(data, num_bins=100)]
-    if num_classes is None:
-        tallies += [ScoreTally(data, keep=0), ScoreTally(data, keep=None)]
+    data = score_spec(num_classes, num_labels, ignore_index, logits)
+    tallies: list[Tally] = [ScoreTally(data, keep=0), ScoreTally(data, keep=3), ScoreTally(data, keep=None)]
+    if num_labels is None:
+        tallies += [Confidence(data), Confidence(data, num_bins=100)]
     for tally in tallies:
         compiled, in_torch = (counted(tally, scores, target, flag) for flag in (True, False))
         assert compiled.keys() == in_torch.keys()
@@ -80,6 +81,15 @@ def test_same_counts_as_torch(kind: str, ignore_index: int | None, logits: bool)
     target = torch.randint(-1, 4, (len(scores),), generator=torch.Generator().manual_seed(1))
     target[::7] = -100
     assert_same(scores, target, logits, ignore_index)
+
+
+@pytest.mark.parametrize("logits", [False, True])
+@pytest.mark.parametrize("ignore_index", [None, -100, 1])
+@pytest.mark.parametrize("kind", ["confident", "logits", "any bits", "ends"])
+def test_same_counts_of_labels(kind: str, ignore_index: int | None, logits: bool) -> None:
+    scores = drawn(kind, 900).view(-1, 3)
+    target = torch.randint(-1, 4, scores.shape, generator=torch.Generator().manual_seed(1))
+    assert_same(scores, target, logits, ignore_index, num_labels=3)
 
 
 @given(st.lists(st.tuples(st.floats(width=32), st.integers(-2, 3)), min_size=1, max_size=20), st.booleans())

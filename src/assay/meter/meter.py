@@ -337,16 +337,25 @@ class Meter:
         """What was counted, in a form that may be added to any number of others.
 
         What was counted here is in that form: words of exact sums are below 2 ** 34. What was merged before may not be.
+        Nobody may change these states: they are those of this meter where it has but one part.
         """
-        return self._counts() if self._merged.states is None else self._states()
+        with self._alone():
+            parts, rows = self._parts(), self.rows
+            states = parts[0] if len(parts) == 1 else self._merged_parts(parts)
+            return (states, rows) if self._merged.states is None else self._canonical(states, rows)
 
-    def _merge_states(self) -> list[State]:
+    def _parts(self) -> list[list[State]]:
+        """The states of each device, and those that were merged."""
         parts = [counts.host_states() for counts in self._by_device.values() if counts.is_open]
         if self._merged.states is not None:
             parts.append(self._merged.states)
-        if not parts:
-            parts.append([tally.zero(torch.device("cpu")) for tally in self._plan.tallies])
-        return [merge(tally, [p[k] for p in parts]) for k, tally in enumerate(self._plan.tallies)]
+        return parts or [[tally.zero(torch.device("cpu")) for tally in self._plan.tallies]]
+
+    def _merge_states(self) -> list[State]:
+        return self._merged_parts(self._parts())
+
+    def _merged_parts(self, parts: Sequence[Sequence[State]]) -> list[State]:
+        return [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._plan.tallies)]
 
     def merge(self, *others: Meter) -> Meter:
         """Add what other meters of the same metrics have counted to this one; they stay as they are.

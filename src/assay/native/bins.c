@@ -11,7 +11,7 @@
 
 /* Where bins are fine, as ScoreBins has it; `lattice` are the bits that make a score not plain. */
 struct bins {
-    int32_t logits, first, above, coarse_dropped, fine_dropped, lattice, middle, count;
+    int32_t logits, first, above, coarse_dropped, fine_dropped, lattice, middle, count, shift;
 };
 
 static inline int32_t bits_of(float x)
@@ -24,7 +24,7 @@ static inline int32_t bits_of(float x)
 VECTORISED static int64_t place(const struct bins *b, const float *scores, int32_t *bin, int64_t rows)
 {
     int32_t extra = (1 << (23 - b->fine_dropped)) - (1 << (23 - b->coarse_dropped));
-    int32_t unclear = 0, logits = b->logits;
+    int32_t unclear = 0, logits = b->logits, shift = b->shift;
     for (int64_t i = 0; i < rows; i++) {
         float score = scores[i] == scores[i] ? scores[i] : 0, rest = 1 - score;
         float distance = logits ? score : score < rest ? score : rest;
@@ -34,40 +34,55 @@ VECTORISED static int64_t place(const struct bins *b, const float *scores, int32
         int32_t most = coarse + (b->above - b->first) * extra;
         int32_t steps = fine < coarse ? coarse : fine > most ? most : fine;
         int32_t from_middle = logits ? steps : b->middle - steps;
-        int32_t key = ((from_middle ^ below) - below) + b->middle;
+        int32_t key = (((from_middle ^ below) - below) + b->middle) >> shift;
         bin[i] = key < 0 ? 0 : key >= b->count ? b->count - 1 : key;
         unclear += (bits & b->lattice) != 0;
     }
     return unclear;
 }
 
-/* Count targets that are out of range, scores that are NaN, and scores that are no probabilities and should be, where the
- * target is not ignored. `target` is 0 below the range, 1 negative, 2 positive, 3 above the range, 4 ignored. */
+/* Count targets that are out of range, and rows with scores that are NaN, or that are no probabilities and should be, where
+ * the target is not ignored. A row has one target and `width` scores; `target` is 0 below the range, up to `classes` one
+ * more than the class, `classes + 1` above the range, and `classes + 2` where it is ignored. */
 VECTORISED void assay_count_invalid_scores(int64_t *invalid, const float *scores, const int64_t *target, int64_t rows,
-                                           int32_t logits)
+                                           int64_t width, int64_t classes, int64_t logits)
 {
-    int64_t targets = 0, nan = 0, outside = 0;
+    int64_t targets = 0, nan = 0, outside = 0, checked = !logits;
     for (int64_t i = 0; i < rows; i++) {
-        int32_t where = (int32_t)target[i], counted = where != 4;
-        targets += counted & ((where == 0) | (where == 3));
-        nan += counted & (scores[i] != scores[i]);
-        outside += counted & !logits & ((scores[i] > 1) | (scores[i] < 0));
+        int32_t where = (int32_t)target[i], last = (int32_t)classes, counted = where != last + 2, some = 0, out = 0;
+        for (int64_t k = 0; k < width; k++) {
+            float score = scores[i * width + k];
+            some |= score != score;
+            out |= (score > 1) | (score < 0);
+        }
+        targets += counted & ((where == 0) | (where == last + 1));
+        nan += counted & some;
+        outside += counted & checked & out & !some;
     }
     invalid[0] += targets, invalid[1] += nan, invalid[2] += outside;
 }
 
-/* Count scores into `histogram`, negatives first, then positives, each of `count` bins, and in `unclear` those that may
- * share a bin with others. `target` is as for `assay_count_invalid_scores`. */
+/* Count scores of `groups` groups into `histogram`: of each group the negatives, then the positives, each in `count` bins;
+ * and in `unclear` those that may share a bin with others. `target` is as for `assay_count_invalid_scores`: with
+ * `multiclass` one for each row, whose group is its class, else one for each score. */
 void assay_count_scores(int64_t *histogram, int64_t *unclear, const float *scores, const int64_t *target, int64_t rows,
-                        const struct bins *b)
+                        int64_t groups, int64_t classes, int64_t multiclass, const struct bins *b)
 {
+    float near[BLOCK];
     int32_t bin[BLOCK];
     for (int64_t start = 0; start < rows; start += BLOCK) {
         int64_t taken = rows - start < BLOCK ? rows - start : BLOCK;
-        *unclear += place(b, scores + start, bin, taken);
-        for (int64_t i = 0; i < taken; i++) {
-            int64_t where = target[start + i];
-            histogram[bin[i] + (where == 2 ? b->count : 0)] += (where == 1) | (where == 2);
+        for (int64_t group = 0; group < groups; group++) {
+            const float *x = scores + start * groups + group;
+            const int64_t *of = multiclass ? target + start : target + start * groups + group;
+            int64_t *negatives = histogram + 2 * group * b->count, positive = multiclass ? group + 1 : 2;
+            for (int64_t i = 0; i < taken; i++)
+                near[i] = x[i * groups];
+            *unclear += place(b, near, bin, taken);
+            for (int64_t i = 0; i < taken; i++) {
+                int64_t where = of[multiclass ? i : i * groups];
+                negatives[bin[i] + (where == positive ? b->count : 0)] += where >= 1 && where <= classes;
+            }
         }
     }
 }

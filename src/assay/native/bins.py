@@ -15,18 +15,28 @@ class BinLayout(ctypes.Structure):
 
     _fields_ = tuple(
         (name, ctypes.c_int32)
-        for name in ("logits", "first", "above", "coarse_dropped", "fine_dropped", "lattice", "middle", "count")
+        for name in (
+            "logits",
+            "first",
+            "above",
+            "coarse_dropped",
+            "fine_dropped",
+            "lattice",
+            "middle",
+            "count",
+            "shift",
+        )
     )
 
 
-def count_invalid_scores(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool) -> None:
-    """Count invalid scores in place, as `ScoreSpec.count_invalid` does, into `invalid`: int64 of at least 3 kinds.
+def count_invalid_scores(invalid: Tensor, scores: Tensor, target: Tensor, classes: int, logits: bool) -> None:
+    """Count rows with invalid scores in place, as `ScoreSpec.count_invalid` does, into `invalid`: at least 3 kinds.
 
-    `scores` is float32 of shape `(rows,)`, `target` int64, as `Labels.rows` gives it for two classes; with `logits`,
-    scores of any size are valid.
+    `scores` is float32 of shape `(rows, width)`, `target` int64, one a row, as `Labels.rows` gives it; with
+    `logits`, scores of any size are valid.
     """
     scores, target = scores.contiguous(), target.contiguous()
-    call("count_invalid_scores", invalid, scores, target, len(scores), ctypes.c_int32(logits))
+    call("count_invalid_scores", invalid, scores, target, *scores.shape, classes, int(logits))
 
 
 def known_labels(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool, ignore_index: int | None) -> Tensor:
@@ -41,14 +51,18 @@ def known_labels(invalid: Tensor, scores: Tensor, target: Tensor, logits: bool, 
     return known
 
 
-def count_scores(histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, layout: BinLayout) -> None:
-    """Count float32 scores of one group, of shape `(rows,)`, in place.
+def count_scores(
+    histogram: Tensor, unclear: Tensor, scores: Tensor, target: Tensor, classes: int, layout: BinLayout
+) -> None:
+    """Count float32 scores, of shape `(rows, groups)`, in place.
 
-    `target` is int64, as `Labels.rows` gives it for two classes; `histogram` of shape `(2, bins)`: negatives,
-    positives; `unclear` of shape `(2,)`, as `ScoreBins.place` gives it.
+    `target` is int64, as `Labels.rows` gives it for so many classes: `(rows, 1)` where groups are classes, else of the
+    shape of the scores. `histogram` is of shape `(groups, 2, bins)`: negatives, positives; `unclear` of shape `(2,)`, as
+    `ScoreBins.place` gives it.
     """
+    multiclass = int(target.shape != scores.shape)
     scores, target = scores.contiguous(), target.contiguous()
-    call("count_scores", histogram, unclear, scores, target, len(scores), ctypes.byref(layout))
+    call("count_scores", histogram, unclear, scores, target, *scores.shape, classes, multiclass, ctypes.byref(layout))
 
 
 def count_confidence(counts: Tensor, limbs: Tensor, origin: int, confidence: Tensor, outcome: Tensor) -> None:

@@ -109,8 +109,9 @@ class ScoreSpec:
 
     def add_invalid(self, invalid: Tensor, rows: ScoreRows, compiled: bool = False) -> None:
         """Add to `invalid` how many targets, scores and weights should not be there, without those that are ignored."""
-        if compiled and self.groups == 1 and rows.weights is None:
-            native.count_invalid_scores(invalid, rows.scores.view(-1), rows.place.reshape(-1), self.logits)
+        if compiled and rows.weights is None:
+            scores = rows.scores.reshape(-1, rows.scores.shape[1] // rows.place.shape[1])
+            native.count_invalid_scores(invalid, scores, rows.place, self.labels.num_classes, self.logits)
         else:
             invalid += self.count_invalid(rows)
 

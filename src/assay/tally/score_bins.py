@@ -65,12 +65,10 @@ class ScoreBins:
 
     @property
     def layout(self) -> BinLayout:
-        """The same for compiled code, which knows no `shift`."""
-        assert not self.shift
+        """The same for compiled code."""
         first, above = self._octaves
-        return BinLayout(
-            self.logits, first, above, _DROPPED, _FINE_DROPPED, self._below_lattice, self._middle, self.count
-        )
+        dropped, lattice = (_DROPPED, _FINE_DROPPED), self._below_lattice
+        return BinLayout(self.logits, first, above, *dropped, lattice, self._middle, self.count, self.shift)
 
     def place(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The bin of every score, and how many scores may share a bin with others.

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.devices.policies import policy
 from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
@@ -111,21 +112,22 @@ class ScoreTally(Tally):
         state["count"] += len(rows.scores)
         compiled = batch.compiled and takes(rows.scores)
         self.data.add_invalid(state["invalid"], rows, compiled)
-        if compiled and not self._keeps_more(state, len(rows.scores)) and not self.bins.shift:
-            self._close(state)
-            counts = (state["histogram"], state["unclear"])
-            native.count_scores(*counts, rows.scores.view(-1), rows.place.reshape(-1), self.bins.layout)
-            return
-        known = self.data.known(rows)
         if self._keeps_more(state, len(rows.scores)):
-            store = state["samples"]
+            known, store = self.data.known(rows), state["samples"]
             columns = {"scores": rows.scores, "target": known.to(store.columns["target"].dtype)}
             if rows.weights is not None:
                 columns["weights"] = rows.weights
             store.append(**columns)
             return
         self._close(state)
-        self._count(state, rows.scores, known)
+        if compiled:
+            self._count_compiled(state, rows.scores, rows.place)
+        else:
+            self._count(state, rows.scores, self.data.known(rows))
+
+    def _count_compiled(self, state: State, scores: Tensor, place: Tensor) -> None:
+        counts, classes = (state["histogram"], state["unclear"]), self.data.labels.num_classes
+        native.count_scores(*counts, scores, place, classes, self.bins.layout)
 
     def _keeps_more(self, state: State, rows: int) -> bool:
         """Whether so many rows are kept with those that were before them."""
@@ -162,10 +164,15 @@ class ScoreTally(Tally):
         self._open(state)
         size = max(1, _CHUNK // self.data.groups)
         device = state["count"].device
+        compiled = policy(device).compiled.value
         for block in store.blocks():
             for start in range(0, len(block["scores"]), size):
                 rows = slice(start, start + size)
-                self._count(state, block["scores"][rows].to(device), block["target"][rows].to(device, torch.int64))
+                scores, known = block["scores"][rows].to(device), block["target"][rows].to(device, torch.int64)
+                if compiled and takes(scores):
+                    self._count_compiled(state, scores, known + 1)
+                else:
+                    self._count(state, scores, known)
 
     def canonicalize(self, state: State, rows: int) -> State:
         if not self._keeps:
@@ -175,10 +182,11 @@ class ScoreTally(Tally):
         if self._fits(int(done["count"])):
             done["samples"] = canonical(store)
             return done
-        for name in ("histogram", "unclear"):
-            if name in done:
-                done[name] = done[name].clone()
-        self._pour(store, done)
+        if store.rows:
+            for name in ("histogram", "unclear"):
+                if name in done:
+                    done[name] = done[name].clone()
+            self._pour(store, done)
         done["samples"] = self._store()
         return done
 

@@ -278,7 +278,7 @@ class Sums(Tally):
             done["special"] = special = _settled_special(state["special"])
             for order, terms in self._by_order.items():
                 finite = torch.stack([1 - special[self._index(_decisive(term))].amax((0, 2)) for term in terms])
-                done[f"sums{order}"] *= finite[..., None]
+                done[f"sums{order}"] = done[f"sums{order}"] * finite[..., None]
         return done
 
     def _index(self, leaves: Sequence[Leaf]) -> list[int]:
