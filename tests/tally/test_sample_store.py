@@ -8,6 +8,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from assay.errors import CapacityError, DtypeError, ShapeError
 from assay.tally import sample_store
 from assay.tally.base import TensorLayout
-from assay.tally.sample_store import ANY, SampleStore, canonical, common_dtype
+from assay.tally.sample_store import ANY, SampleStore, _sorted_by, canonical, common_dtype
 
 CPU = torch.device("cpu")
 
@@ -271,3 +272,14 @@ def test_the_canonical_order_keeps_rows_together():
     x, y = done.column("x"), done.column("y")
     assert torch.equal(torch.stack([x, -x], 1).to(torch.int8), y)
     assert sorted(x.tolist()) == sorted([*range(100), *range(50)])
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("dtypes", [(np.int32, np.uint8), (np.int32, np.int64), (np.int16, *[np.int32] * 2, np.uint8)])
+def test_one_sort_by_several_keys_is_that_of_lexsort(few: bool, dtypes: tuple[type, ...]) -> None:
+    random = np.random.default_rng(0)
+    bounds = [(np.iinfo(dtype).min, np.iinfo(dtype).max) for dtype in dtypes]
+    bounds = [(0, 2)] * len(dtypes) if few else bounds
+    keys = [random.integers(*between, 300, dtype=dtype) for dtype, between in zip(dtypes, bounds, strict=True)]
+    order, expected = _sorted_by(keys), np.lexsort(keys)
+    assert all((key[order] == key[expected]).all() for key in keys)

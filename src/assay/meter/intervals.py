@@ -327,10 +327,8 @@ def values_of_draws(
         for source, wanted, names in plan.readings(name for name in only if metrics[name].estimates):
             counted = GroupStates(source.tally, [source.state(state) for state in states], rows)
             chosen = draws[: 1 + counted.affordable(len(draws) - 1, elements)]
-            for k, state in enumerate(counted.replicates(chosen, wanted)):
-                if not k:
-                    _refuse(wanted.invalid_values(state), names)
-                reading = wanted.compute(state)
+            _refuse(wanted.invalid_values(next(counted.replicates(chosen[:1], wanted))), names)
+            for reading in counted.readings(chosen, wanted):
                 numbers = [each for name in names for each in named_numbers(name, metrics[name].compute(reading))]
                 if not numbers:
                     break  # curves and tables have no intervals

@@ -7,8 +7,9 @@ these integers: exact, and the same bits however the samples of the groups were 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,6 +47,20 @@ class GroupStates:
         if any(rule in ("samples", "late") for rule in self.tally.fields.values()):
             return self._one_by_one(draws, wanted)
         return self._together(draws, wanted)
+
+    def readings(self, draws: Whole, wanted: Tally) -> Iterator[Any]:
+        """What `wanted` computes for each of the draws."""
+        compute = self._compute_repeated() if wanted == self.tally else None
+        return map(compute or wanted.compute, draws if compute else self.replicates(draws, wanted))
+
+    def _compute_repeated(self) -> Callable[[Whole], Any] | None:
+        """What the tally computes of a draw, where it keeps samples and sorts them but once."""
+        compute = self.tally.compute_repeated(merge(self.tally, self.states))
+        if compute is None:
+            return None
+        (name,) = (name for name, rule in self.tally.fields.items() if rule == "samples")
+        group = np.repeat(np.arange(len(self.states)), [state[name].rows for state in self.states])
+        return lambda times: compute(times[group])
 
     def affordable(self, n_resamples: int, budget: int | None = None) -> int:
         """How many replicates to read: fewer where each has to sort many samples or to go through a large table.

@@ -57,8 +57,8 @@ def count_scores(
     """Count float32 scores, of shape `(rows, groups)`, in place.
 
     `target` is int64, as `Labels.rows` gives it for so many classes: `(rows, 1)` where groups are classes, else of the
-    shape of the scores. `histogram` is of shape `(groups, 2, bins)`: negatives, positives; `unclear` of shape `(2,)`, as
-    `ScoreBins.place` gives it.
+    shape of the scores. `histogram` is of shape `(groups, 2, bins)`: negatives, positives; `unclear` of shape `(2,)`,
+    as `ScoreBins.place` gives it.
     """
     multiclass = int(target.shape != scores.shape)
     scores, target = scores.contiguous(), target.contiguous()

@@ -11,9 +11,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.tally.ragged import Ragged
@@ -32,6 +34,8 @@ NanPolicy = Literal["propagate", "ignore", "raise"] | float
 """What a NaN among values does: counts, is left out, raises when the metric is computed, or is replaced by a number."""
 
 State = dict[str, Any]
+
+Whole: TypeAlias = NDArray[np.int64]
 
 Memo = TypeVar("Memo")
 
@@ -152,6 +156,13 @@ class Tally(ABC):
     @abstractmethod
     def compute(self, state: State) -> Any:
         """What metrics read from a canonical state: counts or exact sums on the CPU."""
+
+    def compute_repeated(self, state: State) -> Callable[[Whole], Any] | None:
+        """What `compute` gives where each of the rows that a state keeps counts so many times, int64 `(rows,)`.
+
+        None where nothing is cheaper than `compute` of the repeated rows.
+        """
+        return None
 
     def canonicalize(self, state: State, rows: int) -> State:
         """The one form, on the CPU, that every state of the same samples has; `rows` is how many were counted."""

@@ -80,15 +80,43 @@ def of_samples(scores: Array, positive: Array, weights: Array | None = None) -> 
 
     Rankings that are pooled or averaged need weights of one unit: call `integer_weights` once for all of them.
     """
+    return sort_samples(scores, positive).ranking(np.ones(len(scores), np.int64) if weights is None else weights)
+
+
+@dataclass(frozen=True, eq=False)
+class SortedSamples:
+    """Samples from the highest score to the lowest.
+
+    Args:
+        order: which sample each is.
+        positive: whether it is positive.
+        starts: where each distinct score begins.
+        thresholds: the distinct scores, float64.
+    """
+
+    order: Array
+    positive: Array
+    starts: Array
+    thresholds: Array
+
+    def ranking(self, counts: Array, *, drop_empty: bool = False) -> Ranking:
+        """The ranking of samples that count so much each; without scores that no sample has, if those are dropped."""
+        falling = counts[self.order]
+        if not len(self.starts):
+            return Ranking(self.thresholds, falling, falling, np.empty(0, bool))
+        both = np.where(self.positive, falling, 0), np.where(self.positive, 0, falling)
+        positives, negatives = (np.add.reduceat(each, self.starts) for each in both)
+        filled = np.flatnonzero(positives + negatives) if drop_empty else slice(None)
+        thresholds = self.thresholds[filled]
+        return Ranking(thresholds, positives[filled], negatives[filled], np.ones(len(thresholds), bool))
+
+
+def sort_samples(scores: Array, positive: Array) -> SortedSamples:
+    """Samples in the order of their scores, which are without NaN."""
     order = np.argsort(scores)[::-1]
     falling = scores[order]
-    whole = np.ones(len(scores), dtype=np.int64) if weights is None else weights[order]
-    counts = np.where(positive[order], whole, 0), np.where(positive[order], 0, whole)
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(falling)), bool), falling[1:] != falling[:-1]]))
-    if not len(starts):
-        return Ranking(np.empty(0), *counts, np.empty(0, bool))
-    positives, negatives = (np.add.reduceat(count, starts) for count in counts)
-    return Ranking(falling[starts].astype(np.float64), positives, negatives, np.ones(len(starts), bool))
+    return SortedSamples(order, positive[order], starts, falling[starts].astype(np.float64))
 
 
 def pooled(rankings: Sequence[Ranking]) -> Ranking:
@@ -124,6 +152,9 @@ def auroc(ranking: Ranking) -> BoundedEstimate:
         return BoundedEstimate(area, area, area)
     lower_negatives = ranking.num_negatives - ranking.alarms
     right = 2 * dot(ranking.positives, lower_negatives) + dot(ranking.positives, ranking.negatives)
+    if ranking.single.all():
+        area = Fraction(right, 2 * pairs)
+        return BoundedEstimate(area, area, area)
     unclear = dot(ranking.positives, np.where(ranking.single, 0, ranking.negatives))
     return BoundedEstimate(*(Fraction(right + step * unclear, 2 * pairs) for step in (0, -1, 1)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
-from assay.tally.curves import Array, Ranking, of_samples
+from assay.tally.curves import Array, Ranking, of_samples, sort_samples
 from assay.tally.integer_weights import integer_weights
 from assay.tally.labelled_scores import KINDS, ScoreSpec
 from assay.tally.sample_store import SampleStore, canonical
@@ -211,9 +211,22 @@ class ScoreTally(Tally):
         return Ranking(thresholds, counts[1, filled], counts[0, filled], single)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
+        rows, positive = self._ranked(values, group)
         column = group if self.data.labels.num_labels else 0
-        target = values["target"][:, column]
-        known = target >= 0
-        positive = target[known] == (group if self.data.labels.multiclass else 1)
-        weights = values["weights"][known, column] if self.weighted else None
-        return of_samples(values["scores"][known, group], positive, weights)
+        weights = values["weights"][rows, column] if self.weighted else None
+        return of_samples(values["scores"][rows, group], positive, weights)
+
+    def _ranked(self, values: Mapping[str, Array], group: int) -> tuple[Array, Array]:
+        """The rows that are ranked in a group, and which of them are positive."""
+        target = values["target"][:, group if self.data.labels.num_labels else 0]
+        rows = np.flatnonzero(target >= 0)
+        return rows, target[rows] == (group if self.data.labels.multiclass else 1)
+
+    def compute_repeated(self, state: State) -> Callable[[Array], tuple[Ranking, ...]] | None:
+        if "samples" not in state or "histogram" in state or self.weighted:
+            return None
+        store = state["samples"]
+        values = {name: store.column(name).numpy() for name in store.columns}
+        ranked = [self._ranked(values, group) for group in range(self.data.groups)]
+        groups = [(rows, sort_samples(values["scores"][rows, k], each)) for k, (rows, each) in enumerate(ranked)]
+        return lambda times: tuple(each.ranking(times[rows], drop_empty=True) for rows, each in groups)

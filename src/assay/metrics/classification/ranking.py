@@ -250,7 +250,13 @@ def _averaged(areas: Sequence[BoundedEstimate], weights: Sequence[int]) -> Bound
     total = sum(weight for _, weight in some)
     if not total:
         return curves.NOTHING
-    return BoundedEstimate(*(sum(Fraction(area[k]) * weight for area, weight in some) / total for k in range(3)))
+
+    def mean(k: int) -> Fraction:
+        return sum((Fraction(area[k]) * weight for area, weight in some), Fraction()) / total
+
+    if all(area.value is area.lower is area.upper for area, _ in some):
+        return BoundedEstimate(*[mean(0)] * 3)
+    return BoundedEstimate(*map(mean, range(3)))
 
 
 def first_number(values: Sequence[float]) -> Tensor:
