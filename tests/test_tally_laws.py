@@ -6,6 +6,7 @@ import copy
 import gc
 import itertools
 import pickle
+import warnings
 import weakref
 
 import pytest
@@ -13,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.errors import ConfigError, InputError
+from assay.errors import AssayWarning, ConfigError, InputError
 from assay.meter import Meter
 from assay.tally.base import merge
 from assay.tally.ragged import Ragged
@@ -106,6 +107,19 @@ def test_staging_and_chunks_change_no_bit(case):
         meter = case.counted(*pieces, stage_bytes=stage_bytes)
         assert bits(meter.states()) == whole
         assert meter.rows == count
+
+
+@pytest.mark.parametrize("case", [case for case in TALLY_CASES if not case.raw and not case.weighted], ids=str)
+def test_a_step_has_the_value_of_its_batch_which_the_next_step_does_not_change(case):
+    """Steps share the states of one batch where they can."""
+    data = case.data(3, 12)
+    parts = [data.rows(slice(0, 7)), data.rows(slice(7, 12))]
+    meter = case.meter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssayWarning)
+        values = [meter.forward(part.preds, part.target, **part.columns) for part in parts]
+    assert [bits(value) for value in values] == [bits(read(case.counted(part))) for part in parts]
+    assert bits(meter.states()) == bits(case.counted(data).states())
 
 
 # --- what an update is given -----------------------------------------------------------------------------------------

@@ -9,11 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.native.bins import place_scores
 from assay.native.library import MISSING, library
 from assay.tally.base import Batch, State, Tally
 from assay.tally.histogram import Confidence
 from assay.tally.labelled_scores import score_spec
 from assay.tally.sample_store import SampleStore
+from assay.tally.score_bins import ScoreBins
 from assay.tally.scores import ScoreTally
 
 pytestmark = pytest.mark.skipif(library() is None, reason=MISSING)
@@ -96,6 +98,14 @@ def test_same_counts_of_labels(kind: str, ignore_index: int | None, logits: bool
 def test_any_floats(rows: list[tuple[float, int]], logits: bool) -> None:
     scores = torch.tensor([score for score, _ in rows], dtype=torch.float32)
     assert_same(scores, torch.tensor([label for _, label in rows]), logits)
+
+
+@pytest.mark.parametrize("logits", [False, True])
+def test_places_are_those_of_torch(logits: bool) -> None:
+    scores = torch.cat([torch.randn(3_000) * 3, torch.rand(3_000), torch.tensor([math.nan, math.inf, -math.inf, 0, 1])])
+    bins = ScoreBins(logits)
+    for ours, theirs in zip(place_scores(scores, bins.layout), bins.place(scores), strict=True):
+        assert torch.equal(ours.long(), theirs)
 
 
 def test_strided_scores_and_narrow_targets() -> None:

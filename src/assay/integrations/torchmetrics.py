@@ -295,6 +295,7 @@ class _SharedMeter:
         self.meter = meter
         self.members: list[_Member] = []
         self.read: dict[str, Any] | None = None
+        self.read_of_batch: dict[str, Any] | None = None
         self.of_batch = False
 
     def replace(self, meter: Meter) -> None:
@@ -313,7 +314,10 @@ class _SharedMeter:
             member._updates_seen = member._update_count
 
     def values(self, member: AssayMetric) -> dict[str, Any]:
-        """The values of all metrics, over all processes; read once until something is counted."""
+        """The values of all metrics, over all processes; read once until something is counted. Inside `forward`, those
+        of its batch."""
+        if self.read_of_batch is not None:
+            return self.read_of_batch
         if self.read is None or not member.compute_with_cache:
             wanted = member.dist_sync_on_step if self.of_batch else member.sync_on_compute
             everywhere = wanted and member.distributed_available_fn()
@@ -413,14 +417,39 @@ class AssayCollection(torchmetrics.MetricCollection):  # type: ignore[misc]
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Count a batch, and give the values of it alone; of all processes with `dist_sync_on_step=True`."""
+        shared = self._shared
+        on_step = any(member.dist_sync_on_step for member in shared.members)
+        if on_step or type(self).update is not AssayCollection.update:
+            return self._forward_by_update(*args, **kwargs)
+        shared.read_of_batch = self._count_batch(*args, **kwargs)
+        shared.changed()
+        try:
+            return self._values_of_batch()
+        finally:
+            shared.read_of_batch = None
+            shared.changed(updates=0)
+
+    def _count_batch(
+        self, preds: Any, target: Any = None, weights: Tensor | None = None, **columns: Tensor
+    ) -> dict[str, Any]:
+        """The values of a batch that is then counted."""
+        preds, target, weights, *rows = self._shared.members[0]._first(preds, target, weights, *columns.values())
+        return self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
+
+    def _values_of_batch(self) -> dict[str, Any]:
+        values: dict[str, Any] = self.compute()
+        for member in self._shared.members:
+            member._forward_cache = member._computed
+        return values
+
+    def _forward_by_update(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The same by `update` of a subclass, or with an exchange between processes."""
         shared, total = self._shared, self.meter
         shared.replace(total.fresh())
         shared.of_batch = True
         try:
             self.update(*args, **kwargs)
-            values: dict[str, Any] = self.compute()
-            for member in shared.members:
-                member._forward_cache = member._computed
+            values = self._values_of_batch()
             total.merge(self.meter)
         finally:
             shared.of_batch = False

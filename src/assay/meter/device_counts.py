@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from assay.devices.placement import to_host
 from assay.devices.policies import policy
 from assay.errors import StateError, describe
 from assay.meter.arguments import Arguments, layout_of
+from assay.meter.flat_states import FlatStates
 from assay.tally.base import Batch, State, Tally
 from assay.tally.inputs import readable
 from assay.tally.sample_store import SampleStore
@@ -139,11 +141,23 @@ class DeviceCounts:
             do = "Call reset() and count again, or load the last state that was saved"
             raise StateError(describe("meter", got, "whole batches", do))
 
-    def states_of(self, batch: Arguments) -> list[State]:
-        """The states on the CPU of a batch of the expected layout alone, which is not counted here."""
-        states = [tally.zero(self._device) for tally in self._tallies]
+    def states_of(self, batch: Arguments, reuse: bool) -> FlatStates | list[State]:
+        """The states on the CPU of a batch of the expected layout alone, which is not counted here.
+
+        With `reuse` and tallies that fit them they are `FlatStates`, which the next batch takes, too.
+        """
+        flat = self._batch_states if reuse else None
+        if flat is not None:
+            flat.numbers.zero_()
+        states = [tally.zero_of_batch(self._device) for tally in self._tallies] if flat is None else flat.states
         self._count_chunks(states, batch)
-        return _on_host(states)
+        return flat or _on_host(states)
+
+    @cached_property
+    def _batch_states(self) -> FlatStates | None:
+        """The states of one batch; None where those of the tallies are no `FlatStates` on the CPU."""
+        on_host = self._device == self._policy.read_on.value
+        return FlatStates(self._tallies) if on_host and FlatStates.fits(self._tallies) else None
 
     def _count_chunks(self, states: Sequence[State], batch: Arguments) -> None:
         kind = batch.preds.device.type

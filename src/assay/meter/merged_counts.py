@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from assay.meter.flat_states import FlatStates
 from assay.tally.base import State, Tally, merge, merge_into
 from assay.tally.sample_store import SampleStore
 
@@ -20,6 +21,7 @@ class MergedCounts:
         self._tallies = tallies
         self.states: list[State] | None = None
         self.rows = 0
+        self._flat: FlatStates | None = None
 
     def add(self, *counts: tuple[Sequence[State], int]) -> None:
         """Add states and their numbers of samples, all at once."""
@@ -27,17 +29,34 @@ class MergedCounts:
         if parts:
             with torch.inference_mode(False):
                 self.states = [merge(tally, [part[k] for part in parts]) for k, tally in enumerate(self._tallies)]
+            self._flat = None
             self.rows += sum(rows for _, rows in counts)
 
-    def add_in_place(self, states: Sequence[State], rows: int) -> None:
-        """Add canonical states without a copy of what was added before."""
-        if self.states is None:
-            self.add((states, rows))
-            return
-        for state, other in zip(self.states, states, strict=True):
-            for name, store in other.items():
-                if isinstance(store, SampleStore):  # raises before anything is added
-                    state[name].reserve(torch.device("cpu"), store.nbytes)
-        for tally, state, other in zip(self._tallies, self.states, states, strict=True):
-            merge_into(tally, state, other)
+    def add_in_place(self, states: Sequence[State] | FlatStates, rows: int) -> None:
+        """Add states on the CPU of one batch without a copy of what was added before; they may change afterwards."""
+        if isinstance(states, FlatStates):
+            self._flat_states().numbers.add_(states.numbers)
+        else:
+            if self.states is None:
+                with torch.inference_mode(False):
+                    self.states = [tally.zero(torch.device("cpu")) for tally in self._tallies]
+            self._add_each(self.states, states)
         self.rows += rows
+
+    def _flat_states(self) -> FlatStates:
+        """The states, as views of one tensor from now on."""
+        if self._flat is None:
+            flat = FlatStates(self._tallies)
+            if self.states is not None:
+                for tally, state, other in zip(self._tallies, flat.states, self.states, strict=True):
+                    merge_into(tally, state, other)
+            self._flat, self.states = flat, flat.states
+        return self._flat
+
+    def _add_each(self, total: Sequence[State], states: Sequence[State]) -> None:
+        for state, other in zip(total, states, strict=True):
+            for name, store in other.items():
+                if isinstance(store, SampleStore) and name in state:  # raises before anything is added
+                    state[name].reserve(torch.device("cpu"), store.nbytes)
+        for tally, state, other in zip(self._tallies, total, states, strict=True):
+            tally.absorb(state, other)

@@ -23,6 +23,7 @@ from assay.meter import file
 from assay.meter.arguments import NO_RAGGED, Arguments, layout_of
 from assay.meter.device_counts import DeviceCounts
 from assay.meter.file import ABOUT, MeterDescription, from_tensors, to_tensors
+from assay.meter.flat_states import FlatStates
 from assay.meter.merged_counts import MergedCounts
 from assay.meter.options import check_options, named_metrics
 from assay.meter.plots import plots_of
@@ -181,16 +182,22 @@ class Meter:
             >>> meter.compute()["loss"]
             tensor(3., dtype=torch.float64)
         """
-        batch = self._arguments(preds, target, weights, columns)
-        if not self._busy.acquire(False):
-            raise _overlapping()
-        try:
+        return self._forward(self._arguments(preds, target, weights, columns), is_counted=True)
+
+    def values_of(
+        self, preds: Any, target: Any = None, *, weights: Tensor | None = None, **columns: Tensor | None
+    ) -> dict[str, Any]:
+        """The value of every metric of a batch alone, as `forward` gives it, without counting it."""
+        return self._forward(self._arguments(preds, target, weights, columns), is_counted=False)
+
+    def _forward(self, batch: Arguments, is_counted: bool) -> dict[str, Any]:
+        with self._alone():
             counts, batch = self._ready(batch)
-            states, rows = self._canonical(counts.states_of(batch), counts.rows_of_layout)
+            counted, rows = counts.states_of(batch, reuse=is_counted), counts.rows_of_layout
+            states, _ = self._canonical(counted.states if isinstance(counted, FlatStates) else counted, rows)
             values = compute_values(self.metrics, self.metrics, self._plan, states, rows)
-            self._merged.add_in_place(states, rows)
-        finally:
-            self._busy.release()
+            if is_counted:
+                self._merged.add_in_place(counted if isinstance(counted, FlatStates) else states, rows)
         return values
 
     def arguments(

@@ -212,7 +212,7 @@ class Metric(Operators, ABC):
         from assay.meter import Meter  # the meter knows metrics; a metric meets it only when it is called
 
         meter = Meter(self, weighted=weights is not None, stage_bytes=0)  # one batch needs no stage
-        (value,) = meter.forward(preds, target, weights=weights, **columns).values()
+        (value,) = meter.values_of(preds, target, weights=weights, **columns).values()
         return value
 
 

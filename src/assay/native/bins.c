@@ -87,6 +87,13 @@ void assay_count_scores(int64_t *histogram, int64_t *unclear, const float *score
     }
 }
 
+/* The bin of each score, and in `unclear` how many may share one with others. */
+void assay_place_scores(int32_t *bin, int64_t *unclear, const float *scores, int64_t rows, const struct bins *b)
+{
+    for (int64_t start = 0; start < rows; start += BLOCK)
+        *unclear += place(b, scores + start, bin + start, rows - start < BLOCK ? rows - start : BLOCK);
+}
+
 /* The classes of binary targets: -1 where one is ignored or no class. Counts what is invalid as `assay_count_invalid_scores`
  * does. */
 VECTORISED void assay_known_labels(int64_t *invalid, int8_t *restrict known, const float *scores, const int64_t *target,

@@ -65,6 +65,14 @@ def count_scores(
     call("count_scores", histogram, unclear, scores, target, *scores.shape, classes, multiclass, ctypes.byref(layout))
 
 
+def place_scores(scores: Tensor, layout: BinLayout) -> tuple[Tensor, Tensor]:
+    """The bin of each float32 score as int32, and what `ScoreBins.place` gives besides."""
+    scores = scores.contiguous()
+    bins, unclear = torch.empty(scores.shape, dtype=torch.int32), torch.zeros(2, dtype=torch.int64)
+    call("place_scores", bins, unclear, scores, scores.numel(), ctypes.byref(layout))
+    return bins, unclear
+
+
 def count_confidence(counts: Tensor, limbs: Tensor, origin: int, confidence: Tensor, outcome: Tensor) -> None:
     """Count confidences in bins of equal width, in place; those that are not finite are left out.
 

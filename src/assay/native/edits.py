@@ -51,9 +51,10 @@ def extended_edits(
     rows, visits = np.empty((2, len(pred) + 1)), np.full(len(pred) + 1, -1, np.int64)
     function = loaded().assay_extended_edits
     function.restype = ctypes.c_double
+    function.argtypes = [*[ctypes.c_void_p] * 4, *[ctypes.c_double] * 3, *[ctypes.c_void_p] * 3]
     texts = [_passed(each) for each in (predicted, len(pred), wanted, len(target))]
-    costs = [ctypes.c_double(each) for each in (alpha, deletion, insertion)]
-    return function(*texts, *costs, *(_passed(each) for each in (visits, rows[0], rows[1]))), visits
+    buffers = [_passed(each) for each in (visits, rows[0], rows[1])]
+    return function(*texts, alpha, deletion, insertion, *buffers), visits
 
 
 def _lanes(count: int) -> NDArray[np.uint64]:
@@ -76,5 +77,5 @@ def _joined(texts: Sequence[str], codec: str = "") -> tuple[NDArray[Any], NDArra
     return points, np.fromiter(map(len, texts), np.int64, len(texts)).cumsum()
 
 
-def _passed(argument: NDArray[Any] | int) -> object:
-    return ctypes.c_int64(argument) if isinstance(argument, int) else ctypes.c_void_p(argument.ctypes.data)
+def _passed(argument: NDArray[Any] | int) -> int:
+    return argument if isinstance(argument, int) else argument.ctypes.data

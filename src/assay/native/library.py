@@ -42,10 +42,7 @@ def loaded() -> ctypes.CDLL:
 
 def call(name: str, *arguments: object) -> None:
     """Call a function of the library, after `takes` returned true: tensors go by address, integers as int64."""
-    getattr(loaded(), f"assay_{name}")(*map(_as_ctypes, arguments))
-
-
-def _as_ctypes(argument: object) -> object:
-    if isinstance(argument, Tensor):
-        return ctypes.c_void_p(argument.data_ptr())
-    return ctypes.c_int64(argument) if type(argument) is int else argument
+    function = getattr(loaded(), f"assay_{name}")
+    if function.argtypes is None:  # ctypes then makes no object for each argument
+        function.argtypes = [ctypes.c_void_p] * len(arguments)
+    function(*[each.data_ptr() if isinstance(each, Tensor) else each for each in arguments])

@@ -134,6 +134,17 @@ class Tally(ABC):
     def zero(self, device: torch.device) -> State:
         """The state without any sample, on a device. `late` fields are left out."""
 
+    def zero_of_batch(self, device: torch.device) -> State:
+        """The state for one batch whose value is computed alone: as `zero` gives it, or smaller where that is large.
+
+        `add`, `canonicalize`, `compute` and `invalid_values` take it; `absorb` adds it to a state.
+        """
+        return self.zero(device)
+
+    def absorb(self, state: State, other: State) -> None:
+        """Add to a host state, in place, what `add` counted into `zero_of_batch`."""
+        merge_into(self, state, other)
+
     @abstractmethod
     def add(self, state: State, batch: Batch) -> None:
         """Count a batch into a state, in place, without synchronizing with the device."""

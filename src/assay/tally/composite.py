@@ -81,7 +81,7 @@ class CompositeTally(Tally):
     def states(self, state: State) -> dict[Tally, State]:
         """The state of each distinct tally."""
         return {
-            tally: {name: state[key] for name in tally.fields if (key := f"{k}.{name}") in state}
+            tally: {key.removeprefix(f"{k}."): value for key, value in state.items() if key.startswith(f"{k}.")}
             for k, tally in enumerate(self.distinct)
         }
 

@@ -184,9 +184,8 @@ class Confusion(LabelTally):
             exact.add_to(state["weights"].view(-1, exact.num_limbs(1)), weights, place)
 
     def count_invalid(self, counts: np.ndarray) -> tuple[int, int]:
-        known = counts[:, 1:-2]
-        targets, predictions = counts[:, 0].sum() + counts[:, -2].sum(), known[:, :, 0].sum() + known[:, :, -1].sum()
-        return int(targets), int(predictions)
+        beyond = self.labels.num_classes + 1  # the place above the range; the one below it is 0
+        return int(counts[:, ::beyond].sum()), int(counts[:, 1:-2, ::beyond].sum())
 
     def union(self, other: Tally) -> Tally | None:
         covered = isinstance(other, ClassCounts) and (other.labels, other.weighted) == (self.labels, self.weighted)

@@ -285,8 +285,8 @@ def _compiled(limbs: Tensor) -> bool:
 
 
 def has_nonzero(counts: Tensor) -> bool:
-    """Whether a count on the CPU is not 0; `any` of int64 takes four times as long."""
-    return bool(counts.count_nonzero())
+    """Whether a count on the CPU is not 0. NumPy finds a few of them out in a quarter of torch's time."""
+    return bool(np.count_nonzero(counts.numpy()))
 
 
 def to_integers(limbs: Tensor) -> np.ndarray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class ScoreBins:
         first, above = self._octaves
         return (_INFINITY if self.logits else above) * _COARSE + (above - first) * _EXTRA
 
-    @property
+    @cached_property
     def layout(self) -> BinLayout:
         """The same for compiled code."""
         first, above = self._octaves

@@ -14,12 +14,15 @@ from assay.devices.policies import policy
 from assay.errors import ConfigError, describe
 from assay.native import bins as native
 from assay.native.library import takes
-from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout
+from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout, merge_into
 from assay.tally.curves import Array, Ranking, of_samples, sort_samples
 from assay.tally.integer_weights import integer_weights
 from assay.tally.labelled_scores import KINDS, ScoreSpec
 from assay.tally.sample_store import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
+
+_COUNTS = {"count": 1, "invalid": len(KINDS)}
+"""The fields that all states have, and their sizes."""
 
 _CHUNK = 1 << 17  # scores that are moved from the store to the histogram in one go
 
@@ -38,7 +41,8 @@ class ScoreTally(Tally):
     share a bin with others that are not equal to them (see `ScoreBins.place`). Size: 16.7 MB at most, as the bins are
     the fewer the more groups there are: a million for one, half of that for two, and so on.
 
-    Weighted scores are always kept: a bin would need an exact sum.
+    Weighted scores are always kept: a bin would need an exact sum. Those of one batch whose value is computed alone are
+    kept as well: with `keep=0` they are then read from the bins that they fall into.
     """
 
     data: ScoreSpec
@@ -74,15 +78,29 @@ class ScoreTally(Tally):
         self.data.check(layout)
 
     def zero(self, device: torch.device) -> State:
-        state: State = {
-            "count": torch.zeros(1, dtype=torch.int64, device=device),
-            "invalid": torch.zeros(len(KINDS), dtype=torch.int64, device=device),
-        }
+        state: State = {name: torch.zeros(size, dtype=torch.int64, device=device) for name, size in _COUNTS.items()}
         if self._keeps:
             state["samples"] = self._store()
         else:
             self._open(state)
         return state
+
+    def zero_of_batch(self, device: torch.device) -> State:
+        if self._keeps:
+            return self.zero(device)
+        counts = {name: torch.zeros(size, dtype=torch.int64, device=device) for name, size in _COUNTS.items()}
+        return {**counts, "samples": self._store()}
+
+    def absorb(self, state: State, other: State) -> None:
+        merge_into(self, state, other)
+        if self._keeps:
+            return
+        store = other["samples"]
+        scores, target = store.column("scores"), store.column("target")
+        if takes(scores):
+            self._count_compiled(state, scores, target.long() + 1)
+        else:
+            self._pour(store, state)
 
     def _store(self) -> SampleStore:
         labels = self.data.groups if self.data.labels.num_labels else 1
@@ -131,7 +149,7 @@ class ScoreTally(Tally):
 
     def _keeps_more(self, state: State, rows: int) -> bool:
         """Whether so many rows are kept with those that were before them."""
-        return "samples" in state and self._fits(state["samples"].rows + rows)
+        return "samples" in state and (not self._keeps or self._fits(state["samples"].rows + rows))
 
     def _close(self, state: State) -> None:
         """Move what was kept into the histogram, as there are too many scores now."""
@@ -199,6 +217,8 @@ class ScoreTally(Tally):
             plain, float32 = (not count for count in state["unclear"].tolist())
             return tuple(self._of_bins(counts, plain, float32) for counts in state["histogram"].numpy())
         store = state["samples"]
+        if not self._keeps:
+            return self._of_few_bins(store.column("scores"), store.column("target").numpy())
         values = {name: store.column(name).numpy() for name in store.columns}
         if self.weighted:  # of one unit, as rankings of several labels are added up
             values["weights"] = integer_weights(np.where(values["target"] >= 0, values["weights"], 0))[0]
@@ -206,9 +226,27 @@ class ScoreTally(Tally):
 
     def _of_bins(self, counts: Array, plain: bool, float32: bool) -> Ranking:
         filled = np.flatnonzero(counts.any(0))[::-1]
-        single = self.bins.single(filled, plain, float32)
-        thresholds = np.where(single, self.bins.values(filled), self.bins.lowest(filled))
-        return Ranking(thresholds, counts[1, filled], counts[0, filled], single)
+        return self._ranking(filled, counts[:, filled], plain, float32)
+
+    def _of_few_bins(self, scores: Tensor, target: Array) -> tuple[Ranking, ...]:
+        """The rankings of the bins of these scores, which are few beside all bins."""
+        place, unclear = native.place_scores(scores, self.bins.layout) if takes(scores) else self.bins.place(scores)
+        plain, float32 = (not count for count in unclear.tolist())
+        rankings = []
+        for group, bins in enumerate(place.numpy().T):
+            labels = target[:, group if self.data.labels.num_labels else 0]
+            known = labels >= 0
+            filled, where = np.unique(bins[known], return_inverse=True)
+            positive = labels[known] == (group if self.data.labels.multiclass else 1)
+            counts = np.bincount(where + len(filled) * positive, minlength=2 * len(filled)).reshape(2, -1)
+            rankings.append(self._ranking(filled[::-1], counts[:, ::-1], plain, float32))
+        return tuple(rankings)
+
+    def _ranking(self, bins: Array, counts: Array, plain: bool, float32: bool) -> Ranking:
+        """The ranking of bins in falling order, with their negatives and positives."""
+        single = self.bins.single(bins, plain, float32)
+        thresholds = np.where(single, self.bins.values(bins), self.bins.lowest(bins))
+        return Ranking(thresholds, counts[1], counts[0], single)
 
     def _of_samples(self, values: Mapping[str, Array], group: int) -> Ranking:
         rows, positive = self._ranked(values, group)
