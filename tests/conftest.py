@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 
 from counting import Counts, counted
 
+if not torch.cuda.is_available():  # kernels in Triton run in its interpreter, which is chosen when Triton is imported
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 torch.set_num_threads(1)  # workers of pytest-xdist share the cores
 
 settings.register_profile("assay", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])

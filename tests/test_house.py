@@ -50,7 +50,7 @@ LAYERS = (
     ("metrics",),
     ("encode",),
     ("tally", "decide"),
-    ("native",),
+    ("native", "triton_kernels"),
     ("pretend",),
     ("devices",),
     ("render",),

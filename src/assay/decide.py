@@ -48,6 +48,11 @@ class Rows:
 class Decision(ABC):
     """A frozen rule that turns scores into labels."""
 
+    @property
+    def top_k(self) -> int:
+        """How many of the highest scores of a row decide; 0 where a row is one score."""
+        return 0
+
     @abstractmethod
     def __call__(self, rows: Rows) -> Tensor:
         """Labels, int64 of shape `(N,)`."""
@@ -56,6 +61,10 @@ class Decision(ABC):
 @dataclass(frozen=True)
 class Argmax(Decision):
     """The class with the highest score: `scores (N, C)` to labels in `0 ... C - 1`, or `C` where a score is NaN."""
+
+    @property
+    def top_k(self) -> int:
+        return 1
 
     def __call__(self, rows: Rows) -> Tensor:
         return rows.best()
@@ -74,6 +83,10 @@ class TopK(Decision):
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ConfigError(describe("top_k", self.k, "an integer of 1 or more", "Give the k of the top-k"))
+
+    @property
+    def top_k(self) -> int:
+        return self.k
 
     def __call__(self, rows: Rows) -> Tensor:
         best = rows.best()

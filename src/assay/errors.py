@@ -127,6 +127,10 @@ class InvalidValuesWarning(AssayWarning):
     """Values that cannot be were found when reading and have been left out."""
 
 
+class KernelWarning(AssayWarning):
+    """A kernel of assay does not run, or counted wrongly in its self-test, so torch's operators count instead."""
+
+
 class NoDataWarning(AssayWarning):
     """Nothing has been counted, or nothing that defines the value (one class, a constant), so it is NaN."""
 

@@ -82,6 +82,28 @@ def test_meta_tensors_stay_where_they_are():
     assert policy("meta").tally_on.value == torch.device("meta")
 
 
+@pytest.mark.parametrize(
+    ("device", "wish", "cuda", "release", "allowed", "why"),
+    [
+        ("cuda", "", "13.0", (3, 9), True, "one launch"),
+        ("cuda:1", "0", "13.0", (3, 9), False, "ASSAY_TRITON=0"),
+        ("cuda", "", "13.0", (3, 3), False, "triton 3.3 is too old (pip install"),
+        ("cuda", "", "13.0", (0, 0), False, 'triton is not installed (pip install "assay[cuda]")'),
+        ("cuda", "", None, (3, 9), False, "for NVIDIA GPUs"),  # a pretend device
+        ("mps", "", "13.0", (3, 9), False, "for NVIDIA GPUs"),
+        ("cpu", "", "13.0", (3, 9), False, "for NVIDIA GPUs"),
+        ("cpu", "interpreter", None, (3, 9), True, "which is slow"),
+    ],
+)
+def test_kernels_in_triton_are_for_nvidia_gpus_that_have_it(monkeypatch, device, wish, cuda, release, allowed, why):
+    monkeypatch.setenv("ASSAY_TRITON", wish)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(module, "_triton_release", lambda: release)
+    decision = module._triton(torch.device(device))
+    assert decision.value is allowed
+    assert why in decision.reason
+
+
 @pytest.mark.parametrize(("has", "widest"), [(True, torch.float64), (False, torch.float32)])
 def test_an_intel_card_is_asked_for_float64(monkeypatch, has, widest):
     class Properties:

@@ -12,9 +12,11 @@ from assay.cli.options import DevicesCommand
 from assay.devices import available, facts, policy, self_test
 from assay.devices.capabilities import DEVICES, FEATURES, Fact, kind
 from assay.devices.processor import device_name
+from assay.devices.selftest import SelfTest
 from assay.pretend.native_engine.build import built, load, why_not
 from assay.render import Chapter, DataGrid, Document, GridCell, GridColumn, GridRow, Line, Notes, Paragraph, Span
 from assay.render.terminal import show as show_document
+from assay.tally.triton_check import check_kernels
 
 MARKS = {
     "yes": Span("yes", "good"),
@@ -63,7 +65,8 @@ def _pretend() -> str:
 
 
 def _here(device: torch.device) -> dict[str, Any]:
-    test = self_test(device)
+    kernels = check_kernels(device).outcomes if policy(device).triton.value else ()
+    test = SelfTest(device, (*self_test(device).outcomes, *kernels))
     return {
         "device": str(device),
         "name": device_name(device),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields
 from functools import cache
+from importlib import import_module
 from typing import Generic, Literal, TypeVar
 
 import torch
@@ -16,6 +18,7 @@ T = TypeVar("T")
 CACHE_FRIENDLY = 131_072  # elements: the int64 temporaries of a chunk stay in a core's L2 cache
 FEW_LAUNCHES = 2**24  # elements: bounds the temporaries at 128 MiB each and keeps the number of launches small
 WITHOUT_VALUES = ("meta",)
+OLDEST_TRITON = (3, 4)  # the kernels do not compile with older ones
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Policy:
         chunk_elements: how many elements are counted in one go.
         non_blocking: whether a copy from pinned host memory may be asynchronous.
         compiled: whether compiled code of the CPU may read its tensors.
+        triton: whether kernels in Triton may count its batches, if they pass their self-test.
     """
 
     device: torch.device
@@ -49,6 +53,7 @@ class Policy:
     chunk_elements: PolicyDecision[int]
     non_blocking: PolicyDecision[bool]
     compiled: PolicyDecision[bool]
+    triton: PolicyDecision[bool]
 
     @property
     def decisions(self) -> dict[str, PolicyDecision[object]]:
@@ -94,6 +99,7 @@ def _policy(device: torch.device) -> Policy:
         chunk_elements=_chunk_elements(device),
         non_blocking=_non_blocking(device),
         compiled=_compiled(device),
+        triton=_triton(device),
     )
 
 
@@ -199,6 +205,31 @@ def _compiled(device: torch.device) -> PolicyDecision[bool]:
     if reads_compiled(device):
         return PolicyDecision(True, "its tensors are in host memory, where compiled code can sum them, if there is any")
     return PolicyDecision(False, "its tensors are not in host memory, so torch's operators sum them")
+
+
+def _triton(device: torch.device) -> PolicyDecision[bool]:
+    """Kernels are for NVIDIA GPUs that are there: pretend devices exist only in builds of torch without CUDA."""
+    wish = os.environ.get("ASSAY_TRITON", "")
+    if wish == "interpreter" and device.type == "cpu":
+        return PolicyDecision(True, "ASSAY_TRITON=interpreter runs the kernels on the CPU, which is slow")
+    if device.type != "cuda" or torch.version.cuda is None:
+        return PolicyDecision(False, "the kernels in Triton are for NVIDIA GPUs")
+    if wish == "0":
+        return PolicyDecision(False, "ASSAY_TRITON=0 turns the kernels off, so torch's operators count")
+    release = _triton_release()
+    if release < OLDEST_TRITON:
+        got = "triton {}.{} is too old".format(*release) if any(release) else "triton is not installed"
+        return PolicyDecision(False, f'{got} (pip install "assay[cuda]"), so torch\'s operators count')
+    return PolicyDecision(True, "one launch of a kernel in Triton takes the place of dozens of operators")
+
+
+def _triton_release() -> tuple[int, int]:
+    """The first two numbers of Triton's version, or zeros without it."""
+    try:
+        major, minor, *_ = import_module("triton").__version__.split(".")
+    except ImportError:
+        return 0, 0
+    return int(major), int(minor)
 
 
 def _cited(fact: Fact) -> str:

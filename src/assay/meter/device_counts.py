@@ -19,6 +19,7 @@ from assay.meter.flat_states import FlatStates
 from assay.tally.base import Batch, State, Tally
 from assay.tally.inputs import readable
 from assay.tally.sample_store import SampleStore
+from assay.tally.triton_check import uses_triton
 
 
 class DeviceCounts:
@@ -28,7 +29,8 @@ class DeviceCounts:
         self._rows = 0
         self._policy = policy(device)
         self._tallies, self._device, self._stage_bytes = tallies, self._policy.tally_on.value, stage_bytes
-        self._compiled = policy(self._device).compiled.value
+        self._triton = uses_triton(self._device)
+        self._compiled = policy(self._device).compiled.value and not self._triton
         self._chunk_elements = self._policy.chunk_elements.value * min(tally.chunk_scale for tally in tallies)
         self._staged = 0
         self._capacity = 0
@@ -183,6 +185,7 @@ class DeviceCounts:
             self._compiled and not is_compiling(),
             {name: each for name, each in zip(batch.names, columns, strict=True) if each is not None},
             batch.ragged,
+            self._triton and not is_compiling(),
         )
         for tally, state in zip(self._tallies, states, strict=True):
             tally.add(state, rows)

@@ -64,8 +64,8 @@ class Batch:
     `ragged` columns, whose tensors may lie on other devices.
 
     `cache_elements` says how many elements a temporary may have to stay in the device's cache; `compiled` whether
-    compiled code may read the tensors, because they are in host memory. `memoize` keeps what several tallies need of
-    the same batch, such as the decided labels.
+    compiled code may read the tensors, because they are in host memory, `triton` whether kernels in Triton may, because
+    they are on a GPU. `memoize` keeps what several tallies need of the same batch, such as the decided labels.
     """
 
     preds: Tensor
@@ -75,6 +75,7 @@ class Batch:
     compiled: bool = False
     columns: Mapping[str, Tensor] = field(default_factory=dict)
     ragged: Mapping[str, Ragged] = field(default_factory=dict)
+    triton: bool = False
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def memoize(self, key: Hashable, make: Callable[[Batch], Memo]) -> Memo:
@@ -83,6 +84,10 @@ class Batch:
             self._memo[key] = make(self)
         value: Memo = self._memo[key]
         return value
+
+    def has(self, key: Hashable) -> bool:
+        """Whether something was made with this key."""
+        return key in self._memo
 
     @property
     def needed_target(self) -> Tensor:

@@ -174,6 +174,8 @@ class Confusion(LabelTally):
             predicted, target = labels.predicted(batch), true_labels(batch)
             native.count_labels(state["counts"], predicted, target, labels.num_classes, labels.ignore_index)
             return
+        if not self.weighted and labels.count_in_triton(state["counts"], batch):
+            return
         self._add_at(state, batch, confusion_places(self.labels, batch))
 
     def _add_at(self, state: State, batch: Batch, place: Tensor, cells: RowCells | None = None) -> None:
@@ -244,7 +246,8 @@ class ClassCounts(LabelTally):
         return 3, self.labels.num_classes + 3
 
     def add(self, state: State, batch: Batch) -> None:
-        self._add(state, batch)
+        if self.weighted or not self.labels.count_in_triton(state["counts"], batch):
+            self._add(state, batch)
 
     @property
     def has_cells(self) -> bool:

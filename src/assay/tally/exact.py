@@ -177,7 +177,7 @@ def add_to(limbs: Tensor, values: Parts, channel: Tensor) -> None:
         word = (start + (position >> 5)).view(-1)
         flat.scatter_add_(0, word, (shifted & MASK).view(-1))
         flat.scatter_add_(0, word + 1, (shifted >> WORD).view(-1))
-    _carry(limbs)
+    carry(limbs)
 
 
 def add_columns(limbs: Tensor, chunks: Iterable[Sequence[Parts]]) -> None:
@@ -241,14 +241,14 @@ def _fold(limbs: Tensor, tables: Tensor, first: int) -> None:
     limbs[..., first : first + count] += here
     limbs[..., first + 1 : first + 1 + count] += next_
     limbs[..., first + 2 : first + 2 + count] += after
-    _carry(limbs)
+    carry(limbs)
 
 
-def _carry(limbs: Tensor) -> None:
+def carry(limbs: Tensor) -> None:
     """One carry to the next word, in place: the words below the last are then between -2 ** 32 and 2 ** 33."""
-    carry = limbs[..., :-1] >> WORD
+    over = limbs[..., :-1] >> WORD
     limbs[..., :-1] &= MASK
-    limbs[..., 1:] += carry
+    limbs[..., 1:] += over
 
 
 def canonical(limbs: Tensor) -> Tensor:

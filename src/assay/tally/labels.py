@@ -11,6 +11,8 @@ from assay.decide import Decision, Rows, Threshold, TopK
 from assay.errors import ConfigError, DtypeError, ShapeError, describe
 from assay.tally.base import Batch, BatchLayout, TensorLayout, shown
 from assay.tally.layout_checks import check_weights
+from assay.triton_kernels import labels as triton_labels
+from assay.triton_kernels.launch import takes as triton_takes
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,25 @@ class Labels:
         if not batch.preds.dtype.is_floating_point:
             return batch.memoize(("labels", last), lambda b: b.preds.reshape(-1).to(torch.int64).clamp(-1, last))
         return batch.memoize((self.decision, self.multiclass), lambda b: self.decision(self._scored(b)))
+
+    def count_in_triton(self, counts: Tensor, batch: Batch) -> bool:
+        """Count predicted by true labels into a table of `Confusion` or `ClassCounts`, in one launch.
+
+        False where the kernel does not take the batch, and then nothing was counted.
+        """
+        preds, target = batch.preds, batch.needed_target
+        if not (batch.triton and self.num_labels is None and triton_takes(target, dtypes=triton_labels.TARGETS)):
+            return False
+        rest = (counts, target, self.num_classes, self.ignore_index)
+        decision = (self.decision, self.multiclass)
+        decides = self.multiclass and self.decision.top_k and not batch.has(decision)
+        if decides and triton_takes(preds, dtypes=triton_labels.SCORES):
+            predicted = triton_labels.count_labels(*rest, scores=preds, top_k=self.decision.top_k)
+            if predicted is not None:
+                batch.memoize(decision, lambda _: predicted)
+        else:
+            predicted = triton_labels.count_labels(*rest, predicted=self.predicted(batch))
+        return predicted is not None
 
     def _scored(self, batch: Batch) -> Rows:
         return batch.memoize(

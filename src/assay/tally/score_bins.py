@@ -67,9 +67,13 @@ class ScoreBins:
     @cached_property
     def layout(self) -> BinLayout:
         """The same for compiled code."""
-        first, above = self._octaves
-        dropped, lattice = (_DROPPED, _FINE_DROPPED), self._below_lattice
-        return BinLayout(self.logits, first, above, *dropped, lattice, self._middle, self.count, self.shift)
+        return BinLayout(self.logits, *self.description)
+
+    @property
+    def description(self) -> tuple[int, ...]:
+        """The same for kernels in Triton: the numbers of `BinLayout` without the first."""
+        lattice = self._below_lattice
+        return *self._octaves, _DROPPED, _FINE_DROPPED, lattice, self._middle, self.count, self.shift
 
     def place(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The bin of every score, and how many scores may share a bin with others.

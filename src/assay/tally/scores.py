@@ -17,9 +17,11 @@ from assay.native.library import takes
 from assay.tally.base import Batch, BatchLayout, InvalidValues, Rule, State, Tally, TensorLayout, merge_into
 from assay.tally.curves import Array, Ranking, of_samples, sort_samples
 from assay.tally.integer_weights import integer_weights
-from assay.tally.labelled_scores import KINDS, ScoreSpec
+from assay.tally.labelled_scores import KINDS, ScoreRows, ScoreSpec
 from assay.tally.sample_store import SampleStore, canonical
 from assay.tally.score_bins import ScoreBins
+from assay.triton_kernels import scores as triton_scores
+from assay.triton_kernels.launch import takes as triton_takes
 
 _COUNTS = {"count": 1, "invalid": len(KINDS)}
 """The fields that all states have, and their sizes."""
@@ -128,6 +130,8 @@ class ScoreTally(Tally):
                 return
         rows = self.data.ranked_rows(batch)
         state["count"] += len(rows.scores)
+        if batch.triton and self._add_in_triton(state, rows):
+            return
         compiled = batch.compiled and takes(rows.scores)
         self.data.add_invalid(state["invalid"], rows, compiled)
         if self._keeps_more(state, len(rows.scores)):
@@ -146,6 +150,24 @@ class ScoreTally(Tally):
     def _count_compiled(self, state: State, scores: Tensor, place: Tensor) -> None:
         counts, classes = (state["histogram"], state["unclear"]), self.data.labels.num_classes
         native.count_scores(*counts, scores, place, classes, self.bins.layout)
+
+    def _add_in_triton(self, state: State, rows: ScoreRows) -> bool:
+        """Count rows in one launch; false where the kernel does not take them, and then nothing was counted."""
+        if rows.weights is not None or not triton_takes(rows.scores, dtypes=(torch.float32,)):
+            return False
+        labels = self.data.labels
+        kind = triton_scores.ScoreKind(labels.num_classes, labels.multiclass, self.data.logits)
+        given = (kind, rows.scores, rows.place, state["invalid"])
+        if not self._keeps_more(state, len(rows.scores)):
+            self._close(state)
+            counts = (state["histogram"], state["unclear"])
+            return triton_scores.count_scores(*given, *counts, self.bins.description)
+        store = state["samples"]
+        known = torch.empty_like(rows.place, dtype=store.columns["target"].dtype)
+        if not triton_scores.known_classes(*given, known):
+            return False
+        store.append(scores=rows.scores, target=known)
+        return True
 
     def _keeps_more(self, state: State, rows: int) -> bool:
         """Whether so many rows are kept with those that were before them."""

@@ -32,6 +32,8 @@ from assay.tally.exact import Number
 from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.terms import PREDS, WEIGHTS, Argument, ArgumentValue, Factor, FloatTerm, Leaf, Product, Term, column
+from assay.triton_kernels import sums as triton_sums
+from assay.triton_kernels.launch import takes as triton_takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,7 @@ class Sums(Tally):
         state["count"] += len(columns.preds) if left_out is None else len(columns.preds) - left_out.sum(0)
         if self._takes(columns):
             self._add_compiled(state, columns)
-        else:
+        elif not (columns.triton and self._add_in_triton(state, columns)):
             split = batch.memoize((*self._layout, "chunks"), lambda b: _split(columns, b.cache_elements))
             self._add(state, columns, split)
 
@@ -197,19 +199,29 @@ class Sums(Tally):
         return columns.compiled and takes(*(column(columns, each) for each in self._columns_read), dtypes=DTYPES)
 
     @cached_property
-    def _compiled(self) -> tuple[list[Factor], list[tuple[str, int, list[int]]]]:
-        """The columns that compiled code reads, leaves first; and for each product the field of its limbs, at which
-        byte they start, and how `sum_products` describes it."""
+    def _products(self) -> tuple[list[Factor], list[tuple[int, int, list[int]]]]:
+        """The columns that are multiplied, leaves first; and for each product its order, the index of its term, and
+        those of its columns."""
         factors: list[Factor] = list(self._leaves)
         products = []
         for order, terms in self._by_order.items():
-            words, origin = exact.num_limbs(order), exact.origin(order)
             for k, addend in ((k, addend) for k, term in enumerate(terms) for addend in term.addends):
                 factors += [factor for factor in dict.fromkeys(addend) if factor not in factors]
-                places = [factors.index(factor) for factor in addend]
-                product = product_of(words, origin, places, len(terms) * self._outputs * words)
-                products.append((f"sums{order}", 8 * k * self._outputs * words, product))
+                products.append((order, k, [factors.index(factor) for factor in addend]))
         return factors, products
+
+    @cached_property
+    def _compiled(self) -> tuple[list[Factor], list[tuple[str, int, list[int]]]]:
+        """The columns that compiled code reads; and for each product the field of its limbs, at which byte they start,
+        and how `sum_products` describes it."""
+        factors, products = self._products
+        described = []
+        for order, k, places in products:
+            words = exact.num_limbs(order)
+            stride = len(self._by_order[order]) * self._outputs * words
+            product = product_of(words, exact.origin(order), places, stride)
+            described.append((f"sums{order}", 8 * k * self._outputs * words, product))
+        return factors, described
 
     def _add_compiled(self, state: State, columns: Batch, cells: RowCells | None = None) -> None:
         factors, products = self._compiled
@@ -222,6 +234,29 @@ class Sums(Tally):
         starts = {name: state[name].data_ptr() for name in dict.fromkeys(name for name, _, _ in products)}
         numbers = [number for name, first, product in products for number in (starts[name] + first, *product)]
         sum_products(values[0].shape, described, numbers, None if cells is None else cells.segments)
+
+    @cached_property
+    def _in_triton(self) -> tuple[tuple[int, ...], ...]:
+        """How `triton_sums.add_products` describes each product of float32."""
+        orders = list(self._by_order)
+        return tuple(
+            (orders.index(order), k, len(places) * exact.base(torch.float32) - exact.origin(order), *places)
+            for order, k, places in self._products[1]
+        )
+
+    def _add_in_triton(self, state: State, columns: Batch) -> bool:
+        """Count in kernels on the device; false where they do not take these columns, and then nothing was counted."""
+        given = [column(columns, each) for each in self._columns_read]
+        if len(columns.preds) > triton_sums.MOST_ROWS or not triton_takes(*given, dtypes=triton_sums.DTYPES):
+            return False
+        values = [factor.values(columns) for factor in self._products[0]]
+        limbs = [state[f"sums{order}"] for order in self._by_order]
+        if not triton_sums.add_products(values, self._in_triton, limbs, state["special"], state["invalid"]):
+            return False
+        if not triton_sums.carry(limbs):
+            for each in limbs:
+                exact.carry(each)
+        return True
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)
@@ -253,7 +288,7 @@ class Sums(Tally):
         def arranged(tensor: Tensor) -> Tensor:
             if tensor.shape != shape:  # weights of shape (N,)
                 tensor = tensor.view(-1, *(1,) * (len(shape) - 1)).expand(shape)
-            if tensor.dtype in (torch.float16, torch.bfloat16):
+            if tensor.dtype in (torch.float16, torch.bfloat16) and not batch.triton:  # kernels read them as they are
                 tensor = tensor.float()
             return tensor.reshape(-1, self._outputs)
 
@@ -269,7 +304,12 @@ class Sums(Tally):
                 left_out = is_nan
                 columns = {name: tensor.masked_fill(is_nan, 0) for name, tensor in columns.items()}
         return Batch(
-            columns["preds"], columns.get("target"), columns.get("weights"), batch.cache_elements, batch.compiled
+            columns["preds"],
+            columns.get("target"),
+            columns.get("weights"),
+            batch.cache_elements,
+            batch.compiled,
+            triton=batch.triton,
         ), left_out
 
     def canonicalize(self, state: State, rows: int) -> State:
