@@ -1,6 +1,7 @@
 # make demo    see it work: trains small models, writes a report          make test    run the tests
 # make lint    style (ruff)      make types   types (mypy)                 make bench   side by side with other libraries
 # make test-slow  what takes a minute or more: twenty kills, coverage   make test-gpu   what needs an accelerator
+# make bench-gpu  updates, CUDA graphs, sync over NCCL and quantized layers on an NVIDIA GPU
 # make docs    the documentation as a site in site/; nothing in it is loaded from the network
 # make clean   remove what make made
 # make test-regressions   the audit on old releases of other libraries, which it downloads
@@ -15,7 +16,7 @@ PIP    := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-
 STAMPS := $(VENV)/.stamps
 JOBS   ?= auto
 
-.PHONY: demo test test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench docs clean
+.PHONY: demo test test-slow test-compat test-gpu test-regressions test-integrations test-cuda-build lint types bench bench-gpu docs clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/demo
@@ -51,6 +52,9 @@ types: $(STAMPS)/dev
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
+
+bench-gpu: $(STAMPS)/bench
+	$(BIN)/python -m benchmarks.cuda
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build

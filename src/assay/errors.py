@@ -17,6 +17,7 @@
     AssayWarning(UserWarning)
     ├── PlacementWarning                 a tensor was on another device and has been moved
     ├── InvalidValuesWarning                    bad values were found when reading and left out
+    ├── KernelWarning                    a kernel does not run or counts wrongly, so torch's operators count
     └── NoDataWarning                    nothing was counted, or nothing that defines the value, so it is NaN
 """
 
@@ -37,6 +38,7 @@ __all__ = [
     "InputError",
     "InvalidValuesError",
     "InvalidValuesWarning",
+    "KernelWarning",
     "MissingDependencyError",
     "NoDataWarning",
     "PlacementWarning",

@@ -20,6 +20,8 @@ from assay.tally.base import Batch, State, Tally
 from assay.tally.confusion import ClassCounts, Confusion
 from assay.tally.labelled_scores import score_spec
 from assay.tally.labels import Labels
+from assay.tally.row_sums import RowSums
+from assay.tally.row_terms import RowNumbers
 from assay.tally.sample_store import SampleStore
 from assay.tally.scores import ScoreTally
 from assay.tally.sums import Sums
@@ -109,6 +111,14 @@ def test_weighted_absolute_errors_have_three_factors(device):
     terms = frozenset({AbsoluteError(), AbsoluteValue(), Product(PREDS, TARGET)})
     batch = Batch(preds, target, weights.abs())
     assert same(Sums(terms, weighted=True), batch, device=device)
+
+
+@pytest.mark.parametrize("kind", ["any bits", "not finite"])
+def test_sums_of_numbers_of_rows(kind, device):
+    preds, weights = drawn(kind, 40, 3), drawn("any bits", 40).abs()
+    weights[::7] = math.nan
+    assert same(RowSums(RowNumbers(3)), Batch(preds), device=device)
+    assert same(RowSums(RowNumbers(3), weighted=True), Batch(preds, None, weights), device=device)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64])

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from assay.native import values as native
 from assay.native.library import library
+from assay.triton_kernels import sums as triton_sums
 
 Number = Fraction | float
 """An exact number, or a float where the data was not finite: inf, -inf or NaN."""
@@ -249,6 +250,29 @@ def carry(limbs: Tensor) -> None:
     over = limbs[..., :-1] >> WORD
     limbs[..., :-1] &= MASK
     limbs[..., 1:] += over
+
+
+def first_bit(order: int, factors: int) -> int:
+    """The bit of the limbs of sums of this order that a product of so many of the smallest float32 is."""
+    return factors * _FLOAT32_BASE - origin(order)
+
+
+def add_in_triton(
+    columns: Sequence[Tensor],
+    products: Sequence[tuple[int, ...]],
+    limbs: Sequence[Tensor],
+    special: Tensor,
+    nonfinite: Tensor | None = None,
+) -> bool:
+    """Add sums of products to limbs as `triton_sums.add_products` does it, with a carry; false if nothing was done."""
+    if nonfinite is None:
+        nonfinite = torch.empty_like(special[..., 0])  # nobody reads it
+    if not triton_sums.add_products(columns, products, limbs, special, nonfinite):
+        return False
+    if not triton_sums.carry(limbs):
+        for each in limbs:
+            carry(each)
+    return True
 
 
 def canonical(limbs: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from assay.native.values import add_integers
 from assay.tally import exact
 from assay.tally.base import BAD_WEIGHTS, Batch, BatchLayout, InvalidValues, Rule, State, Tally, bad_weights
 from assay.tally.exact import Number
+from assay.triton_kernels import sums as triton_sums
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class RowSums(Tally):
             state["bad_weights"] += (bad if counted is None else bad.logical_and_(counted)).sum()
             weights = torch.where((weights - weights) == 0, weights, 0)
             weights = weights if counted is None else torch.where(counted, weights, 0)
-            _add_products(state["weight"], batch.compiled, [weights[:, None]])
+            _add_products(state["weight"], batch, [weights[:, None]])
             weighs = weights != 0
         for k, (shape, values) in enumerate(zip(self.term.sums, rows.values, strict=True)):
             if weighs is not None:
@@ -165,7 +166,7 @@ class RowSums(Tally):
             if weights is not None:
                 factors.append(weights[:, None].expand_as(values).reshape(-1, shape.width))
             special = state[f"special{k}"] if values.dtype.is_floating_point else None
-            _add_products(state[f"sum{k}"], batch.compiled, factors, special)
+            _add_products(state[f"sum{k}"], batch, factors, special)
 
     def canonicalize(self, state: State, rows: int) -> State:
         state = state | {name: exact.canonical(state[name]) for name in ("weight",) if self.weighted}
@@ -213,12 +214,14 @@ def _row_weights(weights: Tensor, rows: int) -> Tensor:
     return flat if len(flat) == rows else flat.view(-1, 1).expand(-1, rows // len(flat)).reshape(-1)
 
 
-def _add_products(limbs: Tensor, compiled: bool, factors: Sequence[Tensor], special: Tensor | None = None) -> None:
-    """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`.
+def _add_products(limbs: Tensor, batch: Batch, factors: Sequence[Tensor], special: Tensor | None = None) -> None:
+    """Add the sums over the rows of the products of `factors`, each of shape `(rows, columns)`, from a batch.
 
     In `special` is counted how many values of the first factor are +inf, -inf and NaN.
     """
-    if compiled and takes(*factors, dtypes=DTYPES):
+    if batch.triton and _add_in_triton(limbs, factors, special):
+        return
+    if batch.compiled and takes(*factors, dtypes=DTYPES):
         sums = ProductSums()
         if special is not None:
             sums.count_special(factors[0], special)
@@ -235,6 +238,16 @@ def _add_products(limbs: Tensor, compiled: bool, factors: Sequence[Tensor], spec
     for factor in factors[1:]:
         product = exact.product(product, exact.parts(factor.contiguous()))
     exact.add_columns(limbs, [[product]])
+
+
+def _add_in_triton(limbs: Tensor, factors: Sequence[Tensor], special: Tensor | None) -> bool:
+    """The same in kernels on the device; false where they do not take these factors, and then nothing was counted."""
+    if not triton_sums.takes_columns(factors):
+        return False
+    order, places = len(factors), range(len(factors))
+    product = (0, 0, exact.first_bit(order, order), *places)
+    counted = limbs.new_empty(0, limbs.shape[1], 3) if special is None else special[None]
+    return exact.add_in_triton(factors, [product], [limbs], counted)
 
 
 def sum_each_row(x: Tensor) -> Tensor:

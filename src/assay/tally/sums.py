@@ -33,7 +33,6 @@ from assay.tally.layout_checks import check_as_preds, check_weights
 from assay.tally.row_cells import RowCells
 from assay.tally.terms import PREDS, WEIGHTS, Argument, ArgumentValue, Factor, FloatTerm, Leaf, Product, Term, column
 from assay.triton_kernels import sums as triton_sums
-from assay.triton_kernels.launch import takes as triton_takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,23 +239,17 @@ class Sums(Tally):
         """How `triton_sums.add_products` describes each product of float32."""
         orders = list(self._by_order)
         return tuple(
-            (orders.index(order), k, len(places) * exact.base(torch.float32) - exact.origin(order), *places)
+            (orders.index(order), k, exact.first_bit(order, len(places)), *places)
             for order, k, places in self._products[1]
         )
 
     def _add_in_triton(self, state: State, columns: Batch) -> bool:
         """Count in kernels on the device; false where they do not take these columns, and then nothing was counted."""
-        given = [column(columns, each) for each in self._columns_read]
-        if len(columns.preds) > triton_sums.MOST_ROWS or not triton_takes(*given, dtypes=triton_sums.DTYPES):
+        if not triton_sums.takes_columns([column(columns, each) for each in self._columns_read]):
             return False
         values = [factor.values(columns) for factor in self._products[0]]
         limbs = [state[f"sums{order}"] for order in self._by_order]
-        if not triton_sums.add_products(values, self._in_triton, limbs, state["special"], state["invalid"]):
-            return False
-        if not triton_sums.carry(limbs):
-            for each in limbs:
-                exact.carry(each)
-        return True
+        return exact.add_in_triton(values, self._in_triton, limbs, state["special"], state["invalid"])
 
     def _add(self, state: State, columns: Batch, chunks: Sequence[Batch]) -> None:
         self._inspect(state, chunks)

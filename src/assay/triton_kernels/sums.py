@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from assay.triton_kernels.launch import blocks, launch, power_of_two
+from assay.triton_kernels.launch import blocks, launch, power_of_two, takes
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 """Of the columns that it takes."""
@@ -15,6 +15,11 @@ MOST_ROWS = 1 << 27
 """At once: sums of so many digits of 32 bits fit int64 with room for what was counted before."""
 _TILE = 1024
 _WIDEST = 32
+
+
+def takes_columns(columns: Sequence[Tensor]) -> bool:
+    """Whether `add_products` takes these columns."""
+    return len(columns[0]) <= MOST_ROWS and takes(*columns, dtypes=DTYPES)
 
 
 def add_products(
