@@ -7,7 +7,7 @@
 # make test-regressions   the audit on old releases of other libraries, which it downloads
 # make test-cuda-build   pretend devices on torch's build for CUDA, which it downloads (gigabytes)
 # make test-compat   every name of TorchMetrics and Ignite in assay.compat, with random calls, against theirs
-# make test-integrations   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Weights & Biases
+# make test-integrations   assay inside libraries that are heavy: Composer, lm-eval, MLflow, Ray, Weights & Biases
 
 PYTHON ?= python3
 VENV   := .venv
@@ -35,7 +35,7 @@ test-regressions: $(STAMPS)/old-releases
 	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(BIN)/python -m pytest -q tests/regressions/test_releases.py
 
 test-integrations: $(STAMPS)/hosts
-	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/test_examples.py
+	ASSAY_OLD_RELEASES=$(OLD_RELEASES) $(HOSTS)/bin/python -m pytest -q -n $(JOBS) tests/integrations tests/tables tests/test_examples.py
 
 test-cuda-build: $(STAMPS)/cuda-build
 	ASSAY_CUDA_BUILD=$(abspath $(CUDA_BUILD))/bin/python $(BIN)/python -m pytest -q tests/pretend/test_cuda_build.py
@@ -94,7 +94,7 @@ $(STAMPS)/old-releases: $(STAMPS)/test Makefile
 
 # They lie in an environment that sees the other one, so that nothing installed there changes.
 HOSTS := $(VENV)/hosts
-HEAVY := lm-eval mlflow-skinny wandb
+HEAVY := lm-eval mlflow-skinny wandb "ray[data]" duckdb polars
 
 $(STAMPS)/hosts: $(STAMPS)/test $(STAMPS)/old-releases
 	@echo "installing $(HEAVY)"

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 HOSTS = sorted((ROOT / "examples" / "integrations").glob("[!_]*.py"))
-HEAVY = ("composer", "mlflow", "wandb")
+HEAVY = ("composer", "mlflow", "ray", "wandb")
 """Hosts that are not installed for the tests; `make test-integrations` runs their examples, too."""
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from assay.errors import ConfigError, InvalidValuesError, StateError
 from assay.metrics import Mean, MeanAbsoluteError, RetrievalMAP, WordErrorRate
 from assay.tables import BadRowsError, Partial, count, fragments_of, merge, score
 
+LM_EVAL = Path(__file__).parents[1] / "integrations" / "lm_eval_runs" / "first"
 RNG = np.random.default_rng(7)
 N = 600
 CLASSES = 4
@@ -124,6 +126,30 @@ def test_csv_and_json_lines_are_read(tmp_path):
     for name in ("a.csv", "a.jsonl"):
         report = score(tmp_path / name, "accuracy:num_classes=2", preds="p", target="y")
         assert report.sections[0].values[0].value == 0.75
+
+
+def test_rows_of_text_may_be_longer_than_a_block_of_pyarrow(tmp_path):
+    rows = [{"p": k % 2, "y": 0, "doc": "x" * (3_000_000 if k == 2 else 10)} for k in range(4)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pa.csv.write_csv(pa.Table.from_pylist(rows), tmp_path / "a.csv")
+    for name in ("a.csv", "a.jsonl"):
+        report = score(tmp_path / name, Accuracy(num_classes=2), preds="p", target="y", slices=["doc"])
+        assert report.sections[0].values[0].value == 0.5
+
+
+def test_strings_of_polars_are_views():
+    strings = pa.array(["a", "b", "a"], pa.string_view())
+    table = pa.table({"p": strings, "y": strings, "g": strings})
+    for source in (table, table.to_reader(2)):
+        report = score(source, "accuracy", preds="p", target="y", labels="a,b", slices=["g"], where="g != 'b'")
+        assert report.sections[0].values[0].count == 2
+
+
+def test_samples_that_lm_eval_logged_are_a_table():
+    file = LM_EVAL / "samples_tiny_choice_2026-11-21T08-38-16.004100.jsonl"
+    samples = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    report = score(file, Mean(), preds="acc", ids="doc_id")
+    assert report.sections[0].values[0].value == sum(each["acc"] for each in samples) / len(samples)
 
 
 def test_urls_are_read_through_fsspec(tmp_path):

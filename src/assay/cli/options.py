@@ -316,6 +316,8 @@ class ScoreCommand(SampleOptions, ReportCommand):
     where: str = string("Count only rows for which this holds: \"country == 'de' and age >= 18\".", panel=DATA)
     sql: str = string("Read the rows of this query of DuckDB instead of a table.", panel=DATA)
     on_bad: str = option("Handle rows that cannot be counted: raise, or skip.", default="raise", panel=RUN)
+    workers: int | None = option("Count with this many processes of this machine; 1 by default.", least=1, panel=RUN)
+    engine: str = option("Count on this machine (local), or on a cluster of Ray (ray).", default="local", panel=RUN)
     part: str = string("Count one part of the fragments, as 3/8, into a file in --out for assay merge.", panel=RUN)
     seed: int = option(
         "Assign rows by this seed to the groups that intervals come from.",

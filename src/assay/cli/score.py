@@ -13,6 +13,7 @@ from assay.cli.output import print_path
 from assay.errors import ConfigError, describe
 from assay.report import Report
 from assay.tables.bad_rows import BadRowsError
+from assay.tables.counting import Engine
 from assay.tables.options import ScoreOptions
 from assay.tables.stored_predictions import count_part, score_table
 
@@ -45,7 +46,7 @@ def measure_table(make: Callable[[], Report], options: ReportOutput) -> None:
 
 def _measured(options: ScoreCommand) -> Report:
     source, plain = _arguments(options)
-    return score_table(source, options.metrics, plain, options.shared)
+    return score_table(source, options.metrics, plain, options.shared, _engine(options))
 
 
 def _count_part(options: ScoreCommand) -> Path:
@@ -56,8 +57,23 @@ def _count_part(options: ScoreCommand) -> Path:
         do = "Add --out FOLDER, the same for all parts"
         raise ConfigError(describe("--part", "no folder for its file", "--out", do))
     source, plain = _arguments(options)
-    partial = count_part(source, options.metrics, plain, options.shared, int(number) - 1, int(parts))
+    engine = _engine(options)
+    partial = count_part(source, options.metrics, plain, options.shared, int(number) - 1, int(parts), engine)
     return partial.to_file(options.out / f"part-{number}-of-{parts}.safetensors")
+
+
+def _engine(options: ScoreCommand) -> Engine | None:
+    """What counts the fragments, where it is not this machine."""
+    if options.engine == "local":
+        return None
+    if options.engine != "ray":
+        raise ConfigError(describe("--engine", repr(options.engine), "local or ray", "Write --engine ray"))
+    if options.workers is not None:
+        do = "Leave one of them out; the cluster says how many processes count"
+        raise ConfigError(describe("--workers", "--engine ray besides", "one of the two", do))
+    from assay.integrations.ray import count_on_ray
+
+    return count_on_ray
 
 
 def _arguments(options: ScoreCommand) -> tuple[Any, ScoreOptions]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from assay.integrations.lightning import CountOnce as CountOnce
     from assay.integrations.lm_eval import read_lm_eval as read_lm_eval
     from assay.integrations.mlflow import log_to_mlflow as log_to_mlflow
+    from assay.integrations.ray import ray_aggregate as ray_aggregate
+    from assay.integrations.ray import score_on_ray as score_on_ray
     from assay.integrations.tensorboard import log_to_tensorboard as log_to_tensorboard
     from assay.integrations.text_networks import bert_score as bert_score
     from assay.integrations.text_networks import infolm as infolm
@@ -45,6 +47,7 @@ _HOMES = {
     "lightning": ("CountOnce",),
     "lm_eval": ("read_lm_eval",),
     "mlflow": ("log_to_mlflow",),
+    "ray": ("ray_aggregate", "score_on_ray"),
     "tensorboard": ("log_to_tensorboard",),
     "text_networks": ("bert_score", "infolm"),
     "torchmetrics": ("AssayCollection", "AssayMetric", "as_torchmetric", "as_torchmetrics"),

@@ -18,6 +18,7 @@ PACKAGES = {
     "mlflow": "mlflow",
     "tensorboard": "tensorboard",
     "wandb": "wandb",
+    "ray": "ray",
 }
 """The package that brings each library. The extra of assay has the name of the library."""
 

@@ -13,6 +13,7 @@ from assay.tables.columns import TableColumns, parse_names
 from assay.tables.where import parse_where
 
 ON_BAD = ("raise", "skip")
+_HOW = ("progress", "workers")  # which change no bit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +33,12 @@ class ScoreOptions(ReportOptions):
     where: str | None = None
     sql: str | None = None
     on_bad: str = "raise"
+    workers: int = 1
     title: str = "Score"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_integers(workers=1)
         if self.on_bad not in ON_BAD:
             raise ConfigError(describe("on_bad", repr(self.on_bad), " or ".join(ON_BAD), 'Pass on_bad="raise"'))
         for name in ("weights", "ids", "where", "sql"):
@@ -83,8 +86,8 @@ class ScoreOptions(ReportOptions):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, by name."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        """Plain values of what decides the report, by name."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _HOW}
         slices = parse_slices(self.slices).slices
         values["slices"] = {name: parts if len(parts) > 1 else parts[0] for name, parts in slices.items()} or None
         return values

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
-from assay._atomic import write_whole
+from assay._atomic import reading, write_whole
 from assay.errors import ConfigError, StateError, describe
 from assay.evaluation.coverage import Coverage
 from assay.evaluation.diagnostics import choose_diagnostics
@@ -337,6 +337,10 @@ class Partial:
 
     def to_file(self, path: str | os.PathLike[str]) -> Path:
         """Write what was counted to a safetensors file; a crash leaves the old file or the new one, never a part."""
+        return write_whole(path, lambda part: part.write_bytes(self.to_bytes()))
+
+    def to_bytes(self) -> bytes:
+        """What was counted as the bytes of a safetensors file, which a task can return."""
         tensors = prefixed("meter", self.meter.state_dict())
         for name, observer in self.observers.items():
             tensors |= prefixed(f"observer {name}", observer.state())
@@ -345,7 +349,7 @@ class Partial:
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         about = json.dumps(self.about(), ensure_ascii=False)
         metadata = {_KEY: about, _CHECKSUM: checksum(about, tensors)}
-        return write_whole(path, lambda part: save_file(tensors, part, metadata))
+        return save(tensors, metadata)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Partial:
@@ -354,8 +358,21 @@ class Partial:
         Raises:
             StateError: the file is cut short, changed, of another version, or of something else.
         """
-        where = os.fspath(path)
-        about, tensors = _read(where)
+        with reading(path, "what Partial.to_file wrote", "Count those fragments again"):
+            return cls.from_bytes(Path(path).read_bytes(), os.fspath(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str = "partial") -> Partial:
+        """What `to_bytes` gave.
+
+        Args:
+            data: the bytes.
+            where: what messages call them.
+
+        Raises:
+            StateError: they are cut short, changed, of another version, or of something else.
+        """
+        about, tensors = _read(data, where)
         described, values = about["measured"]
         description = MeterDescription.from_json(json.dumps(described), where)
         manifest = about["manifest"]
@@ -370,15 +387,15 @@ class Partial:
         return partial
 
 
-def _read(where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The description in a file, and its tensors, after its checksum was found to be right."""
-    expected, do = "a file that Partial.to_file wrote", "Count those fragments again"
+def _read(data: bytes, where: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The description in the bytes of a file, and its tensors, after its checksum was found to be right."""
+    expected, do = "what Partial.to_file or to_bytes gave", "Count those fragments again"
     try:
-        with safe_open(where, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        tensors = load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except SafetensorError as error:
         raise StateError(describe(where, f"no whole safetensors file ({error})", expected, do)) from error
+    metadata = header.get("__metadata__", {})
     about = metadata.get(_KEY, "")
     if not about or checksum(about, tensors) != metadata.get(_CHECKSUM):
         raise StateError(describe(where, "a file of something else, or one that was changed", expected, do))

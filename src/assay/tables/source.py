@@ -30,6 +30,7 @@ FORMATS = {
 """The formats of files by the endings of their names."""
 
 BATCH_ROWS = 1 << 17
+BLOCK_BYTES = 1 << 24  # of CSV and JSON lines; no row may be longer
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _TABLE = "table"
 _NOTHING = "a table with rows"
@@ -70,6 +71,8 @@ class TableSource:
         folders: columns that the names of folders give, as in `country=de/0.parquet`.
         is_stream: whether it can be read once only.
         is_whole: whether the fragments are all there are; not where a task has a part of the rows.
+        paths: what it was opened from, wherever a process is; empty where it is not of files.
+        texts: columns of CSV that are strings whatever they look like.
     """
 
     name: str
@@ -79,6 +82,8 @@ class TableSource:
     folders: tuple[str, ...] = ()
     is_stream: bool = False
     is_whole: bool = True
+    paths: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     @property
     def manifest(self) -> tuple[str, ...] | None:
@@ -137,15 +142,20 @@ def _of_stream(source: Any) -> TableSource:
         source = pa.Table.from_batches([source])
     if isinstance(source, Iterator) or (isinstance(source, list) and source):
         source = _reader_of(iter(source))
+    read = getattr(source, "to_arrow_reader", None) or getattr(source, "fetch_arrow_reader", None)  # before DuckDB 1.4
+    if read is not None:  # a relation, which computes while it is read
+        source = read(BATCH_ROWS)
     is_reader = isinstance(source, pa.RecordBatchReader)
     if not is_reader and not hasattr(source, "__arrow_c_stream__"):
         do = "Pass a path, or a table of pyarrow, pandas 2.2 or Polars"
         raise ConfigError(describe("table", type(source).__name__, "a path, or an Arrow stream", do))
-    if is_reader or not hasattr(source, "__len__"):  # such as a relation of DuckDB, which computes while it is read
+    if is_reader or not hasattr(source, "__len__"):
         reader = source if is_reader else pa.RecordBatchReader.from_stream(source)
-        return TableSource(_TABLE, reader.schema, (_of_reader(reader),), is_stream=True)
+        fragment = _of_reader(reader)
+        return TableSource(_TABLE, fragment.schema, (fragment,), is_stream=True)
     with reading(_TABLE):
         table = pa.table(source)
+        table = table.cast(_without_views(table.schema))
 
     def scan(columns: Sequence[str]) -> RecordBatches:
         return iter(table.select(list(columns)).to_batches(max_chunksize=BATCH_ROWS))
@@ -165,15 +175,28 @@ def _reader_of(batches: RecordBatches) -> Any:
 
 def _of_reader(reader: Any) -> Fragment:
     """A stream; its first batch may be looked at before all of it is read."""
+    schema = _without_views(reader.schema)
     with reading(_TABLE):
         first = list(islice(reader, 1))
 
     def scan(columns: Sequence[str]) -> RecordBatches:
         with reading(_TABLE):
             for batch in chain(first, reader):
-                yield batch.select(list(columns))
+                yield batch.cast(schema).select(list(columns))
 
-    return Fragment(_TABLE, _TABLE, None, 0, None, reader.schema, scan)
+    return Fragment(_TABLE, _TABLE, None, 0, None, schema, scan)
+
+
+def _without_views(schema: Any) -> Any:
+    """The same columns, with strings as most functions of pyarrow take them; those of Polars are views."""
+    pa = arrow()
+    for place, each in enumerate(schema):
+        kind = each.type
+        if pa.types.is_string_view(kind):
+            schema = schema.set(place, each.with_type(pa.large_string()))
+        elif pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+            schema = schema.set(place, each.with_type(pa.dictionary(kind.index_type, pa.large_string())))
+    return schema
 
 
 def _of_query(sql: str) -> TableSource:
@@ -185,7 +208,7 @@ def _of_query(sql: str) -> TableSource:
         relation: Any = duckdb.sql(sql)
         if relation is None:
             raise ConfigError(describe("sql", "a statement without rows", "a query", "Write select ... from ..."))
-        return _of_stream(relation.fetch_arrow_reader(BATCH_ROWS))
+        return _of_stream(relation)
 
 
 def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
@@ -205,12 +228,13 @@ def _of_files(paths: Sequence[str], texts: Sequence[str]) -> TableSource:
         options.partitioning_factory = pa.dataset.HivePartitioning.discover(infer_dictionary=True)
         factory = pa.dataset.FileSystemDatasetFactory(filesystem, files, file_format, options)
         dataset = factory.finish()
-    fragments = [
-        each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, dataset.schema, root, kind)
-    ]
-    in_files = fragments[0].schema.names if fragments else dataset.schema.names
-    folders = tuple(name for name in dataset.schema.names if name not in in_files)
-    return TableSource(name, dataset.schema, tuple(fragments), kind in ("parquet", "ipc"), folders)
+    schema = _without_views(dataset.schema)
+    fragments = [each for fragment in dataset.get_fragments() for each in _fragments_of(fragment, schema, root, kind)]
+    in_files = fragments[0].schema.names if fragments else schema.names
+    folders = tuple(name for name in schema.names if name not in in_files)
+    whole = tuple(path if _URL.match(path) else os.path.abspath(path) for path in paths)
+    is_typed = kind in ("parquet", "ipc")
+    return TableSource(name, schema, tuple(fragments), is_typed, folders, paths=whole, texts=tuple(texts))
 
 
 def _found(paths: Sequence[str]) -> tuple[Any, str, list[str]]:
@@ -275,11 +299,12 @@ def _format(pa: Any, kind: str, tabs: bool, texts: Sequence[str]) -> Any:
     if kind == "ipc":
         return pa.dataset.IpcFileFormat()
     if kind == "json":
-        return pa.dataset.JsonFileFormat()
+        return pa.dataset.JsonFileFormat(read_options=pa.json.ReadOptions(block_size=BLOCK_BYTES))
     # A blank cell is missing, "" is the empty string, and "NA" may be what was predicted.
     blank = {"strings_can_be_null": True, "quoted_strings_can_be_null": False, "null_values": [""]} if texts else {}
     convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), **blank)
-    return pa.dataset.CsvFileFormat(pa.csv.ParseOptions(delimiter="\t" if tabs else ","), convert_options=convert)
+    parse, read = pa.csv.ParseOptions(delimiter="\t" if tabs else ","), pa.csv.ReadOptions(block_size=BLOCK_BYTES)
+    return pa.dataset.CsvFileFormat(parse, convert_options=convert, read_options=read)
 
 
 def _fragments_of(fragment: Any, schema: Any, root: str, kind: str | None) -> list[Fragment]:

@@ -5,24 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, Protocol, TypeAlias, cast
+from typing import Any, ParamSpec, Protocol, cast
 
 from assay.errors import ConfigError, describe
 from assay.evaluation.options import takes_options
-from assay.evaluation.preparation import meter_of
-from assay.meter import Meter
-from assay.metrics.base import Metric
-from assay.metrics.parsing import open_metrics
 from assay.progress import ProgressBar
 from assay.report import Report
-from assay.tables.arrow import arrow
+from assay.tables.counting import CountTask, Engine, Metrics, count_fragments, prepared
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
-from assay.tables.rows import is_list, is_text
-from assay.tables.source import Fragment, TableSource, open_table
+from assay.tables.processes import count_in_processes
+from assay.tables.source import TableSource, open_table
 
 P = ParamSpec("P")
-Metrics: TypeAlias = "str | Metric | Meter | Mapping[str, Metric] | Sequence[Metric] | Sequence[str]"
 
 
 class Score(Protocol[P]):
@@ -83,6 +78,8 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
         keep_samples: keep the per-sample values of the metrics, so that reports can be compared row by row.
         diagnostics: show what the metrics allow: confusion matrix, curves, reliability, a table of classes, residuals.
         classes: names of the classes, for the report; by default `labels`.
+        workers: count with this many processes of this machine, a fragment at a time; the bits are the same. As with
+            every use of processes, a script calls this under `if __name__ == "__main__":`.
         progress: draw a bar; None: where the error stream is a terminal.
         seed: of the groups that intervals are drawn from.
         title: of the report.
@@ -107,7 +104,11 @@ def score(source: Any, metrics: Metrics, **options: Any) -> Report:
 
 
 def score_table(
-    source: Any, metrics: Metrics, options: ScoreOptions, shared: Mapping[str, Any] | None = None
+    source: Any,
+    metrics: Metrics,
+    options: ScoreOptions,
+    shared: Mapping[str, Any] | None = None,
+    engine: Engine | None = None,
 ) -> Report:
     """`score` with its options as one value.
 
@@ -116,19 +117,26 @@ def score_table(
         metrics: see there.
         options: all the rest.
         shared: arguments for every metric that has them, where metrics are strings.
+        engine: what counts the fragments; by default this process, or as many as `options.workers`.
     """
     start = time.perf_counter()
-    partial = _counted(open_table(source, sql=options.sql or ""), source, metrics, options, shared)
+    partial = _counted(open_table(source, sql=options.sql or ""), source, metrics, options, shared, engine=engine)
     return replace(partial.checked_report(), device="cpu", duration_s=time.perf_counter() - start)
 
 
 def count_part(
-    source: Any, metrics: Metrics, options: ScoreOptions, shared: Mapping[str, Any] | None, number: int, parts: int
+    source: Any,
+    metrics: Metrics,
+    options: ScoreOptions,
+    shared: Mapping[str, Any] | None,
+    number: int,
+    parts: int,
+    engine: Engine | None = None,
 ) -> Partial:
     """Count every `parts`-th fragment of a table, from `number` on; the other arguments are those of `score_table`."""
     table = open_table(source, sql=options.sql or "")
     keys = [each.key for each in table.fragments]
-    return _counted(table, source, metrics, options, shared, keys[number::parts])
+    return _counted(table, source, metrics, options, shared, keys[number::parts], engine)
 
 
 @_takes_count(ScoreOptions)
@@ -173,125 +181,30 @@ def _counted(
     options: ScoreOptions,
     shared: Mapping[str, Any] | None,
     chosen: Sequence[str] | None = None,
+    engine: Engine | None = None,
 ) -> Partial:
     """What was counted of a table, or of some of its fragments."""
-    options.table_columns().check(table.schema.names, table.name)
-    meter = meter_of(_opened(metrics, table, options, shared), options.weights is not None)
-    columns = options.table_columns(sorted(meter.columns))
-    columns.check(table.schema.names, table.name)
-    if meter.takes_raw and not table.is_typed:
-        table = open_table(source, texts=(*columns.preds, *columns.target))
+    if engine is None and options.workers > 1:
+        engine = count_in_processes
+    table, known = prepared(table, source, metrics, options, shared)
     keys = [each.key for each in table.fragments]
     wanted = keys if chosen is None else list(chosen)
     if unknown := sorted(set(wanted) - set(keys)):
         do = "Name some of fragments_of(source)"
         raise ConfigError(describe("fragments", unknown[0], f"some of {len(keys)}, such as {keys[0]!r}", do))
-    partial = Partial(meter.metrics, options, table.rows or 0, table.manifest)
-    _count_all(partial, table, wanted)
-    if partial.ids.duplicated and chosen is None and not table.is_stream:
-        repeated = partial.ids.repeated()
-        partial = Partial(meter.metrics, options, table.rows or 0, table.manifest, repeated)
-        _count_all(partial, table, wanted)
+    with ProgressBar("Scoring", table.rows, options.progress) as bar:
+        if engine is None:
+            partial = Partial(known, options, table.rows or 0, table.manifest)
+            count_fragments(partial, table, wanted, bar)
+        else:
+            partial = engine(CountTask.of(table, known, options, wanted), bar)
+        if partial.ids.duplicated and chosen is None and not table.is_stream:
+            repeated = partial.ids.repeated()
+            partial = Partial(known, options, table.rows or 0, table.manifest, repeated)
+            count_fragments(partial, table, wanted, bar)
     if not partial.rows and chosen is None:
         raise ConfigError(describe(table.name, "no rows", "one or more", "Check what was written there"))
     if partial.rows and partial.filtered == partial.rows:
         got = f"no row that matches {options.where!r}"
         raise ConfigError(describe(f"{table.name}: where", got, "one or more", "Correct the condition"))
     return partial
-
-
-def _opened(metrics: Metrics, table: TableSource, options: ScoreOptions, shared: Mapping[str, Any] | None) -> Any:
-    """Metrics that are written as strings, as metrics."""
-    if isinstance(metrics, str):
-        metrics = [metrics]
-    if not isinstance(metrics, Sequence) or not all(isinstance(each, str) for each in metrics):
-        return metrics
-    is_said = shared is not None and shared.keys() & {"num_classes", "num_labels"}
-    defaults = {} if is_said else class_counts(table, options)
-    return open_metrics([str(each) for each in metrics], shared, defaults)
-
-
-def _count_all(partial: Partial, table: TableSource, keys: Sequence[str]) -> None:
-    with ProgressBar("Scoring", table.rows, partial.options.progress) as bar:
-        for fragment in table.fragments:
-            if fragment.key in keys:
-                count_fragment(partial, fragment, table, bar)
-
-
-def count_fragment(partial: Partial, fragment: Fragment, table: TableSource, bar: ProgressBar) -> None:
-    """Count a fragment of a table."""
-    partial.begin(fragment.key)
-    needed = partial.columns.needed
-    if difference := _difference(fragment.schema, table, needed):
-        rows = fragment.rows
-        if rows is None:
-            known = [name for name in fragment.schema.names if name in table.schema.names][:1]
-            rows = sum(batch.num_rows for batch in fragment.scan(known))
-        partial.skip(fragment.key, rows, fragment.first, difference)
-        return
-    first, one_file = fragment.first, table.is_whole and len({each.file for each in table.fragments}) == 1
-    for batch in fragment.scan(needed):
-        partial.count(batch, fragment.key, fragment.file, first, one_file=one_file)
-        first += batch.num_rows
-        if bar.due:
-            bar.update(completed=partial.rows, text=f"{partial.rows / bar.elapsed_s:,.0f} rows/s")
-
-
-def _difference(schema: Any, table: TableSource, needed: Sequence[str]) -> str:
-    """How the columns of a file differ from those of the table; empty where they do not."""
-    for name in needed:
-        if name in table.folders:
-            continue
-        if name not in schema.names:
-            return f"another schema: no column {name}"
-        kind, expected = schema.field(name).type, table.schema.field(name).type
-        if table.is_typed and not _fits(kind, expected):
-            return f"another schema: {name} is {kind} instead of {expected}"
-    return ""
-
-
-def _fits(kind: Any, expected: Any) -> bool:
-    """Whether values of a type keep their meaning as those of another one."""
-    types = arrow().types
-    if types.is_dictionary(kind) or types.is_dictionary(expected):
-        kind, expected = (each.value_type if types.is_dictionary(each) else each for each in (kind, expected))
-    if is_list(kind) and is_list(expected):
-        return _fits(kind.value_type, expected.value_type)
-    if types.is_floating(kind) and types.is_floating(expected):
-        return bool(kind.bit_width <= expected.bit_width)
-    both = ((types.is_integer(each), is_text(each)) for each in (kind, expected))
-    return bool(kind == expected or any(map(all, zip(*both, strict=True))))
-
-
-def class_counts(table: TableSource, options: ScoreOptions) -> dict[str, int]:
-    """The number of classes, or of labels, that the columns of a table say: an argument of metrics.
-
-    Several scores and one target are of as many classes, several of both of as many labels; else as many classes as
-    `labels` has.
-
-    Raises:
-        ConfigError: lists of scores have other lengths.
-    """
-    columns = options.table_columns()
-    scores, targets = (_width(table, names) for names in (columns.preds, columns.target))
-    if scores > 1:
-        return {"num_labels" if targets > 1 else "num_classes": scores}
-    return {"num_classes": len(columns.labels)} if len(columns.labels) > 1 else {}
-
-
-def _width(table: TableSource, names: Sequence[str]) -> int:
-    """How many numbers a row has in some columns: several columns, or the list in the first row."""
-    if len(names) != 1:
-        return len(names)
-    kind = table.schema.field(names[0]).type
-    if not is_list(kind):
-        return 1
-    size: int = getattr(kind, "list_size", 0)
-    if size:
-        return size
-    for fragment in table.fragments:
-        for batch in fragment.scan(names):
-            for row in batch.column(0):
-                if row.is_valid:
-                    return len(row)
-    return 1

@@ -1,0 +1,211 @@
+"""Fragments of a table are counted: by this process, or as a task of any process that can read the files."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from assay.errors import ConfigError, describe
+from assay.evaluation.preparation import meter_of
+from assay.meter import Meter
+from assay.metrics.base import Metric
+from assay.metrics.parsing import open_metrics
+from assay.progress import ProgressBar
+from assay.tables.arrow import arrow
+from assay.tables.options import ScoreOptions
+from assay.tables.partial import Partial
+from assay.tables.rows import is_list, is_text
+from assay.tables.source import Fragment, TableSource, open_table
+
+Metrics: TypeAlias = "str | Metric | Meter | Mapping[str, Metric] | Sequence[Metric] | Sequence[str]"
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """Fragments of a table in files that are counted together. Calling it counts them; it can be pickled before.
+
+    Attributes:
+        paths: what the table was opened from.
+        texts: columns of CSV that are strings.
+        metrics: what is measured, by name.
+        options: how.
+        fragments: the keys of the fragments.
+        rows: how many rows they have; 0 where that is not known.
+        run: tasks of one run have the same, and share the opened table where they share a process.
+    """
+
+    paths: tuple[str, ...]
+    texts: tuple[str, ...]
+    metrics: Mapping[str, Metric]
+    options: ScoreOptions
+    fragments: tuple[str, ...]
+    rows: int
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __call__(self) -> Partial:
+        table = _opened_once(self.paths, self.texts, self.run)
+        partial = Partial(self.metrics, self.options, table.rows or 0, table.manifest)
+        count_fragments(partial, table, self.fragments, ProgressBar("", None, False))
+        return partial
+
+    @classmethod
+    def of(
+        cls, table: TableSource, metrics: Mapping[str, Metric], options: ScoreOptions, fragments: Sequence[str]
+    ) -> CountTask:
+        """The task of some fragments of a table.
+
+        Raises:
+            ConfigError: the table is not of files, so that other processes cannot read it.
+        """
+        if not table.paths:
+            do = "Write the table to files, or count it in this process"
+            got = "a table in memory, a stream or a query"
+            raise ConfigError(describe(table.name, got, "files, which other processes can read", do))
+        wanted = set(fragments)
+        rows = sum(each.rows or 0 for each in table.fragments if each.key in wanted)
+        return cls(table.paths, table.texts, metrics, options, tuple(fragments), rows)
+
+    def split(self, parts: int) -> list[CountTask]:
+        """At most so many tasks that count the same together, each some fragments in a row."""
+        count = len(self.fragments)
+        bounds = sorted({count * number // parts for number in range(parts + 1)})
+        return [
+            replace(self, fragments=self.fragments[start:end], rows=self.rows * (end - start) // count)
+            for start, end in itertools.pairwise(bounds)
+        ]
+
+
+Engine: TypeAlias = Callable[[CountTask, ProgressBar], Partial]
+"""What has a task counted, split and on any machines, and moves the bar by rows."""
+
+
+@functools.lru_cache(maxsize=1)
+def _opened_once(paths: tuple[str, ...], texts: tuple[str, ...], run: str) -> TableSource:
+    """The table of a run."""
+    return open_table(paths, texts=texts)
+
+
+def prepared(
+    table: TableSource, source: Any, metrics: Metrics, options: ScoreOptions, shared: Mapping[str, Any] | None
+) -> tuple[TableSource, dict[str, Metric]]:
+    """A table whose columns were checked, opened again where its strings must stay strings, and the metrics by name.
+
+    Args:
+        table: the table.
+        source: what it was opened from.
+        metrics: see `score`.
+        options: how it is measured.
+        shared: arguments for every metric that has them, where metrics are strings.
+
+    Raises:
+        ConfigError: a column is missing, or a metric cannot be.
+    """
+    options.table_columns().check(table.schema.names, table.name)
+    meter = meter_of(_opened(metrics, table, options, shared), options.weights is not None)
+    columns = options.table_columns(sorted(meter.columns))
+    columns.check(table.schema.names, table.name)
+    if meter.takes_raw and not table.is_typed:
+        table = open_table(source, texts=(*columns.preds, *columns.target))
+    return table, dict(meter.metrics)
+
+
+def count_fragments(partial: Partial, table: TableSource, keys: Sequence[str], bar: ProgressBar) -> None:
+    """Count some fragments of a table."""
+    wanted = set(keys)
+    for fragment in table.fragments:
+        if fragment.key in wanted:
+            count_fragment(partial, fragment, table, bar)
+
+
+def _opened(metrics: Metrics, table: TableSource, options: ScoreOptions, shared: Mapping[str, Any] | None) -> Any:
+    """Metrics that are written as strings, as metrics."""
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    if not isinstance(metrics, Sequence) or not all(isinstance(each, str) for each in metrics):
+        return metrics
+    is_said = shared is not None and shared.keys() & {"num_classes", "num_labels"}
+    defaults = {} if is_said else class_counts(table, options)
+    return open_metrics([str(each) for each in metrics], shared, defaults)
+
+
+def count_fragment(partial: Partial, fragment: Fragment, table: TableSource, bar: ProgressBar) -> None:
+    """Count a fragment of a table."""
+    partial.begin(fragment.key)
+    needed = partial.columns.needed
+    if difference := _difference(fragment.schema, table, needed):
+        rows = fragment.rows
+        if rows is None:
+            known = [name for name in fragment.schema.names if name in table.schema.names][:1]
+            rows = sum(batch.num_rows for batch in fragment.scan(known))
+        partial.skip(fragment.key, rows, fragment.first, difference)
+        return
+    first, one_file = fragment.first, table.is_whole and len({each.file for each in table.fragments}) == 1
+    for batch in fragment.scan(needed):
+        partial.count(batch, fragment.key, fragment.file, first, one_file=one_file)
+        first += batch.num_rows
+        if bar.due:
+            bar.update(completed=partial.rows, text=f"{partial.rows / bar.elapsed_s:,.0f} rows/s")
+
+
+def _difference(schema: Any, table: TableSource, needed: Sequence[str]) -> str:
+    """How the columns of a file differ from those of the table; empty where they do not."""
+    for name in needed:
+        if name in table.folders:
+            continue
+        if name not in schema.names:
+            return f"another schema: no column {name}"
+        kind, expected = schema.field(name).type, table.schema.field(name).type
+        if table.is_typed and not _fits(kind, expected):
+            return f"another schema: {name} is {kind} instead of {expected}"
+    return ""
+
+
+def _fits(kind: Any, expected: Any) -> bool:
+    """Whether values of a type keep their meaning as those of another one."""
+    types = arrow().types
+    if types.is_dictionary(kind) or types.is_dictionary(expected):
+        kind, expected = (each.value_type if types.is_dictionary(each) else each for each in (kind, expected))
+    if is_list(kind) and is_list(expected):
+        return _fits(kind.value_type, expected.value_type)
+    if types.is_floating(kind) and types.is_floating(expected):
+        return bool(kind.bit_width <= expected.bit_width)
+    both = ((types.is_integer(each), is_text(each)) for each in (kind, expected))
+    return bool(kind == expected or any(map(all, zip(*both, strict=True))))
+
+
+def class_counts(table: TableSource, options: ScoreOptions) -> dict[str, int]:
+    """The number of classes, or of labels, that the columns of a table say: an argument of metrics.
+
+    Several scores and one target are of as many classes, several of both of as many labels; else as many classes as
+    `labels` has.
+
+    Raises:
+        ConfigError: lists of scores have other lengths.
+    """
+    columns = options.table_columns()
+    scores, targets = (_width(table, names) for names in (columns.preds, columns.target))
+    if scores > 1:
+        return {"num_labels" if targets > 1 else "num_classes": scores}
+    return {"num_classes": len(columns.labels)} if len(columns.labels) > 1 else {}
+
+
+def _width(table: TableSource, names: Sequence[str]) -> int:
+    """How many numbers a row has in some columns: several columns, or the list in the first row."""
+    if len(names) != 1:
+        return len(names)
+    kind = table.schema.field(names[0]).type
+    if not is_list(kind):
+        return 1
+    size: int = getattr(kind, "list_size", 0)
+    if size:
+        return size
+    for fragment in table.fragments:
+        for batch in fragment.scan(names):
+            for row in batch.column(0):
+                if row.is_valid:
+                    return len(row)
+    return 1
