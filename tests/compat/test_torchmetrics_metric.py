@@ -15,7 +15,7 @@ from assay.compat.torchmetrics.functional.classification import multiclass_accur
 
 from assay.compat import torchmetrics
 from assay.compat.torchmetrics import Accuracy, MetricCollection
-from assay.errors import AssayWarning, ConfigError, InvalidValuesError
+from assay.errors import AssayWarning, InvalidValuesError
 from assay.migrate.table import library
 from assay.pretend import pretend
 from migrate.test_table import theirs
@@ -78,10 +78,33 @@ def test_arguments_are_checked_by_torchmetrics():
         Accuracy(task="multiclass")
     with pytest.raises(ValueError, match="nonsense"):
         MulticlassAccuracy(num_classes=3, nonsense=1)
-    with pytest.raises(ConfigError, match="samplewise"):
-        torchmetrics.classification.MulticlassExactMatch(num_classes=3, multidim_average="samplewise")
-    with pytest.raises(ConfigError, match="t_test"):
-        torchmetrics.KendallRankCorrCoef(t_test=True)
+
+
+def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics_with_a_warning():
+    preds, target = torch.tensor([[1, 2], [0, 1]]), torch.tensor([[1, 2], [1, 1]])
+    kind = torchmetrics.classification.MulticlassExactMatch
+    with pytest.warns(AssayWarning, match="MulticlassExactMatch.*samplewise") as warned:
+        metric = kind(num_classes=3, multidim_average="samplewise")
+    assert warned[0].filename == __file__
+    assert type(metric) is original.classification.MulticlassExactMatch
+    torch.testing.assert_close(metric(preds, target), torch.tensor([1.0, 0.0]))
+    with pytest.warns(AssayWarning, match="t_test"):
+        value = torchmetrics.functional.kendall_rank_corrcoef(torch.arange(4.0), torch.arange(4.0) ** 2, t_test=True)
+    torch.testing.assert_close(value[0], torch.tensor(1.0))
+
+
+def test_a_value_before_the_first_update_warns_once():
+    for metric in (Accuracy(task="multiclass", num_classes=3), torchmetrics.MeanSquaredError()):
+        with pytest.warns(UserWarning, match="before the ``update``") as warned:
+            metric.compute()
+        assert len(warned) == 1
+
+
+def test_nan_is_an_error_of_the_type_that_torchmetrics_raises():
+    metric = torchmetrics.SumMetric(nan_strategy="error")
+    metric.update(torch.tensor([1.0, float("nan")]))
+    with pytest.raises(RuntimeError, match="Encountered `nan` values in tensor"):
+        metric.compute()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from assay.metrics.classification.samplewise import sample_outcomes
 from assay.migrate.table import Counterpart
 from assay.tally.base import Batch
 
-_check_same_shape: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")._check_same_shape
+_checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
+_check_same_shape: Any = _checks._check_same_shape
 
 BatchFormat = Callable[..., dict[str, Any]]
 """A function of the arguments of an `update` of TorchMetrics."""
@@ -77,8 +78,10 @@ def _numbers(preds: Tensor, target: Tensor) -> dict[str, Any]:
 
 
 def _queries(preds: Tensor, target: Tensor, indexes: Tensor) -> dict[str, Any]:
-    _check_same_shape(preds, target)
-    return {"preds": preds.flatten(), "target": target.flatten(), "indexes": indexes.flatten()}
+    if indexes is None:
+        raise ValueError("Argument `indexes` cannot be None")
+    indexes, preds, target = _checks._check_retrieval_inputs(indexes, preds, target, allow_non_binary_target=True)
+    return {"preds": preds, "target": target, "indexes": indexes}
 
 
 def _values(value: Any) -> dict[str, Any]:

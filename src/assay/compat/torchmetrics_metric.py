@@ -1,15 +1,12 @@
-"""Classes and functions with the names, arguments and definitions of TorchMetrics, on assay's counts."""
+"""Metrics with the arguments and definitions of TorchMetrics' classes, on assay's counts."""
 
 from __future__ import annotations
 
-import functools
 import inspect
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -18,15 +15,13 @@ from torch import Tensor
 from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
 from assay.compat.torchmetrics_values import operating_points, original_value, placed, reduced_later
-from assay.errors import ConfigError, NoDataWarning, describe
-from assay.integrations.optional_packages import import_package
+from assay.errors import AssayWarning, ConfigError, InvalidValuesError, NoDataWarning, describe
 from assay.integrations.torchmetrics import AssayMetric
 from assay.meter import Meter
+from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
 from assay.metrics.classification.ranking import ROC
 from assay.migrate.table import Counterpart, library
-
-ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
 
 TABLE = library("torchmetrics")
 
@@ -42,20 +37,44 @@ class CompatibleMetric(AssayMetric):
     original: ClassVar[Any]
     updates: ClassVar[inspect.Signature]
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """An empty metric; that of TorchMetrics itself, with a warning, where an argument has no counterpart."""
+        if (args or kwargs) and cls.__init__ is CompatibleMetric.__init__:  # copies are made without arguments
+            try:
+                cls._counterpart(cls._given(*args, **kwargs))
+            except ConfigError as error:
+                itself = cls.original(*args, **kwargs)
+                got = "the metric of torchmetrics itself, without assay's counts"
+                warnings.warn(describe(cls.__name__, got, "arguments that assay has", str(error)), AssayWarning, 2)
+                return itself
+        return super().__new__(cls)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        arguments = inspect.signature(self.original).bind(*args, **kwargs).arguments
+        arguments = self._given(*args, **kwargs)
         self.original.__init__(self, *args, **kwargs)
-        self._arguments = {**arguments, **arguments.pop("kwargs", {})}
-        metric = counterpart(self.entry, self._arguments)
-        self._average = self._arguments.get("average", getattr(metric, "average", None))
+        self._arguments = arguments
+        metric = self._counterpart(arguments)
+        self._average = arguments.get("average", getattr(metric, "average", None))
         self._begin(self._counted(metric))
         self._drop_states()
 
+    @classmethod
+    def _given(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        arguments = inspect.signature(cls.original).bind(*args, **kwargs).arguments
+        return {**arguments, **arguments.pop("kwargs", {})}
+
+    @classmethod
+    def _counterpart(cls, arguments: Mapping[str, Any]) -> Metric:
+        """The metric of assay that has these arguments."""
+        metric: Any = counterpart(cls.entry, arguments)
+        samplewise = getattr(metric, "multidim_average", "global") != "global"
+        if samplewise and not issubclass(cls, CompatibleRate):
+            do = "Take multidim_average='global', or the mean over samples of assay's metric"
+            raise ConfigError(describe("multidim_average", metric.multidim_average, "'global'", do))
+        return metric  # type: ignore[no-any-return]
+
     def _counted(self, metric: Any) -> Any:
         """What is counted, of the metric of assay that has these arguments."""
-        if getattr(metric, "multidim_average", "global") != "global":
-            do = f"Import {self.entry.name} from torchmetrics itself; assay's is the mean over samples"
-            raise ConfigError(describe("multidim_average", metric.multidim_average, "'global'", do))
         return reduced_later(metric)
 
     def _begin(self, metric: Any) -> None:
@@ -71,6 +90,9 @@ class CompatibleMetric(AssayMetric):
             delattr(self, name)
         for states in (self._defaults, self._persistent, self._reductions):
             states.clear()
+
+    def __getnewargs__(self) -> tuple[()]:
+        return ()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -96,12 +118,12 @@ class CompatibleMetric(AssayMetric):
 
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
-        with _without_data_warnings():
+        with _reported_as_there(self.entry):
             return self._converted(self.meter.compute()["value"])
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         batch = self._batch(*args, **kwargs)
-        with _without_data_warnings():
+        with _reported_as_there(self.entry):
             return self._converted(self.meter.forward(**batch)["value"])
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -168,89 +190,18 @@ def _with_fields(kind: Any, metric: Any) -> Any:
     return kind(**{name: getattr(metric, name) for name in taken - {"average", "multidim_average"}})
 
 
+class NanValuesError(InvalidValuesError, RuntimeError):
+    """NaN under `nan_strategy="error"`, for which TorchMetrics raises a `RuntimeError`."""
+
+
 @contextmanager
-def _without_data_warnings() -> Iterator[None]:
-    """Where TorchMetrics has a number, it is given; elsewhere NaN is its value, too."""
+def _reported_as_there(entry: Counterpart) -> Iterator[None]:
+    """Where TorchMetrics has a number, it is given without a warning; elsewhere NaN is its value, too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoDataWarning)
-        yield
-
-
-@functools.cache
-def compatible_class(original: Any) -> type:
-    """The class in the place of one of TorchMetrics that has a counterpart."""
-    entry = TABLE.entries[original.__name__]
-    home = ".".join(original.__module__.split(".")[:2])
-    body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
-    if entry.tasks:
-        return type(original.__name__, (), {**body, "__new__": _task_constructor(original)})
-    update = inspect.signature(original.update)
-    updates = update.replace(parameters=list(update.parameters.values())[1:])
-    base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
-    if entry.assay in ("SensitivityAtSpecificity", "SpecificityAtSensitivity"):
-        base = CompatibleOperatingPoint
-    body |= {"entry": entry, "original": original, "updates": updates, "higher_is_better": original.higher_is_better}
-    return type(original.__name__, (base, original), body)
-
-
-def _task_constructor(original: Any) -> Callable[..., Any]:
-    """A constructor that makes the class of `task`, as that of TorchMetrics does."""
-    signature = inspect.signature(original.__new__)
-
-    @functools.wraps(original.__new__)
-    def construct(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        chosen = type(original(*args[1:], **kwargs))  # which checks the arguments
-        return _with_arguments(chosen, bound.arguments, bound.arguments.pop("kwargs"))
-
-    return construct
-
-
-def _with_arguments(
-    original: type, arguments: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})
-) -> Any:
-    """The metric in the place of one of TorchMetrics, with those of the arguments that it takes."""
-    known = inspect.signature(original).parameters
-    taken = {name: value for name, value in arguments.items() if name in known and _differs(value, known[name].default)}
-    if "zero_division" in arguments and "zero_division" not in known:  # which classes take as an option
-        taken["zero_division"] = arguments["zero_division"]
-    if "num_classes" in known and known["num_classes"].default is inspect.Parameter.empty:
-        taken.setdefault("num_classes", 2)  # functions of categories do not ask for it, and assay does not need it
-    return compatible_class(original)(**taken, **options)
-
-
-def _differs(value: object, default: object) -> bool:
-    return isinstance(value, Tensor) or value != default
-
-
-@functools.cache
-def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in the place of one of TorchMetrics that has a counterpart."""
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def value(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        entry = TABLE.entries[original.__name__]
-        if entry.tasks:
-            task = ClassificationTask.from_str(bound.arguments["task"]).value
-            entry = TABLE.entries[next(name for name in entry.tasks if name.startswith(task))]
-        batch = [bound.arguments[each.name] for each in entry.takes if entry.rules.get(each.name) == "data"]
-        metric = _with_arguments(_class_of(entry), bound.arguments)
-        metric.update(*batch)
-        return metric.compute()
-
-    value.__module__ = f"assay.compat.{original.__module__}"
-    return value
-
-
-def _class_of(entry: Counterpart) -> type:
-    """The class of TorchMetrics that measures what a function does."""
-    tasks = ("Binary", "Multiclass", "Multilabel")
-    task = next((each for each in tasks if entry.name.startswith(each.lower())), "")
-    classes = (each for each in TABLE.entries.values() if not each.function and not each.tasks)
-    name = next(each.name for each in classes if each.assay == entry.assay and each.name.startswith(task))
-    modules = [module for path, module in sorted(sys.modules.items()) if path.startswith("torchmetrics.")]
-    return next(found for each in modules if isinstance(found := getattr(each, name, None), type))
+        try:
+            yield
+        except InvalidValuesError as error:
+            if "nan_strategy" not in entry.defaults():
+                raise
+            raise NanValuesError(f"Encountered `nan` values in tensor. {error}") from error

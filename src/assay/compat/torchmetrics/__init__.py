@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from assay.compat.modules import others_own, stand_for
-from assay.compat.torchmetrics_metric import TABLE, compatible_class, compatible_function
+from assay.compat.torchmetrics_metric import TABLE
+from assay.compat.torchmetrics_names import (
+    QUERY_FUNCTIONS,
+    compatible_class,
+    compatible_function,
+    compatible_query_function,
+)
 from assay.integrations.optional_packages import import_package
 
 OTHER_ARGUMENTS = ("DiceScore", "MeanIoU", "ROUGEScore", "SQuAD", "dice_score", "mean_iou", "rouge_score", "squad")
@@ -26,6 +32,8 @@ def replace(original: Any) -> Any:
     name = getattr(original, "__name__", "")
     if name in TABLE.entries and name not in OTHER_ARGUMENTS:
         return compatible_class(original) if isinstance(original, type) else compatible_function(original)
+    if name in QUERY_FUNCTIONS:
+        return compatible_query_function(original)
     instead = TABLE.entries[name].unsure if name in TABLE.entries else TABLE.without.get(name, "")
     if not instead or original.__module__.startswith(_GENERAL) or instead.startswith("keep it"):
         return original

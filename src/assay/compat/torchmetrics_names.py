@@ -1,0 +1,145 @@
+"""Classes and functions in the place of those of TorchMetrics, by their names."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.compat.torchmetrics_metric import TABLE, CompatibleMetric, CompatibleOperatingPoint, CompatibleRate
+from assay.compat.torchmetrics_retrieval import CompatibleRetrieval
+from assay.integrations.optional_packages import import_package
+from assay.migrate.table import Counterpart
+
+_checks: Any = import_package("torchmetrics.utilities.checks", "metrics of its names")
+
+ClassificationTask: Any = import_package("torchmetrics.utilities.enums", "metrics").ClassificationTask
+
+
+QUERY_FUNCTIONS = {
+    "retrieval_auroc": "RetrievalAUROC",
+    "retrieval_average_precision": "RetrievalMAP",
+    "retrieval_fall_out": "RetrievalFallOut",
+    "retrieval_hit_rate": "RetrievalHitRate",
+    "retrieval_normalized_dcg": "RetrievalNormalizedDCG",
+    "retrieval_precision": "RetrievalPrecision",
+    "retrieval_precision_recall_curve": "RetrievalPrecisionRecallCurve",
+    "retrieval_r_precision": "RetrievalRPrecision",
+    "retrieval_recall": "RetrievalRecall",
+    "retrieval_reciprocal_rank": "RetrievalMRR",
+}
+"""The functions of one query, and the class that measures what each does."""
+
+
+@functools.cache
+def compatible_class(original: Any) -> type:
+    """The class in the place of one of TorchMetrics that has a counterpart."""
+    entry = TABLE.entries[original.__name__]
+    home = ".".join(original.__module__.split(".")[:2])
+    body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
+    if entry.tasks:
+        return type(original.__name__, (), {**body, "__new__": _task_constructor(original)})
+    update = inspect.signature(original.update)
+    updates = update.replace(parameters=list(update.parameters.values())[1:])
+    base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
+    if entry.assay in ("SensitivityAtSpecificity", "SpecificityAtSensitivity"):
+        base = CompatibleOperatingPoint
+    if entry.name.startswith("Retrieval"):
+        base = CompatibleRetrieval
+    body |= {"entry": entry, "original": original, "updates": updates, "higher_is_better": original.higher_is_better}
+    return type(original.__name__, (base, original), body)
+
+
+def _task_constructor(original: Any) -> Callable[..., Any]:
+    """A constructor that makes the class of `task`, as that of TorchMetrics does."""
+    signature = inspect.signature(original.__new__)
+
+    @functools.wraps(original.__new__)
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        chosen = type(original(*args[1:], **kwargs))  # which checks the arguments
+        return _with_arguments(chosen, bound.arguments, bound.arguments.pop("kwargs"))
+
+    return construct
+
+
+def _with_arguments(
+    original: type, arguments: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})
+) -> Any:
+    """The metric in the place of one of TorchMetrics, with those of the arguments that it takes."""
+    known = inspect.signature(original).parameters
+    taken = {name: value for name, value in arguments.items() if name in known and _differs(value, known[name].default)}
+    if "zero_division" in arguments and "zero_division" not in known:  # which classes take as an option
+        taken["zero_division"] = arguments["zero_division"]
+    if "num_classes" in known and known["num_classes"].default is inspect.Parameter.empty:
+        taken.setdefault("num_classes", 2)  # functions of categories do not ask for it, and assay does not need it
+    return compatible_class(original)(**taken, **options)
+
+
+def _differs(value: object, default: object) -> bool:
+    return isinstance(value, Tensor) or value != default
+
+
+@functools.cache
+def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in the place of one of TorchMetrics that has a counterpart."""
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def value(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        entry = TABLE.entries[original.__name__]
+        if entry.tasks:
+            task = ClassificationTask.from_str(bound.arguments["task"]).value
+            entry = TABLE.entries[next(name for name in entry.tasks if name.startswith(task))]
+        batch = [bound.arguments[each.name] for each in entry.takes if entry.rules.get(each.name) == "data"]
+        metric = _with_arguments(_class_of(entry), bound.arguments)
+        metric.update(*batch)
+        return metric.compute()
+
+    value.__module__ = f"assay.compat.{original.__module__}"
+    return value
+
+
+@functools.cache
+def compatible_query_function(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in the place of one of TorchMetrics that measures one query."""
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def value(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        preds, target = given.pop("preds"), given.pop("target")
+        kind = compatible_class(_class_named(QUERY_FUNCTIONS[original.__name__]))
+        metric = kind(empty_target_action="neg", **given)
+        _checks._check_retrieval_functional_inputs(preds, target, allow_non_binary_target=True)
+        metric.update(preds, target, indexes=torch.zeros_like(preds, dtype=torch.int64))
+        found = metric.compute()
+        if given.get("adaptive_k") and isinstance(found, tuple):  # there the function clamps k, and the class does not
+            return *found[:2], found[2].clamp(max=len(preds))
+        return found
+
+    value.__module__ = f"assay.compat.{original.__module__}"
+    return value
+
+
+def _class_of(entry: Counterpart) -> type:
+    """The class of TorchMetrics that measures what a function does."""
+    tasks = ("Binary", "Multiclass", "Multilabel")
+    task = next((each for each in tasks if entry.name.startswith(each.lower())), "")
+    classes = (each for each in TABLE.entries.values() if not each.function and not each.tasks)
+    return _class_named(next(each.name for each in classes if each.assay == entry.assay and each.name.startswith(task)))
+
+
+def _class_named(name: str) -> type:
+    """The class of TorchMetrics of this name."""
+    modules = [module for path, module in sorted(sys.modules.items()) if path.startswith("torchmetrics.")]
+    return next(found for each in modules if isinstance(found := getattr(each, name, None), type))

@@ -1,0 +1,119 @@
+"""Retrieval under TorchMetrics' names: its definitions; with equal scores, the mean over all their orders."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+import torch
+import torchmetrics.functional.retrieval
+import torchmetrics.retrieval
+from assay.compat.torchmetrics.functional import retrieval as functional
+
+from assay.compat.torchmetrics import retrieval
+
+CLASSES = [name for name in torchmetrics.retrieval.__all__ if name != "RetrievalMetric"]
+FUNCTIONS = torchmetrics.functional.retrieval.__all__
+GENERATOR = torch.Generator().manual_seed(11)
+
+
+def squares(values, dim=None):
+    return (values**2).mean() if dim is None else (values**2).mean(dim=dim)
+
+
+def queries(high: int = 2):
+    """Two batches; some queries have no relevant document, some no other one, and some are in both batches."""
+    for _ in range(2):
+        indexes = torch.randint(12, (40,), generator=GENERATOR)
+        target = torch.randint(high, (40,), generator=GENERATOR)
+        target = torch.where(indexes == 3, 0, torch.where(indexes == 4, 1, target))
+        yield torch.rand(40, generator=GENERATOR) + 0.01, target, indexes
+
+
+def value(kind, batches, **given):
+    metric = kind(**given)
+    for batch in batches:
+        metric.update(*batch)
+    return metric.compute()
+
+
+OPTIONS = [
+    {"aggregation": squares},
+    {"aggregation": "median", "empty_target_action": "pos"},
+    {"aggregation": "max", "empty_target_action": "skip"},
+    {"ignore_index": 0},
+    {"top_k": 2},
+    {"top_k": 3, "aggregation": squares, "empty_target_action": "skip"},
+    {"max_fpr": 0.4},
+    {"max_fpr": 0.4, "top_k": 4},
+    {"max_k": 3, "adaptive_k": True},
+    {"min_precision": 0.45},
+]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_values_are_those_of_torchmetrics(name):
+    original, ours = (getattr(module, name) for module in (torchmetrics.retrieval, retrieval))
+    takes = set(original.__init__.__annotations__)
+    for given in OPTIONS:
+        if given.keys() <= takes:
+            batches = list(queries(4 if name == "RetrievalNormalizedDCG" else 2))
+            found, expected = value(ours, batches, **given), value(original, batches, **given)
+            if name == "RetrievalRecallAtFixedPrecision":  # of several k with this recall, rounding decides there
+                found, expected = found[0], expected[0]
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_one_query(name):
+    ours, original = getattr(functional, name), getattr(torchmetrics.functional.retrieval, name)
+    cuts = {"r_precision": [{}], "precision_recall_curve": [{}, {"max_k": 9, "adaptive_k": True}]}
+    for given in cuts.get(name.removeprefix("retrieval_"), [{}, {"top_k": 2}]):
+        for relevant in (0, 1, 3, 7):
+            target = torch.arange(7)[torch.randperm(7, generator=GENERATOR)] < relevant
+            preds = torch.rand(7, generator=GENERATOR) + 0.01
+            torch.testing.assert_close(ours(preds, target.long(), **given), original(preds, target.long(), **given))
+
+
+@pytest.mark.parametrize("name", ["retrieval_average_precision", "retrieval_auroc"])
+@pytest.mark.parametrize("top_k", [1, 3, 4, 6])
+def test_equal_scores_give_the_mean_over_their_orders(name, top_k):
+    ours, original = getattr(functional, name), getattr(torchmetrics.functional.retrieval, name)
+    for _ in range(3):
+        scores = torch.randint(1, 4, (6,), generator=GENERATOR).float()
+        target = torch.randint(2, (6,), generator=GENERATOR)
+        orders = [order for order in permutations(range(6)) if scores[list(order)].diff().max() <= 0]
+        ranks = torch.arange(6, 0, -1).float()
+        means = torch.stack([original(ranks, target[list(order)], top_k=top_k) for order in orders])
+        torch.testing.assert_close(ours(scores, target, top_k=top_k), means.mean())
+
+
+def test_a_partial_area_of_equal_scores_is_that_under_the_curve():
+    for max_fpr in (0.3, 0.5, 0.9):
+        scores = torch.randint(1, 4, (9,), generator=GENERATOR).float()
+        target = torch.tensor([0, 1, 1, 0, 1, 0, 0, 1, 0])
+        expected = torchmetrics.functional.retrieval.retrieval_auroc(scores, target, max_fpr=max_fpr)
+        torch.testing.assert_close(functional.retrieval_auroc(scores, target, max_fpr=max_fpr), expected)
+
+
+def test_no_query_counts_0_and_lacking_ones_can_raise():
+    batch = torch.tensor([0.3, 0.2]), torch.tensor([0, 0]), torch.tensor([1, 1])
+    assert value(retrieval.RetrievalMAP, [batch], empty_target_action="skip") == 0
+    curve = value(retrieval.RetrievalPrecisionRecallCurve, [batch], empty_target_action="skip")
+    torch.testing.assert_close(curve, (torch.zeros(2), torch.zeros(2), torch.tensor([1, 2])))
+    with pytest.raises(ValueError, match=r"no positive target.*got 1"):
+        value(retrieval.RetrievalMAP, [batch], empty_target_action="error")
+    with pytest.raises(ValueError, match="no negative target"):
+        value(retrieval.RetrievalFallOut, [(batch[0], 1 - batch[1], batch[2])], empty_target_action="error")
+
+
+def test_what_torchmetrics_refuses_is_refused():
+    preds, target, indexes = torch.rand(4), torch.tensor([0, 1, 2, 0]), torch.zeros(4, dtype=torch.int64)
+    with pytest.raises(ValueError, match="binary"):
+        retrieval.RetrievalMRR()(preds, target, indexes)
+    with pytest.raises(ValueError, match="long integers"):
+        retrieval.RetrievalMRR().update(preds, target, indexes.int())
+    with pytest.raises(ValueError, match="None"):
+        retrieval.RetrievalMRR().update(preds, target, None)
+    with pytest.raises(ValueError, match="non-empty"):
+        functional.retrieval_auroc(preds[:0], target[:0])
