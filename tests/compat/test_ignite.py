@@ -10,7 +10,7 @@ from assay.compat.ignite.metrics import Accuracy, Loss, Precision
 from ignite.exceptions import NotComputableError
 
 from assay.compat import ignite
-from assay.errors import AssayWarning, ConfigError, InvalidValuesError, ShapeError
+from assay.errors import AssayWarning, InvalidValuesError, ShapeError
 from assay.migrate.table import library
 
 GENERATOR = torch.Generator().manual_seed(5)
@@ -107,8 +107,10 @@ def test_what_ignite_refuses_is_refused():
         Accuracy().compute()
     with pytest.raises(ValueError, match="average"):
         Precision(average="median")
-    with pytest.raises(ConfigError, match="samples"):
-        Precision(average="samples", is_multilabel=True)
+    with pytest.raises(ValueError, match="shape"):
+        Accuracy().update((torch.ones(2), torch.ones(3)))
+    with pytest.raises(TypeError, match="float"):
+        ignite.metrics.regression.CanberraMetric().update((labels(2, 4), labels(2, 4)))
     with pytest.raises(ShapeError, match="y_pred"):
         Accuracy().update((torch.ones(2),))
     metric = Accuracy()
@@ -123,6 +125,37 @@ def test_a_metric_without_a_counterpart_is_that_of_ignite_and_says_what_assay_ha
     with pytest.warns(AssayWarning, match=f"{name}: .*assay's metric") as warned:
         assert getattr(ignite.metrics, name).__module__.startswith("ignite.metrics")
     assert warned[0].filename == __file__
+
+
+def test_an_argument_without_counterpart_gives_the_metric_of_ignite_with_a_warning():
+    with pytest.warns(AssayWarning, match=r"Precision.*samples"):
+        metric = Precision(average="samples", is_multilabel=True)
+    assert type(metric) is original.Precision
+
+
+def test_classes_are_those_of_ignite():
+    metric = Accuracy(device="cpu")
+    assert isinstance(metric, original.Accuracy)
+    assert Accuracy.get_sequence_transform is original.Accuracy.get_sequence_transform
+    matrix = ignite.metrics.ConfusionMatrix(num_classes=3)
+    mean = original.mIoU(matrix)
+    matrix.update((torch.eye(3), torch.tensor([0, 1, 1])))
+    assert mean.compute().item() == pytest.approx(0.5)
+    scores = ignite.metrics.ROC_AUC()
+    scores.update((torch.tensor([0, 1, 3]), torch.tensor([0, 1, 1])))
+    assert scores.compute() == 1
+
+
+def test_states_are_saved_and_loaded_before_the_first_batch():
+    metric = Precision(average=False)
+    metric.update(BATCHES["multiclass"][0])
+    state, expected = metric.state_dict(), metric.compute()
+    metric.reset()
+    metric.load_state_dict(state)
+    torch.testing.assert_close(metric.compute(), expected)
+    metric.load_state_dict(Precision(average=False).state_dict())
+    with pytest.raises(NotComputableError):
+        metric.compute()
 
 
 def test_what_is_no_metric_of_predictions_is_that_of_ignite():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from assay.compat.counterparts import counterpart
 from assay.compat.torchmetrics_batches import batch_format, sample_stats
 from assay.compat.torchmetrics_values import operating_points, original_value, placed, reduced_later
 from assay.errors import AssayWarning, ConfigError, InvalidValuesError, NoDataWarning, describe
-from assay.integrations.torchmetrics import AssayMetric
+from assay.integrations.torchmetrics import AssayMetric, squeeze
 from assay.meter import Meter
 from assay.metrics.base import Metric
 from assay.metrics.classification.confusion import StatScores
@@ -81,6 +81,7 @@ class CompatibleMetric(AssayMetric):
         """Count this metric from now on."""
         self._metric = metric
         self._format = batch_format(self.entry, metric)
+        self._name = "value"  # in the meter, which a compute group shares
         self._take(Meter(weighted="weight" in self.updates.parameters, value=metric))
         self._update_signature = self.updates
 
@@ -119,12 +120,44 @@ class CompatibleMetric(AssayMetric):
     def compute(self) -> Any:
         """The value, as the class of TorchMetrics gives it."""
         with _reported_as_there(self.entry):
-            return self._converted(self.meter.compute()["value"])
+            return self._converted(self.meter.compute(only=[self._name])[self._name])
 
     def _count_batch(self, *args: Any, **kwargs: Any) -> Any:
         batch = self._batch(*args, **kwargs)
         with _reported_as_there(self.entry):
-            return self._converted(self.meter.forward(**batch)["value"])
+            return self._converted(self.meter.forward(**batch)[self._name])
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Count a batch, and give the value of it alone."""
+        if "_of_batch_of_group" in self.__dict__:  # the first of its compute group has counted the batch
+            return self.__dict__.pop("_of_batch_of_group")
+        return super().forward(*args, **kwargs)
+
+    def compute_for(self, group: Sequence[CompatibleMetric]) -> None:
+        """Compute the values of a compute group, which shares the meter; `compute` of each then gives its value."""
+        if all(each._computed is not None for each in group):
+            return
+        options = {
+            "dist_sync_fn": self.dist_sync_fn,
+            "should_sync": self._to_sync,
+            "should_unsync": self._should_unsync,
+        }
+        with _reported_as_there(self.entry), self.sync_context(**options):
+            values = self.meter.compute()
+            for each in group:
+                each._computed = squeeze(each._converted(values[each._name]))
+
+    def count_for(self, group: Sequence[CompatibleMetric], *args: Any, **kwargs: Any) -> None:
+        """Count a batch for a compute group, which shares the meter; `forward` of each then gives its value."""
+        batch = self._batch(*args, **kwargs)
+        with _reported_as_there(self.entry):
+            values = self.meter.forward(**batch)
+            for each in group:
+                each._device = self._device
+                value = each._converted(values[each._name])
+                count = each._update_count + 1
+                each.__dict__.update(_update_count=count, _updates_seen=count, _computed=None)
+                each.__dict__.update(_forward_cache=value, _of_batch_of_group=value)
 
     def _batch(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A batch as assay's metric takes it."""

@@ -44,7 +44,7 @@ def compatible_class(original: Any) -> type:
     home = ".".join(original.__module__.split(".")[:2])
     body: dict[str, Any] = {"__doc__": original.__doc__, "__module__": f"assay.compat.{home}"}
     if entry.tasks:
-        return type(original.__name__, (), {**body, "__new__": _task_constructor(original)})
+        return type(original.__name__, (original,), {**body, "__new__": _task_constructor(original)})
     update = inspect.signature(original.update)
     updates = update.replace(parameters=list(update.parameters.values())[1:])
     base: type[CompatibleMetric] = CompatibleRate if hasattr(original, "_final_state") else CompatibleMetric
@@ -101,7 +101,10 @@ def compatible_function(original: Callable[..., Any]) -> Callable[..., Any]:
             task = ClassificationTask.from_str(bound.arguments["task"]).value
             entry = TABLE.entries[next(name for name in entry.tasks if name.startswith(task))]
         batch = [bound.arguments[each.name] for each in entry.takes if entry.rules.get(each.name) == "data"]
-        metric = _with_arguments(_class_of(entry), bound.arguments)
+        kind, given = _class_of(entry), bound.arguments
+        if "num_outputs" in inspect.signature(kind).parameters and "num_outputs" not in given and batch[0].ndim == 2:
+            given = {**given, "num_outputs": batch[0].shape[1]}  # which these functions take from the shape
+        metric = _with_arguments(kind, given)
         metric.update(*batch)
         return metric.compute()
 

@@ -48,7 +48,7 @@ def original_value(value: Any, metric: Any, average: object) -> Any:
         return value[0].nan_to_num(0.0), value[1].masked_fill(value[1].isinf(), torch.nan)
     if name == "EditDistance":
         return value.long() if metric.reduction == "sum" else value
-    if name in _EMPTY:
+    if name in _EMPTY and metric.nan_policy != "propagate":
         return value.nan_to_num(_EMPTY[name], torch.inf, -torch.inf)
     if name in _ZERO and not _absent_is_left_out(metric):
         value = value.nan_to_num(_without_data(metric), torch.inf, -torch.inf)

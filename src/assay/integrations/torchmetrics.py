@@ -26,7 +26,7 @@ torchmetrics: Any = import_package("torchmetrics", "metrics that it takes for it
 
 gather_all_tensors: Any = import_package("torchmetrics.utilities.distributed", "metrics").gather_all_tensors
 
-_squeeze: Any = import_package("torchmetrics.utilities.data", "metrics")._squeeze_if_scalar
+squeeze: Any = import_package("torchmetrics.utilities.data", "metrics")._squeeze_if_scalar
 
 _VALUE = "value"
 
@@ -123,7 +123,7 @@ class AssayMetric(torchmetrics.Metric):  # type: ignore[misc]
         preds, target, weights, *rows = self._first(preds, target, weights, *columns.values())
         values = self.meter.forward(preds, target, weights=weights, **dict(zip(columns, rows, strict=True)))
         value = _alone(values)
-        return value if isinstance(value, Tensor) and not value.ndim else _squeeze(value)
+        return value if isinstance(value, Tensor) and not value.ndim else squeeze(value)
 
     def _forward_by_torchmetrics(self, *args: Any, **kwargs: Any) -> Any:
         """The same by the base class, which calls `update` and `compute` of a subclass and keeps its states."""

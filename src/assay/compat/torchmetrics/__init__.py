@@ -1,7 +1,8 @@
 """TorchMetrics' names on assay's counts: `from assay.compat import torchmetrics` for `import torchmetrics`.
 
 Every module of TorchMetrics has a counterpart: `assay.compat.torchmetrics.classification`, `.functional` and so on.
-`MetricCollection`, the wrappers and whatever is no metric are TorchMetrics' own, and take these metrics.
+`MetricCollection` counts once what its metrics share. The wrappers and whatever is no metric are TorchMetrics' own, and
+take these metrics.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.compat.modules import others_own, stand_for
+from assay.compat.torchmetrics_collection import MetricCollection as CompatibleCollection
 from assay.compat.torchmetrics_metric import TABLE
 from assay.compat.torchmetrics_names import (
     QUERY_FUNCTIONS,
@@ -30,6 +32,8 @@ def replace(original: Any) -> Any:
     A metric that assay has with other arguments only, or not at all, is the library's own, with a warning.
     """
     name = getattr(original, "__name__", "")
+    if original is CompatibleCollection.__base__:
+        return CompatibleCollection
     if name in TABLE.entries and name not in OTHER_ARGUMENTS:
         return compatible_class(original) if isinstance(original, type) else compatible_function(original)
     if name in QUERY_FUNCTIONS:

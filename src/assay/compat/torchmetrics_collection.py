@@ -1,0 +1,88 @@
+"""`MetricCollection` of TorchMetrics' names: what its metrics share is counted once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable
+from copy import deepcopy
+from typing import Any
+
+from assay.compat.torchmetrics_metric import CompatibleMetric
+from assay.integrations.optional_packages import import_package
+from assay.meter import Meter
+
+_collections: Any = import_package("torchmetrics.collections", "metrics of its names")
+
+
+class MetricCollection(_collections.MetricCollection):  # type: ignore[misc]
+    """Metrics that are updated with the same batches, as TorchMetrics has it.
+
+    A compute group is the compatible metrics that take batches alike; one meter counts for all of them.
+    """
+
+    _state_is_copy: bool
+
+    def _init_compute_groups(self) -> None:
+        """Let metrics that have counted nothing share a meter; metrics of TorchMetrics itself are groups of one."""
+        super()._init_compute_groups()
+        groups: dict[Hashable, list[str]] = defaultdict(list)
+        for name in self.keys(keep_base=True):
+            groups[_shared_by(getattr(self, name), name)].append(name)
+        self._groups = dict(enumerate(groups.values()))
+        self._groups_checked = True
+        for members in self._members():
+            if len(members) > 1 and not members[0].update_called:
+                metrics = {f"value{i}": each._metric for i, each in enumerate(members)}
+                meter = Meter(weighted=members[0].meter.weighted, **metrics)
+                for name, each in zip(metrics, members, strict=True):
+                    each.meter, each._name = meter, name
+
+    def _members(self) -> list[list[Any]]:
+        """The metrics of each group."""
+        return [[getattr(self, name) for name in names] for names in self._groups.values()]
+
+    def _compute_groups_create_state_ref(self, copy: bool = False) -> None:
+        """Give all of a group the counts of the first, or a copy of them."""
+        if not self._state_is_copy:
+            for first, *others in self._members():
+                for each in others:
+                    each.meter = deepcopy(first.meter) if copy else first.meter
+                    each.__dict__.update({name: getattr(first, name) for name in _FOLLOWING})
+        self._state_is_copy = copy
+
+    def compute(self) -> dict[str, Any]:
+        """The values of all metrics; those of a group are computed, and summed over processes, together."""
+        for members in self._members():
+            if len(members) > 1 and members[0].update_called and not self._state_is_copy:
+                members[0].compute_for(members)
+        values: dict[str, Any] = super().compute()
+        return values
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Count a batch, and give the values of it alone."""
+        if self._enable_compute_groups:
+            self._state_is_copy = False
+            self._compute_groups_create_state_ref()
+            for members in self._members():
+                if len(members) > 1:
+                    members[0].count_for(members, *args, **members[0]._filter_kwargs(**kwargs))
+        values: dict[str, Any] = super().forward(*args, **kwargs)
+        return values
+
+
+_FOLLOWING = ("_update_count", "_updates_seen", "_device")
+"""Attributes of the first metric of a group that the others take over."""
+
+
+def _shared_by(metric: Any, name: str) -> Hashable:
+    """What metrics have in common that share a meter."""
+    if (
+        not isinstance(metric, CompatibleMetric)
+        or metric._defaults
+        or metric.entry.by_shape
+        or metric.dist_sync_on_step
+    ):
+        return name
+    if metric.update_called:
+        return id(metric.meter)
+    return metric._format, str(metric.updates), metric._metric.inputs, metric.sync_on_compute, id(metric.process_group)
