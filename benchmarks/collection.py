@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -36,12 +37,11 @@ def assay_metrics(num_classes: int) -> dict[str, Metric]:
     }
 
 
-def torchmetrics_collection(num_classes: int, groups: bool) -> Any:
-    from torchmetrics import MetricCollection
-    from torchmetrics import classification as tm
-
+def torchmetrics_collection(num_classes: int, groups: bool, package: str = "torchmetrics") -> Any:
+    """The same metrics of TorchMetrics, or under its names in `assay.compat`."""
+    tm = import_module(f"{package}.classification")
     of = {"num_classes": num_classes, "validate_args": False}
-    return MetricCollection(
+    return import_module(package).MetricCollection(
         {
             "accuracy": tm.MulticlassAccuracy(average="micro", **of),
             "accuracy_macro": tm.MulticlassAccuracy(average="macro", **of),
@@ -84,6 +84,9 @@ def candidates(num_classes: int, batches: list[Batch]) -> dict[str, Candidate]:
         return found
     return found | {
         "torchmetrics": library_candidate(torchmetrics_collection(num_classes, groups=True), batches),
+        "drop-in names": library_candidate(
+            torchmetrics_collection(num_classes, groups=True, package="assay.compat.torchmetrics"), batches
+        ),
         "torchmetrics, no groups": library_candidate(torchmetrics_collection(num_classes, groups=False), batches),
     }
 
