@@ -146,6 +146,13 @@ def test_classes_are_those_of_ignite():
     assert scores.compute() == 1
 
 
+def test_labels_of_no_class_are_left_out_of_a_confusion_matrix():
+    preds, target = torch.eye(3), torch.tensor([0, 255, -1])
+    metric = ignite.metrics.ConfusionMatrix(num_classes=3)
+    metric.update((preds, target))
+    assert metric.compute().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
 def test_states_are_saved_and_loaded_before_the_first_batch():
     metric = Precision(average=False)
     metric.update(BATCHES["multiclass"][0])

@@ -123,16 +123,18 @@ class CompatibleIgniteMetric(IgniteMetric):
     def _metric(self, classes: int) -> Metric:
         """What counts batches with this size of dimension 1."""
         name = self.entry.name
-        scores: dict[str, Any] = {"logits": True} if name in SCORES else {}  # of any size
+        fields: dict[str, Any] = {"logits": True} if name in SCORES else {}  # of any size
         if self._multilabel and name == "Accuracy":
             return ExactMatch(num_labels=classes)
         if self._multilabel or (name in SCORES and classes > 1):
-            return counterpart(self.entry, self._counted(), num_labels=classes, **scores)
+            return counterpart(self.entry, self._counted(), num_labels=classes, **fields)
         if name in _OF_LABELS:
             return counterpart(self.entry, self._counted(), num_classes=2 if self._binary else classes)
         if name == "TopKCategoricalAccuracy":
-            scores["num_classes"] = classes
-        return counterpart(self.entry, self._counted(), **scores)
+            fields["num_classes"] = classes
+        if name == "ConfusionMatrix":
+            fields["ignore_index"] = -1
+        return counterpart(self.entry, self._counted(), **fields)
 
     def _counted(self) -> dict[str, Any]:
         """The arguments; means over classes are taken afterwards, as those without data count as 0."""
@@ -148,8 +150,10 @@ class CompatibleIgniteMetric(IgniteMetric):
             return preds, target.long()
         if name in _SUMS or name == "MaximumAbsoluteError":
             return preds.flatten(), target.view_as(preds).flatten()
-        if name in SCORES and not preds.is_floating_point():
-            preds = preds.float()
+        if name == "ConfusionMatrix":  # labels of no class are left out
+            target = torch.where((target >= 0) & (target < self._arguments["num_classes"]), target, -1)
+        if name in SCORES:
+            preds, target = preds if preds.is_floating_point() else preds.float(), _zeros_and_ones(target)
         if name != "MeanPairwiseDistance" and preds.ndim == 2 and preds.shape[1] == 1:
             return preds.flatten(), target.flatten()
         return preds, target
