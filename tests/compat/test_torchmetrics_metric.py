@@ -93,6 +93,11 @@ def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics_with_a
     torch.testing.assert_close(value[0], torch.tensor(1.0))
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`")
+def test_a_module_that_holds_one_can_be_scripted():
+    torch.jit.script(Accuracy(task="multiclass", num_classes=3))
+
+
 def test_a_value_before_the_first_update_warns_once():
     for metric in (Accuracy(task="multiclass", num_classes=3), torchmetrics.MeanSquaredError()):
         with pytest.warns(UserWarning, match="before the ``update``") as warned:

@@ -127,6 +127,7 @@ class CompatibleMetric(AssayMetric):
         with _reported_as_there(self.entry):
             return self._converted(self.meter.forward(**batch)[self._name])
 
+    @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Count a batch, and give the value of it alone."""
         if "_of_batch_of_group" in self.__dict__:  # the first of its compute group has counted the batch
