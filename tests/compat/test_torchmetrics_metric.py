@@ -93,7 +93,7 @@ def test_an_argument_without_counterpart_gives_the_metric_of_torchmetrics_with_a
     torch.testing.assert_close(value[0], torch.tensor(1.0))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_module_that_holds_one_can_be_scripted():
     torch.jit.script(Accuracy(task="multiclass", num_classes=3))
 
