@@ -152,7 +152,7 @@ def test_a_model_of_two_inputs_gets_both():
         ([{"a": X, "b": X, "y": Y}], {}, r"expected names that the model takes, or one tensor\. Say it with inputs="),
         ([(X, Y)], {"target": "nothing"}, r"target: got no 'nothing' in \(float32 \(50, 4\), int64 \(50,\)\)"),
         ([(X, Y)], {"inputs": 5}, r"inputs: got no 5 in"),
-        ({"x": X}, {}, r"data: got \{'x': float32 \(50, 4\)\}, expected a data loader"),
+        ({"x": None}, {}, r"data: got \{'x': NoneType\}, expected a data loader"),
         ([(X, Y)], {"on_error": "ignore"}, r"on_error: got 'ignore', expected raise or skip"),
         ([(X, Y)], {"precision": "int4"}, r"precision: got 'int4', expected one of float32, bfloat16, float16"),
         ([(X, Y)], {"device": "cuda:7"}, r"device: got 'cuda:7', expected one of this machine \(cpu\)"),
@@ -211,8 +211,8 @@ def test_metrics_come_alone_in_lists_by_name_or_as_a_meter():
     for metrics, name in ((METRIC, "Accuracy"), ([METRIC], "Accuracy"), ({"acc": METRIC}, "acc"), (meter, "acc")):
         assert value(evaluate(NET, data, metrics, device="cpu"), name) == expected
     assert meter.rows == 0
-    with pytest.raises(ConfigError, match="metrics: got str, expected a metric"):
-        evaluate(NET, data, "accuracy", device="cpu")
+    with pytest.raises(ConfigError, match="metrics: got int, expected a metric"):
+        evaluate(NET, data, 3, device="cpu")
 
 
 def test_weights_and_no_target():

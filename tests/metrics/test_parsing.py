@@ -30,13 +30,13 @@ def test_metrics_by_name():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([], "--metrics: got none, expected one or more"),
-        (["accurcy"], "--metrics: got 'accurcy', expected Accuracy"),
-        (["zzz"], "--metrics: got 'zzz', expected the name of a metric"),
-        (["accuracy:classes=3"], "--metrics accuracy: got classes .*, expected arguments among num_classes"),
-        (["accuracy:3"], "--metrics: got '3', expected argument=value"),
-        (["per-sample"], "--metrics: got .per-sample., expected a metric that holds no function. Call assay.evaluate"),
-        (["accuracy", "accuracy:num_classes=3"], "--metrics: got accuracy twice, expected names that differ"),
+        ([], "metrics: got none, expected one or more"),
+        (["accurcy"], "metrics: got 'accurcy', expected Accuracy"),
+        (["zzz"], "metrics: got 'zzz', expected the name of a metric"),
+        (["accuracy:classes=3"], "metrics: accuracy: got classes .*, expected arguments among num_classes"),
+        (["accuracy:3"], "metrics: got '3', expected argument=value"),
+        (["per-sample"], "metrics: got .per-sample., expected a metric that holds no function. Call assay.evaluate"),
+        (["accuracy", "accuracy:num_classes=3"], "metrics: got accuracy twice, expected names that differ"),
     ],
 )
 def test_metrics_that_cannot_be(texts, message):

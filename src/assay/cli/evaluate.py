@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.loaders.batch_parts import parse_part, parse_parts, parse_slices
-from assay.cli.loaders.columns import Columns, Data
+from assay.cli.loaders.columns import Data
 from assay.cli.loaders.datasets import open_data
 from assay.cli.loaders.models import model_of
 from assay.cli.loaders.named_model import Model
@@ -18,6 +18,7 @@ from assay.cli.loaders.variants import VariantRequest, parse_variants
 from assay.cli.measurement import arguments_of, measure_and_show
 from assay.cli.options import EvaluateCommand
 from assay.evaluation import Variant, VariantComparison, compare_variants, evaluate
+from assay.evaluation.columns import Columns
 from assay.metrics.base import Metric
 from assay.metrics.parsing import open_metrics
 from assay.report import Report

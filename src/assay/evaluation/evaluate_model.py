@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +18,13 @@ from assay.evaluation.checkpoint import Checkpoints, fingerprint
 from assay.evaluation.coverage import CoverageTracker, Lists
 from assay.evaluation.data_source import DataSource, Trail, open_source
 from assay.evaluation.diagnostics import Diagnostics, choose_diagnostics
-from assay.evaluation.exported_models import as_model
 from assay.evaluation.final_report import FinishedEvaluation, build_report
 from assay.evaluation.forward import Forward, ready
 from assay.evaluation.identity import Identity
+from assay.evaluation.inputs import open_inputs
 from assay.evaluation.loop import Loop
 from assay.evaluation.observers import Observer, Observers
-from assay.evaluation.options import EvaluateOptions, takes_options
+from assay.evaluation.options import EvaluateOptions, Metrics, takes_options
 from assay.evaluation.preparation import meter_of, sample_observers
 from assay.evaluation.progress import EvaluationProgress
 from assay.evaluation.ranks import Ranks, local_rank, process_group
@@ -41,7 +41,7 @@ TRAIL_BYTES = 1 << 15
 def evaluate(
     model: Callable[..., Any],
     data: Any,
-    metrics: Metric | Meter | Mapping[str, Metric] | Sequence[Metric],
+    metrics: Metrics,
     **options: Any,
 ) -> Report:
     """Measure a model on data: every sample once, on any device and any number of processes.
@@ -50,9 +50,14 @@ def evaluate(
     its device, whatever happens. Random numbers of the process stay as they were.
 
     Args:
-        model: a module, an exported program, TorchScript, or any function.
-        data: a `DataLoader`, a data set with indices, or batches to iterate over.
-        metrics: one, several, several by name, or a meter, which stays as it is.
+        model: a module, an exported program, TorchScript, any function, or an estimator as scikit-learn has them.
+            Metrics of labels and numbers are given what it has in `predict`, those of scores what it has in
+            `predict_proba`, or in `decision_function` with `logits=True`; see docs/evaluate.md.
+        data: a `DataLoader`, a data set with indices (also one of Hugging Face), or batches to iterate over. In memory:
+            an array, a tuple of arrays or tensors `(x, y)`, arrays by name, or a frame of pandas or Polars whose
+            columns `target` and others name. A list is always one of batches.
+        metrics: one, several, several by name, or a meter, which stays as it is; or as the command line writes them,
+            "accuracy,f1:average=macro": then of as many classes as an estimator or `classes` has.
         device: where to run; "auto": where the model is unless on the CPU, else the first accelerator, else the CPU.
         inputs: how a batch becomes what the model takes: a name, a position, several of them, or a function. Not needed
             for pairs `(x, y)`, tuples of inputs and a target, and batches with names of which one is that of a target.
@@ -130,7 +135,8 @@ def evaluate_with_options(
         more: by name, what else is to follow the samples; of several processes each keeps its own part.
     """
     with process_group(), Ranks(options.rank_timeout_s) as ranks, _seeded(options.seed):
-        return _evaluate(as_model(model), data, metrics, options, ranks, more or {})
+        inputs = open_inputs(model, data, metrics, options)
+        return _evaluate(inputs.model, inputs.data, inputs.metrics, inputs.options, ranks, more or {})
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Subset, TensorDataset
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.columns import Columns
 from assay.evaluation.coverage import SampleAssignment
 from assay.evaluation.data_source import DataSource, Unit
 from assay.evaluation.options import EvaluateOptions
@@ -101,6 +102,8 @@ class Identity:
             return self.digest([self._content(dataset.dataset), hashlib.sha256(indices).hexdigest()], "data")
         if isinstance(dataset, ConcatDataset):
             return self.digest([self._content(each) for each in dataset.datasets], "data")
+        if isinstance(dataset, Columns) and dataset.is_in_memory and not dataset.content_digest:
+            return self.digest(dataset.parts, "data")
         return str(getattr(dataset, "content_digest", ""))
 
     def _rows(self, shares: SampleAssignment, read: Callable[[list[int]], list[Unit]], ranks: Ranks) -> dict[str, str]:

@@ -8,7 +8,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, Protocol, cast
+from typing import Any, ParamSpec, Protocol, TypeAlias, cast
 
 import torch
 
@@ -23,6 +23,8 @@ from assay.report import Report
 from assay.stats.bootstrap import LEAST
 
 P = ParamSpec("P")
+Metrics: TypeAlias = "str | Metric | Meter | Mapping[str, Metric | str] | Sequence[Metric | str]"
+"""What is measured: metrics, or how the command line writes them."""
 
 ON_ERROR = ("raise", "skip")
 
@@ -117,7 +119,7 @@ class Evaluate(Protocol[P]):
         self,
         model: Callable[..., Any],
         data: Any,
-        metrics: Metric | Meter | Mapping[str, Metric] | Sequence[Metric],
+        metrics: Metrics,
         *args: P.args,
         **options: P.kwargs,
     ) -> Report:

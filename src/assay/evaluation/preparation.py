@@ -13,11 +13,13 @@ from assay.evaluation.per_sample import PerSampleRecorder
 from assay.evaluation.slices import Slicer, SliceSpec
 from assay.meter import Meter
 from assay.metrics.base import Metric
+from assay.metrics.parsing import as_metrics
 from assay.report.samples import MOST_SAMPLES
 
 
 def meter_of(metrics: Any, weighted: bool) -> Meter:
     """A meter that has counted nothing."""
+    metrics = as_metrics(metrics)
     if isinstance(metrics, Meter):
         return metrics.fresh()
     if isinstance(metrics, Metric):
@@ -25,7 +27,7 @@ def meter_of(metrics: Any, weighted: bool) -> Meter:
     if isinstance(metrics, Mapping):
         _check_names(metrics)
         return Meter(weighted=weighted, **metrics)
-    if isinstance(metrics, Sequence) and not isinstance(metrics, str):
+    if isinstance(metrics, Sequence):
         return Meter(*metrics, weighted=weighted)
     raise ConfigError(describe("metrics", type(metrics).__name__, "a metric, several, or a meter", "Pass Accuracy()"))
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from assay.devices.placement import to_host
 from assay.errors import ConfigError, describe
 from assay.evaluation.evaluate_model import evaluate_with_options
-from assay.evaluation.exported_models import as_model
 from assay.evaluation.observers import Array, SampleRows, Tensors, as_bytes, from_bytes
 from assay.evaluation.options import EvaluateOptions
 from assay.evaluation.ranks import Ranks, process_group
@@ -168,7 +167,7 @@ def compare_variants(
     for (name, variant), of_variant in zip(jobs, settings, strict=True):
         observer = first if not reports else _OutputComparer(name, first)
         of_data = data if variant.data is None else variant.data
-        report = evaluate_with_options(as_model(variant.model), of_data, metrics, of_variant, {"outputs": observer})
+        report = evaluate_with_options(variant.model, of_data, metrics, of_variant, {"outputs": observer})
         reports.append(replace(report, title=name))
         if isinstance(observer, _OutputComparer):
             differences.append(_over_ranks(observer, of_variant))

@@ -56,7 +56,8 @@ class Meter:
     each thread a meter of its own, and add the meters.
 
     Args:
-        *metrics: metrics that are named after their class.
+        *metrics: metrics that are named after their class; or strings as on the command line, such as
+            "accuracy:num_classes=10,f1:num_classes=10", which name them.
         weighted: updates come with `weights`.
         strict: raise a `DeviceError` when the arguments of an update are on several devices, instead of moving them to
             the device of `preds` with a warning.
@@ -78,11 +79,11 @@ class Meter:
 
     def __init__(
         self,
-        *metrics: Metric,
+        *metrics: Metric | str,
         weighted: bool = False,
         strict: bool = False,
         stage_bytes: int = STAGE_BYTES,
-        **named: Metric,
+        **named: Metric | str,
     ) -> None:
         self.metrics = named_metrics(metrics, named)
         check_options(weighted, strict, stage_bytes)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
+from assay.metrics.parsing import as_metrics
 from assay.tally.inputs import type_name
 
 
@@ -20,15 +21,17 @@ def check_options(weighted: object, strict: object, stage_bytes: object) -> None
         raise ConfigError(describe("stage_bytes", repr(stage_bytes), "an integer of 0 or more", do))
 
 
-def named_metrics(metrics: Sequence[Metric], named: Mapping[str, Metric]) -> dict[str, Metric]:
-    """The metrics by name; those without one are named after their class."""
-    names = [type(metric).__name__ for metric in metrics]
+def named_metrics(metrics: Sequence[Metric | str], named: Mapping[str, Metric | str]) -> dict[str, Metric]:
+    """The metrics by name; those without one are named after their class, or as they are written."""
+    opened = as_metrics(metrics)
+    pairs = list(opened.items()) if isinstance(opened, dict) else [(type(each).__name__, each) for each in opened]
+    names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1 or name in named:
             raise ConfigError(
                 describe("Meter", f"two metrics named {name}", "names that differ", "Give names as keywords")
             )
-    everything = dict(zip(names, metrics, strict=True)) | dict(named)
+    everything: dict[str, Metric] = dict(pairs) | as_metrics(named)
     if not everything:
         raise ConfigError(describe("Meter", "no metric", "one or more", "Write Meter(acc=Accuracy(num_classes=10))"))
     for name, metric in everything.items():

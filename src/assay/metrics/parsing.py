@@ -13,6 +13,49 @@ from assay.errors import ConfigError, describe
 from assay.metrics.base import Metric
 
 
+def as_metrics(metrics: Any, shared: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None) -> Any:
+    """Metrics that are written as strings, as metrics by name; anything else as it is.
+
+    Args:
+        metrics: a string as `open_metrics` takes it, a sequence of strings and metrics, or these by name.
+        shared: see `open_metrics`.
+        defaults: see `open_metrics`.
+
+    Example:
+        >>> as_metrics({"top2": "accuracy:num_classes=10,top_k=2"})
+        {'top2': Accuracy(num_classes=10, top_k=2)}
+        >>> list(as_metrics(["accuracy,f1", assay.metrics.AUROC()]))
+        ['accuracy', 'f1', 'AUROC']
+    """
+    if isinstance(metrics, str):
+        return open_metrics([metrics], shared, defaults)
+    if isinstance(metrics, Mapping):
+        options = {**(defaults or {}), **(shared or {})}
+        return {name: _only(each, options) if isinstance(each, str) else each for name, each in metrics.items()}
+    if not isinstance(metrics, Sequence) or not any(isinstance(each, str) for each in metrics):
+        return metrics
+    opened = open_metrics([each for each in metrics if isinstance(each, str)], shared, defaults)
+    for metric in (each for each in metrics if not isinstance(each, str)):
+        _add(opened, type(metric).__name__, metric)
+    return opened
+
+
+def _only(text: str, options: Mapping[str, Any]) -> Metric:
+    """The one metric in a text that has a name already."""
+    (head, arguments), *others = _heads(text) or [("", "")]
+    if others or "=" in head:
+        do = "Write accuracy:num_classes=10 under each name"
+        raise ConfigError(describe("metrics", repr(text), "one metric without a name", do))
+    return _metric(head, arguments, options)
+
+
+def _add(metrics: dict[str, Metric], name: str, metric: Metric) -> None:
+    if name in metrics:
+        do = "Give names, as in a=accuracy:num_classes=10"
+        raise ConfigError(describe("metrics", f"{name} twice", "names that differ", do))
+    metrics[name] = metric
+
+
 def open_metrics(
     texts: Sequence[str], shared: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Metric]:
@@ -30,16 +73,12 @@ def open_metrics(
         (10, 2)
     """
     if not texts:
-        raise ConfigError(describe("--metrics", "none", "one or more", "Write --metrics accuracy:num_classes=10"))
+        raise ConfigError(describe("metrics", "none", "one or more", "Write accuracy:num_classes=10"))
     metrics: dict[str, Metric] = {}
     for head, arguments in (each for text in texts for each in _heads(text)):
         label, _, kind = head.rpartition("=")
         metric = _metric(kind, arguments, {**(defaults or {}), **(shared or {})})
-        name = label or kind
-        if name in metrics:
-            do = "Give names, as in a=accuracy:num_classes=10"
-            raise ConfigError(describe("--metrics", f"{name} twice", "names that differ", do))
-        metrics[name] = metric
+        _add(metrics, label or kind, metric)
     for key, value in (shared or {}).items():
         if not any(hasattr(metric, key) for metric in metrics.values()):
             option = f"--{key.replace('_', '-')}"
@@ -109,7 +148,7 @@ def _metric(kind: str, arguments: str, shared: Mapping[str, Any]) -> Metric:
         got = f"{', '.join(fields) or 'no arguments'} ({error})"
         do = f"Write {kind}:argument=value,... with arguments from that list"
         expected = f"arguments among {', '.join(allowed) or 'none'}"
-        raise ConfigError(describe(f"--metrics {kind}", got, expected, do)) from error
+        raise ConfigError(describe(f"metrics: {kind}", got, expected, do)) from error
 
 
 def between(text: str) -> list[str]:
@@ -138,7 +177,7 @@ def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
     wanted = kind.lower().replace("_", "").replace("-", "")
     if wanted == _OF_FUNCTION.lower():
         do = f"Call assay.evaluate in Python, with {_OF_FUNCTION}(function)"
-        raise ConfigError(describe("--metrics", repr(kind), "a metric that holds no function", do))
+        raise ConfigError(describe("metrics", repr(kind), "a metric that holds no function", do))
     if wanted in SHORT:
         return SHORT[wanted]
     for name in (wanted, f"{wanted}score", f"{wanted}error"):
@@ -149,14 +188,14 @@ def _class_name(kind: str) -> tuple[str, dict[str, Any]]:
         " or ".join(known.get(each, each) for each in near) or "the name of a metric, such as accuracy, f1 or auroc"
     )
     do = "Check the spelling" if near else "Write metric:argument=value; docs/metrics.md lists all metrics"
-    raise ConfigError(describe("--metrics", repr(kind), expected, do))
+    raise ConfigError(describe("metrics", repr(kind), expected, do))
 
 
 def _argument(text: str, cls: Any) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         do = "Write accuracy:num_classes=10,average=macro"
-        raise ConfigError(describe("--metrics", repr(text), "argument=value", do))
+        raise ConfigError(describe("metrics", repr(text), "argument=value", do))
     words = {"true": True, "false": False, "none": None}
     if value in _choices(cls, name):  # sacrebleu has a tokenizer "none"
         return name, value

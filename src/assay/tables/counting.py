@@ -10,18 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from assay.errors import ConfigError, describe
+from assay.evaluation.options import Metrics
 from assay.evaluation.preparation import meter_of
-from assay.meter import Meter
 from assay.metrics.base import Metric
-from assay.metrics.parsing import open_metrics
+from assay.metrics.parsing import as_metrics
 from assay.progress import ProgressBar
 from assay.tables.arrow import arrow
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
 from assay.tables.rows import is_list, is_text
 from assay.tables.source import Fragment, TableSource, open_table
-
-Metrics: TypeAlias = "str | Metric | Meter | Mapping[str, Metric] | Sequence[Metric] | Sequence[str]"
 
 
 @dataclass(frozen=True)
@@ -123,13 +121,8 @@ def count_fragments(partial: Partial, table: TableSource, keys: Sequence[str], b
 
 def _opened(metrics: Metrics, table: TableSource, options: ScoreOptions, shared: Mapping[str, Any] | None) -> Any:
     """Metrics that are written as strings, as metrics."""
-    if isinstance(metrics, str):
-        metrics = [metrics]
-    if not isinstance(metrics, Sequence) or not all(isinstance(each, str) for each in metrics):
-        return metrics
     is_said = shared is not None and shared.keys() & {"num_classes", "num_labels"}
-    defaults = {} if is_said else class_counts(table, options)
-    return open_metrics([str(each) for each in metrics], shared, defaults)
+    return as_metrics(metrics, shared, {} if is_said else class_counts(table, options))
 
 
 def count_fragment(partial: Partial, fragment: Fragment, table: TableSource, bar: ProgressBar) -> None:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, cast
 
 from assay.errors import ConfigError, describe
-from assay.evaluation.options import takes_options
+from assay.evaluation.options import Metrics, takes_options
 from assay.progress import ProgressBar
 from assay.report import Report
-from assay.tables.counting import CountTask, Engine, Metrics, count_fragments, prepared
+from assay.tables.counting import CountTask, Engine, count_fragments, prepared
 from assay.tables.options import ScoreOptions
 from assay.tables.partial import Partial
 from assay.tables.processes import count_in_processes

@@ -228,7 +228,7 @@ def _add_products(limbs: Tensor, batch: Batch, factors: Sequence[Tensor], specia
         sums.add(limbs[0], factors, exact.origin(len(factors)))
         sums.run()
         return
-    if compiled and len(factors) == 1 and takes(factors[0], dtypes=(torch.int64,)):
+    if batch.compiled and len(factors) == 1 and takes(factors[0], dtypes=(torch.int64,)):
         add_integers(limbs[0], factors[0].contiguous(), exact.origin(1))
         return
     if special is not None:

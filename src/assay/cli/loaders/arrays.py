@@ -14,10 +14,11 @@ from torch import Tensor
 
 from assay._atomic import reading
 from assay.cli.loaders.column_roles import assign_roles, listed, number_columns, read_roles
-from assay.cli.loaders.columns import Columns, Data, check_lengths, loader
+from assay.cli.loaders.columns import Data, check_lengths, loader
 from assay.cli.loaders.labels import tensor
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, describe
+from assay.evaluation.columns import Columns
 
 _MOST_DEFLATED = 1032  # bytes that one byte can stand for (https://zlib.net/zlib_tech.html)
 

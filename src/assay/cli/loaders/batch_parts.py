@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.cli.loaders.bins import ColumnBins
-from assay.cli.loaders.columns import Columns
 from assay.cli.loaders.python_objects import import_object
 from assay.errors import ConfigError, describe
+from assay.evaluation.columns import Columns
 from assay.metrics.base import Metric
 
 

@@ -1,4 +1,4 @@
-"""Data in columns, one row a sample: what tables, arrays and folders of images become."""
+"""Data that were named on the command line, as `assay.evaluate` takes them."""
 
 from __future__ import annotations
 
@@ -6,53 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from assay.errors import ConfigError, ShapeError, describe
-
-
-class Columns(Dataset[Any]):
-    """A data set whose batches are mappings from names to the rows of columns.
-
-    Args:
-        parts: tensors with a row a sample, arrays of texts, or columns whose `rows(index)` makes them. What
-            comes without a name of its own (``""``) is a mapping, and joins the batch.
-
-    Attributes:
-        content_digest: of the file or folder that they are in; empty where nobody needs it.
-    """
-
-    def __init__(self, parts: Mapping[str, Any]) -> None:
-        self.parts = dict(parts)
-        self.content_digest = ""
-        self._size = len(next(iter(self.parts.values()))) if self.parts else 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, index: int) -> Any:
-        return {name: part[0] for name, part in self.__getitems__([index]).items()}
-
-    def __getitems__(self, index: list[int]) -> Any:
-        """A whole batch at once, as torch's loaders ask for it."""
-        batch: dict[str, Any] = {}
-        for name, part in self.parts.items():
-            rows = _rows(part, index)
-            batch |= {name: rows} if name else rows
-        return batch
-
-
-def _rows(part: Any, index: list[int]) -> Any:
-    if isinstance(part, Tensor):
-        return part[index]
-    return part[index].tolist() if isinstance(part, np.ndarray) else part.rows(index)
-
-
-def as_is(batch: Any) -> Any:
-    """What a loader does with a batch that is one already; named, so that workers can be sent it."""
-    return batch
+from assay.evaluation.columns import Columns, as_is
 
 
 @dataclass(frozen=True)

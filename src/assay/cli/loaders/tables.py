@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from assay.cli.loaders.column_roles import Roles, assign_roles, features, listed, number_columns, read_roles
-from assay.cli.loaders.columns import Columns, Data, loader
+from assay.cli.loaders.columns import Data, loader
 from assay.cli.loaders.labels import rows_at
 from assay.cli.loaders.named_model import Model
 from assay.cli.loaders.table_file import TableFile
 from assay.cli.options import EvaluateCommand
 from assay.errors import ConfigError, ShapeError, describe
 from assay.evaluation.batch import TARGETS
+from assay.evaluation.columns import Columns
 
 _TEXTS = ("text", "sentence")
 

@@ -1,0 +1,216 @@
+"""What `evaluate` takes besides loaders and modules, compared with scikit-learn's own scores."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, log_loss, mean_squared_error, roc_auc_score
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from assay import AUROC, Accuracy, F1Score, Meter, evaluate
+from assay.errors import ConfigError, ShapeError
+from assay.evaluation.estimators import method_for
+from assay.metrics import HammingDistance, LogLoss, MeanSquaredError
+
+X, Y = load_iris(return_X_y=True)
+X = X.round(0)  # so that not all is right
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+XS, YS = torch.tensor(X).float(), torch.tensor(Y)
+NET = torch.nn.Linear(4, 3)
+ACC = "acc:num_classes=3"
+OF_IRIS = LogisticRegression(max_iter=500).fit(X, NAMES[Y])
+
+
+class Frame:
+    """As much of a frame as is asked for, for machines without pandas and Polars."""
+
+    def __init__(self, columns):
+        self.parts, self.columns = dict(columns), list(columns)
+        self.iloc = self
+
+    def __len__(self):
+        return len(self.parts[self.columns[0]])
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            return self.parts[key]
+        names = key if isinstance(key[0], str) else self.columns
+        rows = slice(None) if isinstance(key[0], str) else key
+        return Frame({name: np.asarray(self.parts[name])[rows] for name in names})
+
+    def __array__(self, dtype=None, copy=None):
+        return np.stack(list(self.parts.values()), 1)
+
+
+Frame.__module__ = "pandas.like"
+
+
+def frames():
+    yield pytest.param(Frame, id="like")
+    for name in ("pandas", "polars"):
+        if importlib.util.find_spec(name):
+            yield pytest.param(importlib.import_module(name).DataFrame, id=name)
+
+
+def values(*arguments, **options):
+    report = evaluate(*arguments, progress=False, confidence_level=None, **options)
+    return {value.name: value.value for value in report.sections[0].values}
+
+
+def test_an_estimator_on_arrays_has_scikit_learns_numbers():
+    found = values(OF_IRIS, (X, NAMES[Y]), "accuracy,f1:average=macro,nll,auroc")
+    decided, scores = OF_IRIS.predict(X), OF_IRIS.predict_proba(X)
+    assert found["accuracy"] == accuracy_score(NAMES[Y], decided) == OF_IRIS.score(X, NAMES[Y])
+    assert found["f1"] == pytest.approx(f1_score(NAMES[Y], decided, average="macro"), abs=1e-12)
+    assert found["nll"] == pytest.approx(log_loss(NAMES[Y], scores), rel=1e-6)
+    assert found["auroc"] == pytest.approx(roc_auc_score(NAMES[Y], scores, multi_class="ovr"), abs=1e-12)
+
+
+def test_two_classes_are_a_binary_task_unless_a_metric_says_otherwise():
+    target = np.where(Y > 1, "yes", "no")
+    model = LogisticRegression(max_iter=500).fit(X, target)
+    area = roc_auc_score(target == "yes", model.predict_proba(X)[:, 1])
+    assert values(model, (X, target), {"a": "auroc", "acc": Accuracy()}) == {"a": area, "acc": model.score(X, target)}
+    found = values(model, (X, target.tolist()), AUROC(num_classes=2))
+    assert found["AUROC"] == pytest.approx(area, abs=1e-12)
+    assert values(model, (X, target), "auroc:logits=true")["auroc"] == pytest.approx(area, abs=1e-12)
+
+
+def test_margins_regression_and_several_labels():
+    svc = LinearSVC().fit(X, Y)
+    scores = svc.decision_function(X)
+    assert values(svc, (X, Y), "accuracy,auroc")["accuracy"] == svc.score(X, Y)
+    binary = LinearSVC().fit(X, Y > 1)
+    expected = roc_auc_score(Y > 1, binary.decision_function(X))
+    assert values(binary, (X, Y > 1), "auroc")["auroc"] == pytest.approx(expected, abs=1e-12)
+    line = LinearRegression().fit(X[:, :3], X[:, 3])
+    expected = mean_squared_error(X[:, 3], line.predict(X[:, :3]))
+    assert values(line, (X[:, :3], X[:, 3]), "mse")["mse"] == pytest.approx(expected, rel=1e-12)
+    labels = np.stack([Y > 0, Y > 1], 1).astype(int)
+    several = MultiOutputClassifier(LogisticRegression(max_iter=500)).fit(X, labels)
+    wrong = values(several, (X, labels), HammingDistance(num_labels=2))["HammingDistance"]
+    assert wrong == pytest.approx((several.predict(X) != labels).mean(), abs=1e-12)
+    areas = roc_auc_score(labels, np.stack([each[:, 1] for each in several.predict_proba(X)], 1))
+    assert values(several, (X, labels), AUROC(num_labels=2))["AUROC"] == pytest.approx(areas, abs=1e-12)
+    assert scores.shape == (150, 3)
+
+
+def test_which_method_is_called():
+    assert method_for(OF_IRIS, [Accuracy(num_classes=3)]) == "predict"
+    assert method_for(OF_IRIS, [MeanSquaredError()]) == "predict"
+    assert method_for(OF_IRIS, [Accuracy(num_classes=3, top_k=2)]) == "predict_proba"
+    assert method_for(OF_IRIS, [Accuracy(num_classes=3), AUROC(num_classes=3, logits=True)]) == "decision_function"
+    assert method_for(OF_IRIS, [LogLoss(num_classes=3)]) == "predict_proba"
+
+
+@pytest.mark.parametrize("frame", list(frames()))
+def test_frames_have_the_target_the_slices_and_the_weights_in_columns(frame):
+    columns = {name: X[:, k] for k, name in enumerate("abcd")}
+    table = frame(columns | {"kind": NAMES[Y], "half": np.where(np.arange(150) % 2, "odd", "even"), "w": np.ones(150)})
+    options = {"target": "kind", "slices": ["half"], "weights": "w", "progress": False}
+    with torch.no_grad():
+        right = NET(torch.tensor(X).float()).argmax(1).numpy() == Y
+    report = evaluate(NET, table, "accuracy", classes=list(NAMES), **options)
+    assert report.sections[0].values[0].value == right.mean()
+    assert [each.name for each in report.sections[0].slices] == ["half = even", "half = odd"]
+    named = {"inputs": list("abcd"), "target": "kind"}
+    assert values(OF_IRIS, table, "accuracy", **named) == {"accuracy": OF_IRIS.score(X, NAMES[Y])}
+    assert values(OF_IRIS, (frame(columns), NAMES[Y]), "accuracy") == {"accuracy": OF_IRIS.score(X, NAMES[Y])}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_an_estimator_gets_the_columns_that_it_was_fitted_on(library):
+    frame = pytest.importorskip(library).DataFrame({"t": NAMES[Y], "b": X[:, 1], "a": X[:, 0]})
+    model = LogisticRegression(max_iter=500).fit(frame[["b", "a"]], Y)
+    table = frame.assign(y=Y) if library == "pandas" else frame.with_columns(y=Y)
+    assert values(model, table, "accuracy") == {"accuracy": model.score(frame[["b", "a"]], Y)}
+
+
+def test_a_data_set_of_hugging_face_names_its_classes():
+    datasets = pytest.importorskip("datasets")
+    kinds = datasets.Features(
+        {"x": datasets.Sequence(datasets.Value("float32")), "label": datasets.ClassLabel(names=NAMES.tolist())}
+    )
+    data = datasets.Dataset.from_dict({"x": X.tolist(), "label": Y.tolist()}, features=kinds)
+    assert values(NET, data, "accuracy") == values(NET, (X, Y), ACC.replace("acc", "accuracy"))
+    with pytest.raises(ConfigError, match=r"DatasetDict of train, test.*Pass data\['train'\]"):
+        evaluate(NET, datasets.DatasetDict({"train": data, "test": data}), "accuracy")
+
+
+def test_strings_in_one_column_go_to_a_pipeline():
+    texts, target = np.array(["good film", "bad film", "good"]), ["pos", "neg", "neg"]
+    model = make_pipeline(CountVectorizer(), LogisticRegression()).fit(["good film", "bad film"], ["pos", "neg"])
+    assert values(model, (texts, target), "accuracy") == {"accuracy": 2 / 3}
+
+
+def test_arrays_of_a_module_have_its_dtype_and_tuples_are_columns(tmp_path):
+    expected = values(NET, torch.utils.data.TensorDataset(XS, YS), ACC)
+    for data in ((X, Y), (XS, YS), {"x": X, "y": Y}):
+        assert values(NET, data, ACC) == expected
+        assert values(NET, data, ACC, resume=tmp_path / str(type(data))) == expected
+    batches = [
+        (XS[:70], YS[:70]),
+        (XS[70:], YS[70:]),
+    ]
+    assert values(NET, batches, ACC) == expected
+    assert values(torch.nn.Identity(), X[:, 0], "mean")["mean"] == pytest.approx(X[:, 0].mean(), abs=1e-12)
+
+
+def test_metrics_of_a_meter_may_be_strings():
+    meter = Meter("accuracy:num_classes=3", F1Score(num_classes=3), top="accuracy:num_classes=3,top_k=2")
+    assert list(meter.metrics) == ["accuracy", "F1Score", "top"]
+    assert meter.metrics["top"] == Accuracy(num_classes=3, top_k=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((OF_IRIS, (X, Y), "accuracy"), {}, "target: got 0, expected one of the classes 'setosa'"),
+        (
+            (OF_IRIS, (X, NAMES[Y]), Accuracy()),
+            {},
+            r"Accuracy\(\) of two classes, expected 3.*Pass Accuracy\(num_cl",
+        ),
+        (
+            (LinearSVC().fit(X, Y), (X, Y), AUROC(num_classes=3)),
+            {},
+            "LinearSVC without predict_proba.*Pass logits=True",
+        ),
+        ((OF_IRIS, (X, NAMES[Y]), "auroc,b=auroc:logits=true"), {}, "AUROC with logits=True and AUROC without"),
+        (
+            (NET, (X, NAMES[Y]), ACC),
+            {},
+            "target: got the strings 'setosa'.*classes=",
+        ),
+        ((NET, (X, Y[:9]), ACC), {}, "rows: 0 with 150, 1 with 9"),
+        (
+            (NET, Frame({"a": Y}), ACC),
+            {"target": "b"},
+            "no column 'b', expected one of a",
+        ),
+        ((NET, Frame({"y": Y}), ACC), {}, "features beside the target"),
+        ((NET, Frame({"y": Y, "a": NAMES[Y], "b": Y}), "mse"), {}, "column 'a': got no numbers"),
+        (
+            (NET, (Frame({"a": Y}), Y), "mse"),
+            {"target": "a"},
+            r"and target='a', expected \(frame, target\)",
+        ),
+        ((NET, (X, Y), ["accurcy"]), {}, "metrics: got 'accurcy', expected Accuracy"),
+        (
+            (NET, (X, Y), {"a": "acc,f1"}),
+            {},
+            "metrics: got 'acc,f1', expected one metric without a name",
+        ),
+        ((NET, (X, Y), ["acc", Accuracy(), Accuracy()]), {}, "metrics: got Accuracy twice"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, options, message):
+    with pytest.raises((ConfigError, ShapeError), match=message) as caught:
+        evaluate(*arguments, **options)
+    assert "\n" not in str(caught.value)
